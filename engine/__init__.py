@@ -1,0 +1,1 @@
+"""The table engine: knows no SQL and, outside `engine.spark`, no Spark."""

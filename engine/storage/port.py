@@ -1,0 +1,138 @@
+"""The storage port: everything the engine may ask of the place where a table lives.
+
+Paths are relative to the storage's root, separated by `/`; "" is the root itself. Answers that
+depend on other writers are values, so that the caller has to think about each of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file as a listing shows it."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The direct children of a folder, sorted by path; empty when the folder does not exist."""
+
+    files: tuple[Entry, ...]
+    folders: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Won:
+    """The file was created by this call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Somebody else's file is there; this is what it says."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The file may or may not be ours: neither retry blindly nor clean up."""
+
+    cause: str
+
+
+Creation = Won | Lost | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a storage is and how to reach it; options may hold credentials and are never shown."""
+
+    uri: str
+    options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def below(self, folder: str) -> "Location":
+        return Location(f"{self.uri.rstrip('/')}/{folder}", self.options)
+
+
+class Storage(Protocol):
+    """One place with a root. Every failure is a `LakewardenError` naming operation and path."""
+
+    @property
+    def location(self) -> Location:
+        """Enough to open the same storage in another process."""
+        ...
+
+    @property
+    def has_exclusive_create(self) -> bool:
+        """Whether `create_exclusive` has exactly one winner; without it one writer at most."""
+        ...
+
+    def below(self, folder: str) -> "Storage":
+        """The same storage, seen from a folder."""
+        ...
+
+    def uri(self, path: str) -> str:
+        """The full address of a path, as other engines understand it."""
+        ...
+
+    def stat(self, path: str) -> Entry | None:
+        """The file's entry, or None when there is no such file."""
+        ...
+
+    def list(self, folder: str) -> Listing:
+        """The direct children of a folder."""
+        ...
+
+    def walk(self, folder: str) -> tuple[Entry, ...]:
+        """All files below a folder at any depth, sorted by path."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """The whole file; `CorruptTable` with code `missing_file` when it is not there."""
+        ...
+
+    def read_if_present(self, path: str) -> bytes | None:
+        """The whole file, or None when it is not there."""
+        ...
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The file for random access; `missing_file` as with `read`."""
+        ...
+
+    def put(self, path: str, payload: bytes) -> None:
+        """Create or replace a file; readers see the old or the new content, never a part."""
+        ...
+
+    def create(self, path: str) -> pa.NativeFile:
+        """A stream to a new file, visible as a whole once closed without error."""
+        ...
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        """Create a file unless it exists.
+
+        After an error the adapter reads back: the very payload means this call (or its own
+        retry) won. So payloads of rivals must differ, by an owner inside; an empty payload
+        cannot be recognised and gives `Lost` or `Unknown` then.
+        """
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; False when it was not there."""
+        ...
+
+    def delete_folder(self, folder: str) -> int:
+        """Remove a folder with everything below it; the number of files removed."""
+        ...
+
+

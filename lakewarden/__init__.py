@@ -1,0 +1,1 @@
+"""Lakewarden: table services for Apache Hudi tables."""

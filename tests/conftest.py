@@ -1,0 +1,71 @@
+"""Fixtures for all tests: golden tables, unpacked once per session and shared by all workers."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
+
+
+@pytest.fixture(scope="session")
+def golden_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Where this session unpacks golden tables; the workers of one session share it."""
+    base = tmp_path_factory.getbasetemp()
+    is_worker = hasattr(request.config, "workerinput")
+    folder = (base.parent if is_worker else base) / "golden"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def golden(golden_folder: Path) -> GoldenTable:
+    """`golden(name)`: the folder of an unpacked golden table. Read only: all tests share it."""
+
+    def unpacked(name: str) -> Path:
+        target = golden_folder / name
+        if not target.is_dir():
+            _unpack_atomically(archive_of(name), target)
+        (table,) = target.iterdir()
+        return table
+
+    return unpacked
+
+
+@pytest.fixture
+def golden_copy(tmp_path: Path) -> GoldenTable:
+    """`golden_copy(name)`: a private copy of a golden table, free to change."""
+
+    def copied(name: str) -> Path:
+        return unpack(archive_of(name), Path(tempfile.mkdtemp(prefix="golden-", dir=tmp_path)))
+
+    return copied
+
+
+@pytest.fixture(scope="session")
+def golden_document() -> GoldenDocument:
+    """`golden_document(name)`: what Java answers about a golden table, as parsed JSON."""
+
+    def document(name: str) -> dict[str, Any]:
+        content = (GOLDEN_FOLDER / f"{name}.json").read_text(encoding="utf-8")
+        parsed: dict[str, Any] = json.loads(content)
+        return parsed
+
+    return document
+
+
+def _unpack_atomically(archive: Path, target: Path) -> None:
+    """Unpack beside the target and rename, so that a worker sees the whole table or none of it."""
+    beside = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=target.parent))
+    unpack(archive, beside)
+    try:
+        os.rename(beside, target)
+    except OSError:
+        # Another worker was quicker; its copy is as good as this one.
+        if not target.is_dir():
+            raise
+        shutil.rmtree(beside)

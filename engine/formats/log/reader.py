@@ -1,0 +1,180 @@
+"""Reading log files: any bytes become blocks; what cannot be one becomes a corrupt block.
+
+A block counts only if its length, its reverse pointer and whatever follows it agree. Otherwise
+everything up to the next magic is one corrupt block, and it is for the caller to say whether that
+is the harmless tail of a failed append or the loss of committed rows.
+"""
+
+import re
+import struct
+
+from lakewarden.engine.formats.log.block import (
+    LOG_FORMAT_VERSION,
+    MAGIC,
+    Block,
+    BlockKind,
+    Header,
+)
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+_MAGIC_PATTERN = re.compile(re.escape(MAGIC))
+_LENGTH_END = len(MAGIC) + 8
+_POINTER_SIZE = 8
+# Version, kind, header count, content length, footer count and the reverse pointer.
+_SMALLEST_LENGTH = 4 + 4 + 4 + 8 + 4 + _POINTER_SIZE
+_WRITTEN_KINDS = frozenset(BlockKind) - {BlockKind.CORRUPT}
+_HEADERS = frozenset(Header)
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+_TWO_INTS = struct.Struct(">ii")
+
+
+class _Nonsense(Exception):
+    """The bytes at hand are not a block; carries the reason."""
+
+
+def read_blocks(content: bytes | memoryview, path: str) -> tuple[Block, ...]:
+    """The blocks of a log file in file order, without copying their contents."""
+    view = memoryview(content).toreadonly().cast("B")
+    blocks: list[Block] = []
+    position = 0
+    while position < len(view):
+        try:
+            block = _block_at(view, position, path)
+        except _Nonsense as nonsense:
+            before = blocks.pop() if blocks and blocks[-1].kind is BlockKind.CORRUPT else None
+            start, reason = (before.offset, before.reason) if before else (position, str(nonsense))
+            block = _corrupt_block(view, start, _next_magic(view, position + 1), path, reason)
+        blocks.append(block)
+        position = block.offset + block.size_bytes
+    return tuple(blocks)
+
+
+def _next_magic(view: memoryview, start: int) -> int:
+    found = _MAGIC_PATTERN.search(view, start)
+    return int(found.start()) if found else len(view)
+
+
+def _corrupt_block(view: memoryview, start: int, end: int, path: str, reason: str) -> Block:
+    return Block(
+        BlockKind.CORRUPT,
+        path,
+        start,
+        end - start,
+        view[start:end],
+        content_offset=start,
+        reason=reason,
+    )
+
+
+def _block_at(view: memoryview, position: int, path: str) -> Block:
+    end = _block_end(view, position)
+    version, ordinal = _TWO_INTS.unpack_from(view, position + _LENGTH_END)
+    kind = _known_kind(version, ordinal, path, position)
+    inside_end = end - _POINTER_SIZE
+    headers, cursor = _headers(view, position + _LENGTH_END + 8, inside_end, path)
+    content_start, content_end = _content_range(view, cursor, inside_end)
+    _, cursor = _entries(view, content_end, inside_end)
+    if cursor != inside_end:
+        raise _Nonsense("The block's parts do not add up to its length.")
+    return Block(
+        kind,
+        path,
+        position,
+        end - position,
+        view[content_start:content_end],
+        content_offset=content_start,
+        headers=headers,
+    )
+
+
+def _block_end(view: memoryview, position: int) -> int:
+    if view[position : position + len(MAGIC)] != MAGIC:
+        raise _Nonsense("No block begins here.")
+    if position + _LENGTH_END > len(view):
+        raise _Nonsense("The file ends inside a block's length.")
+    (length,) = _LONG.unpack_from(view, position + len(MAGIC))
+    end = position + _LENGTH_END + length
+    if length < _SMALLEST_LENGTH or end > len(view):
+        raise _Nonsense(f"A block of {length} bytes does not fit into the file.")
+    (pointer,) = _LONG.unpack_from(view, end - _POINTER_SIZE)
+    if pointer != length + len(MAGIC):
+        raise _Nonsense("The block's length and its reverse pointer disagree.")
+    # A rest shorter than a magic may be the torn beginning of the next block.
+    following = view[end : end + len(MAGIC)]
+    if len(following) == len(MAGIC) and following != MAGIC:
+        raise _Nonsense("No block begins where this one ends.")
+    return end
+
+
+def _known_kind(version: int, ordinal: int, path: str, position: int) -> BlockKind:
+    if version != LOG_FORMAT_VERSION:
+        raise InvalidRequest(
+            "unsupported_log_version",
+            what=f"{path} has a block of log format version {version} at byte {position}.",
+            why=f"Only version {LOG_FORMAT_VERSION} is known.",
+            path=path,
+            version=version,
+        )
+    if ordinal not in _WRITTEN_KINDS:
+        raise InvalidRequest(
+            "unsupported_log_block",
+            what=f"{path} has a block of the unknown kind {ordinal} at byte {position}.",
+            why="A newer release may have written it; leaving it out could lose rows.",
+            path=path,
+            ordinal=ordinal,
+        )
+    return BlockKind(ordinal)
+
+
+def _headers(view: memoryview, cursor: int, end: int, path: str) -> tuple[dict[Header, str], int]:
+    entries, cursor = _entries(view, cursor, end)
+    headers: dict[Header, str] = {}
+    for ordinal, text in entries:
+        if ordinal not in _HEADERS:
+            raise InvalidRequest(
+                "unsupported_log_header",
+                what=f"{path} has a block with the unknown header {ordinal}.",
+                why="A newer release may have written it, and it may change the block's meaning.",
+                path=path,
+                ordinal=ordinal,
+            )
+        if Header(ordinal) in headers:
+            raise _Nonsense(f"The block says {Header(ordinal).name} twice.")
+        headers[Header(ordinal)] = text
+    return headers, cursor
+
+
+def _entries(view: memoryview, cursor: int, end: int) -> tuple[list[tuple[int, str]], int]:
+    count, cursor = _int_at(view, cursor, end)
+    # Each entry takes eight bytes at least, which bounds the loop by the bytes at hand.
+    if count < 0 or count * 8 > end - cursor:
+        raise _Nonsense(f"{count} header entries do not fit into the block.")
+    entries = []
+    for _ in range(count):
+        ordinal, cursor = _int_at(view, cursor, end)
+        size, cursor = _int_at(view, cursor, end)
+        if size < 0 or size > end - cursor:
+            raise _Nonsense(f"A header of {size} bytes does not fit into the block.")
+        try:
+            entries.append((ordinal, str(view[cursor : cursor + size], "utf-8")))
+        except UnicodeDecodeError:
+            raise _Nonsense("A header is not UTF-8 text.") from None
+        cursor += size
+    return entries, cursor
+
+
+def _content_range(view: memoryview, cursor: int, end: int) -> tuple[int, int]:
+    if end - cursor < 8:
+        raise _Nonsense("The block ends inside its content's length.")
+    (size,) = _LONG.unpack_from(view, cursor)
+    start = cursor + 8
+    if size < 0 or size > end - start:
+        raise _Nonsense(f"A content of {size} bytes does not fit into the block.")
+    return start, start + size
+
+
+def _int_at(view: memoryview, cursor: int, end: int) -> tuple[int, int]:
+    if end - cursor < 4:
+        raise _Nonsense("The block ends inside a number.")
+    return int(_INT.unpack_from(view, cursor)[0]), cursor + 4

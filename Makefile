@@ -1,0 +1,57 @@
+# Every target sets up what it needs by itself: Python 3.11 or newer and make are enough.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Spark needs a Java, and Python workers the interpreter of the driver.
+WITH_JAVA = home=$$($(BIN)/python -m lakewarden.java_home) && \
+	export JAVA_HOME="$$home" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" &&
+
+# What to test, and any other arguments for pytest: make test TESTS="tests/engine -k timeline"
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo test check format bench interop lock clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | \
+		awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+venv: $(READY) ## Set up .venv with the locked development environment
+
+$(READY): requirements/dev.lock pyproject.toml scripts/venv.sh
+	@scripts/venv.sh $(VENV) requirements/dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY) ## Run the main job on a local session and show what it does
+	@$(WITH_JAVA) $(BIN)/python -m lakewarden.demo
+
+test: $(READY) ## Run all tests but interop
+	@$(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
+
+check: $(READY) ## Check format, lint, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(READY) ## Format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## Measure side by side with floors and peers
+	@$(WITH_JAVA) $(BIN)/python -m bench
+
+interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs Maven and Java 17)
+	@tests/interop/setup.sh .interop
+	@$(BIN)/pytest tests/interop
+
+lock: ## Renew requirements/dev.lock from pyproject.toml
+	@scripts/lock.sh
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .interop build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,7 +24,7 @@ venv: $(READY) ## Set up .venv with the locked development environment
 $(READY): requirements/dev.lock pyproject.toml scripts/venv.sh
 	@scripts/venv.sh $(VENV) requirements/dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+		--no-deps --no-compile --no-build-isolation --editable .
 	@touch $@
 
 demo: $(READY) ## Run the main job on a local session and show what it does

@@ -35,5 +35,5 @@ if ! { [ -x "$folder/bin/python" ] && new_enough "$folder/bin/python"; }; then
 fi
 
 echo "installing $(grep -c '==' "$lock") packages of $lock into $folder"
-"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$lock" ||
+"$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-compile -r "$lock" ||
     fail "pip could not install the packages of $lock; is a package index within reach?"

@@ -1,0 +1,52 @@
+"""Codecs: one kind of instant content as the bytes of an Avro file holding one record."""
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import Generic, TypeVar
+
+from lakewarden.engine.formats.avro.container import read_container, write_container
+from lakewarden.engine.formats.payloads.binding import record_of, value_of
+from lakewarden.engine.kernel.errors import CorruptTable
+
+Value = TypeVar("Value")
+
+TORN_PLAN = "torn_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Codec(Generic[Value]):
+    """Reads and writes one kind of content; the schema is the one Java puts in its files."""
+
+    kind: type[Value]
+    schema: str
+
+    def decode(self, payload: bytes, path: str) -> Value:
+        """The value in a file; `CorruptTable` when the bytes are no such record."""
+        return value_of(self.kind, read_container(payload, path), path)
+
+    def decode_plan(self, payload: bytes, path: str) -> Value:
+        """The plan in a file; `CorruptTable` with code `torn_plan` for an empty or torn file."""
+        if not payload:
+            raise torn_plan(path, "The file is empty.")
+        try:
+            return self.decode(payload, path)
+        except CorruptTable as error:
+            raise torn_plan(path, error.why) from error
+
+    def encode(self, value: Value) -> bytes:
+        return write_container(record_of(value), self.schema)
+
+
+def schema_text(name: str) -> str:
+    """The text of the schema file `<name>.avsc` that lies beside the modules."""
+    return resources.files(__package__).joinpath(f"{name}.avsc").read_text("utf-8").strip()
+
+
+def torn_plan(path: str, reason: str) -> CorruptTable:
+    return CorruptTable(
+        TORN_PLAN,
+        what=f"{path} is not a whole plan.",
+        why=reason,
+        now="Its writer died while publishing it; the plan counts as not published.",
+        path=path,
+    )

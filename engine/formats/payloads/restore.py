@@ -1,0 +1,40 @@
+"""Restores: a table taken back to a savepoint by rolling back everything after it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.payloads.binding import Int32
+from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """The content of a requested restore; instants newest first."""
+
+    instants_to_rollback: tuple[InstantReference, ...] = ()
+    version: Int32 | None = 2
+    savepoint_to_restore_timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreMetadata:
+    """The content of a completed restore: the rollbacks it consisted of, by instant."""
+
+    start_restore_time: str
+    time_taken_in_millis: int = 0
+    instants_to_rollback: tuple[str, ...] = ()
+    hoodie_restore_metadata: Mapping[str, tuple[RollbackMetadata, ...]] = field(
+        default_factory=dict
+    )
+    version: Int32 | None = 1
+    restore_instant_info: tuple[InstantReference, ...] = ()
+
+
+_PLAN = Codec(RestorePlan, schema_text("restore_plan"))
+_METADATA = Codec(RestoreMetadata, schema_text("restore"))
+
+decode_plan = _PLAN.decode_plan
+encode_plan = _PLAN.encode
+decode = _METADATA.decode
+encode = _METADATA.encode

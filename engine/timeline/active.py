@@ -1,0 +1,159 @@
+"""The active timeline: the instants whose files still lie in the timeline's folder.
+
+Loaded with one listing; contents are read only when asked for.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, State
+from lakewarden.engine.timeline.layouts import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One file of the timeline and the state of an instant it stands for."""
+
+    instant: Instant
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class InstantFiles:
+    """The files of one instant, one for each state at most; at least one is there."""
+
+    requested: StateFile | None
+    inflight: StateFile | None
+    completed: StateFile | None
+
+    @property
+    def instant(self) -> Instant:
+        """The instant in its newest state."""
+        *_, newest = self
+        return newest.instant
+
+    @property
+    def begun_as(self) -> Action:
+        """The action it began as: a completed commit may have begun as a compaction."""
+        return next(iter(self)).instant.action
+
+    def in_state(self, state: State) -> StateFile | None:
+        return next((file for file in self if file.instant.state is state), None)
+
+    def __iter__(self) -> Iterator[StateFile]:
+        for file in (self.requested, self.inflight, self.completed):
+            if file is not None:
+                yield file
+
+
+class ActiveTimeline:
+    """What one listing has shown; it never changes, a newer one must be loaded."""
+
+    def __init__(self, storage: Storage, layout: Layout, files: tuple[InstantFiles, ...]) -> None:
+        self.layout = layout
+        self.files = files
+        self.instants = tuple(group.instant for group in files)
+        self._storage = storage
+        self._by_key = {group.instant.key: group for group in files}
+
+    def with_time(self, requested: str) -> tuple[Instant, ...]:
+        """The instants of a requested time: usually one; a savepoint shares that of its write."""
+        return tuple(instant for instant in self.instants if instant.requested == requested)
+
+    def completed(self, actions: Collection[Action] = COMPLETED_WRITES) -> tuple[Instant, ...]:
+        """The completed instants of some actions, writes if none are named."""
+        return tuple(i for i in self.instants if i.is_completed and i.action in actions)
+
+    def completed_between(
+        self,
+        since: str | None,
+        until: str | None,
+        actions: Collection[Action] = COMPLETED_WRITES,
+    ) -> tuple[Instant, ...]:
+        """Those completed after `since` and not after `until`, in the order of completion."""
+        chosen = [
+            instant
+            for instant in self.completed(actions)
+            if (since is None or _completion(instant) > since)
+            and (until is None or _completion(instant) <= until)
+        ]
+        return tuple(sorted(chosen, key=_completion))
+
+    def pending(self, actions: Collection[Action] = frozenset(Action)) -> tuple[Instant, ...]:
+        """The instants that are not completed, of all actions if none are named."""
+        return tuple(i for i in self.instants if not i.is_completed and i.action in actions)
+
+    def savepoints(self) -> tuple[Instant, ...]:
+        return self.completed((Action.SAVEPOINT,))
+
+    def first_write(self) -> Instant | None:
+        """Where the active timeline starts: its first write, completed or not.
+
+        A savepoint keeps its write from being archived while later ones are, so a savepointed
+        write says nothing about its neighbours and does not count.
+        """
+        kept = {
+            instant.requested for instant in self.instants if instant.action is Action.SAVEPOINT
+        }
+        writes = (i for i in self.instants if i.action.is_write and i.requested not in kept)
+        return next(writes, None)
+
+    def newest_time(self) -> str | None:
+        """The newest time on the timeline, requested or of completion."""
+        times = [instant.completed or instant.requested for instant in self.instants]
+        return max([*times, *(i.requested for i in self.instants)], default=None)
+
+    def files_of(self, instant: Instant) -> InstantFiles | None:
+        """All files of an instant, whatever state the given value is in."""
+        return self._by_key.get(instant.key)
+
+    def path(self, instant: Instant) -> str:
+        """Where the content of an instant in its state lies."""
+        files = self.files_of(instant)
+        file = None if files is None else files.in_state(instant.state)
+        if file is None:
+            raise InvalidRequest(
+                "unknown_instant",
+                what=f"The active timeline has no instant {instant}.",
+                why="It may have been archived, rolled back, or moved to another state.",
+                now="Load the timeline again.",
+                instant=instant.requested,
+            )
+        return file.entry.path
+
+    def read(self, instant: Instant) -> bytes:
+        """The content of an instant in its state."""
+        return self._storage.read(self.path(instant))
+
+
+def load_active(storage: Storage, layout: Layout) -> ActiveTimeline:
+    """The active timeline as it is now, from one listing of its folder."""
+    states: dict[tuple[str, str], dict[State, StateFile]] = {}
+    for entry in storage.list(layout.folder).files:
+        instant = layout.parse(entry)
+        if instant is None:
+            continue
+        known = states.setdefault(instant.key, {})
+        earlier = known.setdefault(instant.state, StateFile(instant, entry))
+        if earlier.instant.completed != instant.completed:
+            raise _two_completions(earlier.entry, entry)
+    groups = (InstantFiles(*(states[key].get(state) for state in State)) for key in sorted(states))
+    return ActiveTimeline(storage, layout, tuple(groups))
+
+
+def _completion(instant: Instant) -> str:
+    assert instant.completed is not None
+    return instant.completed
+
+
+def _two_completions(first: Entry, second: Entry) -> CorruptTable:
+    return CorruptTable(
+        "two_completions",
+        what=f"{first.path} and {second.path} say that one instant completed twice.",
+        why="Two writers completed it, so which files belong to the table is not certain.",
+        now="Compare what both name, and remove the one that the data does not bear out.",
+        path=second.path,
+        other=first.path,
+    )

@@ -1,0 +1,80 @@
+"""The timeline: active instants, and behind them the archived ones, read only when needed."""
+
+from typing import Protocol
+
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import ActiveTimeline, load_active
+from lakewarden.engine.timeline.archived.reader import LsmArchive
+from lakewarden.engine.timeline.archived.rows import ArchivedInstant
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.layouts import Layout
+
+
+class Archive(Protocol):
+    """Completed instants that have left the active timeline."""
+
+    def instants(self, since: str | None = None, until: str | None = None) -> tuple[Instant, ...]:
+        """The instants requested from `since` to `until`, both included, in their order."""
+        ...
+
+    def completion_time(self, requested: str) -> str | None:
+        """When an archived instant completed; None when it is not in the archive."""
+        ...
+
+    def read(self, instant: Instant) -> ArchivedInstant | None:
+        """An instant with its contents; None when it is not in the archive."""
+        ...
+
+
+class Timeline:
+    """What is known of all instants of a table at one moment."""
+
+    def __init__(self, active: ActiveTimeline, archive: Archive) -> None:
+        self.active = active
+        self.archive = archive
+        first = active.first_write()
+        self._start = None if first is None else first.requested
+        known = [instant for instant in active.instants if instant.action is not Action.SAVEPOINT]
+        self._completions = {instant.requested: instant.completed for instant in known}
+
+    @classmethod
+    def load(cls, storage: Storage, layout: Layout) -> "Timeline":
+        """The timeline as it is now; costs one listing, the archive is not touched."""
+        return cls(load_active(storage, layout), open_archive(storage, layout))
+
+    @property
+    def first_active(self) -> str | None:
+        """The requested time at which the active timeline starts."""
+        return self._start
+
+    def completion_time(self, requested: str) -> str | None:
+        """When an instant completed; None while it is pending, and when it never was published.
+
+        What is older than the active timeline has completed, or its files would have been rolled
+        back; if even the archive has forgotten it, its requested time stands for its completion.
+        """
+        if requested in self._completions:
+            return self._completions[requested]
+        if not self._is_before_start(requested):
+            return None
+        return self.archive.completion_time(requested) or requested
+
+    def is_completed(self, requested: str) -> bool:
+        """The same question without the time, answered without the archive."""
+        if requested in self._completions:
+            return self._completions[requested] is not None
+        return self._is_before_start(requested)
+
+    def instants(self) -> tuple[Instant, ...]:
+        """All instants, archived and active; one that is in both counts as active."""
+        found = {instant.key: instant for instant in self.archive.instants()}
+        found.update({instant.key: instant for instant in self.active.instants})
+        return tuple(found[key] for key in sorted(found))
+
+    def _is_before_start(self, requested: str) -> bool:
+        return self._start is not None and requested < self._start
+
+
+def open_archive(storage: Storage, layout: Layout) -> Archive:
+    """The archive that belongs to a layout."""
+    return LsmArchive(storage, layout.history_folder)

@@ -3,9 +3,10 @@
 The dataclass is the declaration: its field `num_writes` is the record's field `numWrites` (or what
 another spelling makes of it), and its type hint says what may stand there. Null or nothing gives
 the field's default where None is not allowed; unknown fields of a record are ignored, as newer
-writers may add some.
+writers may add some. Bytes stand in a record as a text in base64, as JSON has none.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
@@ -101,6 +102,8 @@ def _writer(hint: object, spelling: Spelling) -> _Convert | None:
         return dict if write is None else partial(_written_map, write)
     if isinstance(hint, type) and is_dataclass(hint):
         return _record_writer(hint, spelling)
+    if hint is bytes:
+        return _written_base64
     return _enum_value if isinstance(hint, type) and issubclass(hint, Enum) else None
 
 
@@ -110,6 +113,10 @@ def _written_list(write: _Convert, items: Sequence[object]) -> object:
 
 def _written_map(write: _Convert, items: Mapping[str, object]) -> object:
     return {key: write(item) for key, item in items.items()}
+
+
+def _written_base64(content: bytes) -> object:
+    return b64encode(content).decode()
 
 
 def _enum_value(item: Enum) -> object:
@@ -197,6 +204,13 @@ def _read_text(item: object) -> object:
     return item
 
 
+def _read_base64(item: object) -> object:
+    try:
+        return b64decode(item if isinstance(item, str) else "?", validate=True)
+    except ValueError:
+        raise _mismatch("a text in base64", item) from None
+
+
 def _read_flag(item: object) -> object:
     if type(item) is not bool:
         raise _mismatch("true or false", item)
@@ -223,6 +237,7 @@ def _integer_reader(allowed: range) -> _Convert:
 
 _SCALARS: dict[type, _Convert] = {
     str: _read_text,
+    bytes: _read_base64,
     bool: _read_flag,
     float: _read_number,
     int: _integer_reader(_LONG),

@@ -1,0 +1,181 @@
+"""The ledger of an instant: numbered entries that say who tries to carry it out, and how it ended.
+
+Entries are created exclusively, and only behind a claim that was read as the last entry, so claims,
+the commit and the cancel compete for one next number: one wins, the others see who did. Two laws
+follow, and the functions here assert them:
+
+1. Nobody deletes a file of an instant unless its ledger ends in `cancelled`, or a newer claim has
+   superseded the attempt that made the file.
+2. Nobody publishes a completed instant unless its ledger ends in `committed`.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable, Defect
+from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.timeline.documents import PRIVATE_FOLDER
+from lakewarden.engine.timeline.ledger_entries import (
+    Cancelled,
+    Claim,
+    Committed,
+    Entry,
+    decode_entry,
+    encode_entry,
+)
+from lakewarden.engine.timeline.state import LedgerEnd
+
+LEDGER_FOLDER = f"{PRIVATE_FOLDER}/ledger"
+
+_ENTRY_NAME = re.compile(r"([0-9]{6})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The entries of one instant as they were read; the first has number 1."""
+
+    instant: str
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def last(self) -> Entry | None:
+        return self.entries[-1] if self.entries else None
+
+    @property
+    def next_number(self) -> int:
+        return len(self.entries) + 1
+
+    @property
+    def ends_in(self) -> LedgerEnd:
+        match self.last:
+            case None:
+                return LedgerEnd.NONE
+            case Claim():
+                return LedgerEnd.CLAIM
+            case Committed():
+                return LedgerEnd.COMMITTED
+            case Cancelled():
+                return LedgerEnd.CANCELLED
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The entry is in; this is the ledger with it."""
+
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class LostTo:
+    """Somebody else's entry has that number."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """The entry may or may not be in: read the ledger again before acting."""
+
+    cause: str
+
+
+Appending = Appended | LostTo | InDoubt
+
+
+def entry_path(instant: str, number: int) -> str:
+    return f"{LEDGER_FOLDER}/{instant}/{number:06d}.json"
+
+
+def read_ledger(storage: Storage, instant: str) -> Ledger:
+    """The ledger of an instant as it is now; one without entries for an instant that has none."""
+    names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
+    numbers = [int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match]
+    ledger = Ledger(instant)
+    for number in sorted(numbers):
+        path = entry_path(instant, number)
+        entry = decode_entry(storage.read(path), path)
+        fault = _fault(ledger, entry, number)
+        if fault is not None:
+            raise _broken(path, fault)
+        ledger = Ledger(instant, (*ledger.entries, entry))
+    return ledger
+
+
+def instants_with_ledger(storage: Storage) -> tuple[str, ...]:
+    """The instants that have a ledger, oldest first; costs one listing."""
+    folders = storage.list(LEDGER_FOLDER).folders
+    return tuple(folder.rpartition("/")[2] for folder in folders)
+
+
+def append(storage: Storage, ledger: Ledger, entry: Entry) -> Appending:
+    """Add an entry behind the last one that was read."""
+    fault = _fault(ledger, entry, ledger.next_number)
+    if fault is not None:
+        raise Defect(
+            "ledger_misuse",
+            what=f"An entry does not fit behind the ledger of {ledger.instant}.",
+            why=fault,
+            instant=ledger.instant,
+        )
+    path = entry_path(ledger.instant, ledger.next_number)
+    match storage.create_exclusive(path, encode_entry(entry)):
+        case Won():
+            return Appended(Ledger(ledger.instant, (*ledger.entries, entry)))
+        case Lost(content):
+            return LostTo(decode_entry(content, path))
+        case Unknown(cause):
+            return InDoubt(cause)
+
+
+def assert_may_delete(ledger: Ledger, attempt: int) -> None:
+    """Law 1, for the files that an attempt made."""
+    last = ledger.last
+    is_superseded = isinstance(last, Claim) and last.attempt > attempt
+    if not (isinstance(last, Cancelled) or is_superseded):
+        raise _law_broken(1, ledger, f"Files of attempt {attempt} were about to be deleted.")
+
+
+def assert_may_publish(ledger: Ledger) -> Committed:
+    """Law 2; the answer is the entry that allows it."""
+    last = ledger.last
+    if not isinstance(last, Committed):
+        raise _law_broken(2, ledger, "A completed instant was about to be published.")
+    return last
+
+
+def _fault(ledger: Ledger, entry: Entry, number: int) -> str | None:
+    """What is wrong with an entry of that number behind a ledger, if anything."""
+    last = ledger.last
+    if number != ledger.next_number:
+        return f"Entry {ledger.next_number} is missing."
+    if isinstance(last, Committed | Cancelled):
+        return "Nothing may follow an entry that ends the ledger."
+    if entry.instant != ledger.instant:
+        return f"The entry is about instant {entry.instant}."
+    if last is not None and entry.action is not last.action:
+        return f"The entry is about a {entry.action.value}, the one before it is not."
+    if isinstance(entry, Claim) and entry.attempt != number:
+        return f"Claim {number} is for attempt {entry.attempt}."
+    if isinstance(entry, Committed) and (last is None or entry.attempt != last.attempt):
+        return f"Attempt {entry.attempt} committed without holding the last claim."
+    return None
+
+
+def _broken(path: str, fault: str) -> CorruptTable:
+    return CorruptTable(
+        "broken_ledger",
+        what=f"The ledger is broken at {path}.",
+        why=fault,
+        now="Find out who removed or changed entries; nothing acts on this instant until then.",
+        path=path,
+    )
+
+
+def _law_broken(number: int, ledger: Ledger, act: str) -> Defect:
+    return Defect(
+        "law_broken",
+        what=act,
+        why=f"The ledger of {ledger.instant} ends in {ledger.ends_in.name}, which forbids it.",
+        instant=ledger.instant,
+        law=number,
+    )

@@ -1,0 +1,73 @@
+"""The entries of a ledger, and how they are stored.
+
+Every entry carries its writer's random id, so that the payloads of rivals differ and a storage can
+tell a retried request from a lost one.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads.binding import value_of
+from lakewarden.engine.timeline.documents import format_document, parse_document
+from lakewarden.engine.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The right to make an attempt; the number of the entry is the number of the attempt."""
+
+    instant: str
+    action: Action
+    attempt: int
+    owner: str
+    host: str
+    process: str
+    engine_version: str
+    started_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """An attempt has succeeded; whoever finds this can publish the completed instant from it."""
+
+    instant: str
+    action: Action
+    attempt: int
+    owner: str
+    at_ms: int
+    completion_time: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """The instant will never commit; its partitions go to the next plan of its service."""
+
+    instant: str
+    action: Action
+    owner: str
+    by: str
+    reason: str
+    at_ms: int
+    partitions: tuple[str, ...] = ()
+    missing_partitions: tuple[str, ...] = ()
+
+
+Entry = Claim | Committed | Cancelled
+
+_KINDS: dict[str, type[Entry]] = {
+    "claim": Claim,
+    "committed": Committed,
+    "cancelled": Cancelled,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """The file of an entry."""
+    return format_document(_NAMES[type(entry)], entry)
+
+
+def decode_entry(payload: bytes, path: str) -> Entry:
+    """The entry in a file; what a newer engine wrote is refused by name."""
+    document = parse_document(payload, path, kinds=frozenset(_KINDS))
+    return value_of(_KINDS[document.kind], document.record, path, str)

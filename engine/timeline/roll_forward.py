@@ -1,0 +1,77 @@
+"""Rolling forward: publishing the completed instant that a ledger says has been committed.
+
+Done by the attempt itself after its commit, and by anyone who finds the entry after a crash; doing
+it again changes nothing. The caller holds the table lock and has loaded the timeline under it.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable, Unsettled
+from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.timeline.instant import Instant, State
+from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.timeline.ledger import Ledger, assert_may_publish
+from lakewarden.engine.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class RolledForward:
+    """The completed instant, and whether the timeline given did not have it yet."""
+
+    instant: Instant
+    is_new: bool
+
+
+def roll_forward(storage: Storage, timeline: Timeline, ledger: Ledger) -> RolledForward:
+    """Publish what a ledger has committed, unless it is published already.
+
+    Java may have completed the same plan under another completion time after a crash; a second
+    completed file beside that one must not come into being.
+    """
+    entry = assert_may_publish(ledger)
+    action = entry.action.completed_as
+    instant = Instant(entry.instant, action, State.COMPLETED, entry.completion_time)
+    published = _published(timeline, instant)
+    if published is not None:
+        return RolledForward(published, is_new=False)
+    layout = timeline.active.layout
+    match create_instant(storage, layout, instant, entry.content):
+        case Won():
+            return RolledForward(instant, is_new=True)
+        case Lost():
+            raise _contradiction(instant, layout.path(instant))
+        case Unknown(cause):
+            raise Unsettled(
+                "publishing_unsettled",
+                what=f"Whether {instant} was published is not known.",
+                why=cause,
+                now="It is committed whatever happened; the next operation publishes it.",
+                instant=instant.requested,
+            )
+
+
+def _published(timeline: Timeline, instant: Instant) -> Instant | None:
+    """The completed instant if it is active or archived; None while it is pending."""
+    files = timeline.active.files_of(instant)
+    if files is not None:
+        return None if files.completed is None else files.completed.instant
+    for archived in timeline.archive.instants(instant.requested, instant.requested):
+        if archived.key == instant.key:
+            return archived
+    raise CorruptTable(
+        "committed_instant_vanished",
+        what=f"{instant} was committed, but the timeline has no trace of it.",
+        why="Somebody without a ledger rolled it back between its commit and its publication.",
+        now="Check whether its files are still there; if not, remove its ledger and write again.",
+        instant=instant.requested,
+    )
+
+
+def _contradiction(instant: Instant, path: str) -> CorruptTable:
+    return CorruptTable(
+        "contradicting_completion",
+        what=f"{path} is not what the ledger of {instant.requested} has committed.",
+        why="Somebody else wrote the file.",
+        now="Compare it with the ledger's last entry, and keep the one that the files bear out.",
+        path=path,
+    )

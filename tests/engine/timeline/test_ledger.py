@@ -1,0 +1,281 @@
+"""The ledger: one sequence in which claims, the commit and the cancel compete."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakewarden.engine.kernel.errors import CorruptTable, Defect, InvalidRequest
+from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.storage.port import Creation, Unknown
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import (
+    Appended,
+    InDoubt,
+    Ledger,
+    LostTo,
+    append,
+    assert_may_delete,
+    assert_may_publish,
+    entry_path,
+    instants_with_ledger,
+    read_ledger,
+)
+from lakewarden.engine.timeline.ledger_entries import (
+    Cancelled,
+    Claim,
+    Committed,
+    Entry,
+    decode_entry,
+    encode_entry,
+)
+from lakewarden.engine.timeline.state import LedgerEnd
+
+T = "20260307222557123"
+
+
+def claim(attempt: int, owner: str = "me") -> Claim:
+    return Claim(
+        instant=T,
+        action=Action.COMPACTION,
+        attempt=attempt,
+        owner=owner,
+        host="h",
+        process="7",
+        engine_version="0.1",
+        started_at_ms=5,
+    )
+
+
+def committed(attempt: int, owner: str = "me") -> Committed:
+    return Committed(
+        instant=T,
+        action=Action.COMPACTION,
+        attempt=attempt,
+        owner=owner,
+        at_ms=6,
+        completion_time="20260307222600000",
+        content=b"Obj\x01\x00\xff",
+    )
+
+
+def cancelled(owner: str = "me") -> Cancelled:
+    return Cancelled(
+        instant=T,
+        action=Action.COMPACTION,
+        owner=owner,
+        by="somebody",
+        reason="in the way",
+        at_ms=7,
+        partitions=("p=1", ""),
+        missing_partitions=("p=2",),
+    )
+
+
+def ledger_with(storage: MemoryStorage, *entries: Entry) -> Ledger:
+    ledger = read_ledger(storage, T)
+    for entry in entries:
+        appended = append(storage, ledger, entry)
+        assert isinstance(appended, Appended)
+        ledger = appended.ledger
+    return ledger
+
+
+ENDINGS: list[tuple[tuple[Entry, ...], LedgerEnd]] = [
+    ((), LedgerEnd.NONE),
+    ((claim(1),), LedgerEnd.CLAIM),
+    ((claim(1), claim(2)), LedgerEnd.CLAIM),
+    ((claim(1), claim(2), committed(2)), LedgerEnd.COMMITTED),
+    ((cancelled(),), LedgerEnd.CANCELLED),
+    ((claim(1), cancelled()), LedgerEnd.CANCELLED),
+]
+
+
+@pytest.mark.parametrize(("entries", "end"), ENDINGS)
+def test_what_was_appended_is_read(entries: tuple[Entry, ...], end: LedgerEnd) -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, *entries)
+    assert read_ledger(storage, T) == ledger == Ledger(T, entries)
+    assert ledger.ends_in is end
+    assert ledger.last == (entries[-1] if entries else None)
+
+
+def test_entries_are_numbered_from_one() -> None:
+    storage = fresh_memory_storage()
+    ledger_with(storage, claim(1), claim(2))
+    folder = f".hoodie/.lakewarden/ledger/{T}"
+    assert [entry.path for entry in storage.list(folder).files] == [
+        f"{folder}/000001.json",
+        f"{folder}/000002.json",
+    ]
+    assert instants_with_ledger(storage) == (T,)
+
+
+@pytest.mark.parametrize("mine", [claim(2), committed(1), cancelled()])
+@pytest.mark.parametrize("theirs", [claim(2, "other"), committed(1, "other"), cancelled("other")])
+def test_of_two_entries_for_one_number_the_first_wins(mine: Entry, theirs: Entry) -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, claim(1))
+    assert isinstance(append(storage, ledger, theirs), Appended)
+    assert append(storage, ledger, mine) == LostTo(theirs)
+    assert read_ledger(storage, T).last == theirs
+
+
+def test_appending_the_same_entry_again_is_no_loss() -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, claim(1))
+    assert append(storage, ledger, committed(1)) == append(storage, ledger, committed(1))
+
+
+class DoubtfulStorage:
+    """A storage whose answer to a creation is lost."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self._storage = storage
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        self._storage.create_exclusive(path, payload)
+        return Unknown("the answer was lost")
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._storage, name)
+
+
+def test_an_unknown_outcome_is_in_doubt() -> None:
+    storage = fresh_memory_storage()
+    assert append(DoubtfulStorage(storage), Ledger(T), claim(1)) == InDoubt("the answer was lost")
+    assert read_ledger(storage, T).last == claim(1)
+
+
+MISUSES: list[tuple[tuple[Entry, ...], Entry]] = [
+    ((claim(1), committed(1)), claim(3)),
+    ((claim(1), committed(1)), cancelled()),
+    ((cancelled(),), claim(2)),
+    ((cancelled(),), committed(1)),
+    ((), committed(1)),
+    ((), claim(2)),
+    ((claim(1),), claim(1)),
+    ((claim(1), claim(2)), committed(1)),
+    ((claim(1),), replace(cancelled(), instant="20260307222557124")),
+    ((claim(1),), replace(cancelled(), action=Action.CLEAN)),
+]
+
+
+@pytest.mark.parametrize(("entries", "entry"), MISUSES)
+def test_an_entry_that_breaks_the_rules_is_never_written(
+    entries: tuple[Entry, ...], entry: Entry
+) -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, *entries)
+    with pytest.raises(Defect) as raised:
+        append(storage, ledger, entry)
+    assert raised.value.code == "ledger_misuse"
+    assert read_ledger(storage, T) == ledger
+
+
+@pytest.mark.parametrize(("entries", "entry"), MISUSES)
+def test_an_entry_that_breaks_the_rules_is_corruption_when_read(
+    entries: tuple[Entry, ...], entry: Entry
+) -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, *entries)
+    path = entry_path(T, ledger.next_number)
+    storage.put(path, encode_entry(entry))
+    with pytest.raises(CorruptTable) as raised:
+        read_ledger(storage, T)
+    assert (raised.value.code, raised.value.path) == ("broken_ledger", path)
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_hole_is_corruption(missing: int) -> None:
+    storage = fresh_memory_storage()
+    ledger_with(storage, claim(1), claim(2), claim(3))
+    storage.delete(entry_path(T, missing))
+    with pytest.raises(CorruptTable) as raised:
+        read_ledger(storage, T)
+    assert raised.value.code == "broken_ledger"
+
+
+def test_foreign_files_beside_entries_are_ignored() -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, claim(1))
+    folder = f".hoodie/.lakewarden/ledger/{T}"
+    for name in ("000002.json.tmp", ".000001.json.crc", "2.json", "x.txt"):
+        storage.put(f"{folder}/{name}", b"?")
+    assert read_ledger(storage, T) == ledger
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        encode_entry(claim(1)).replace(b'"format": 1', b'"format": 2'),
+        encode_entry(claim(1)).replace(b'"claim"', b'"pact"'),
+        b'{"format": 1}',
+    ],
+)
+def test_a_newer_entry_is_refused_by_name(payload: bytes) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        decode_entry(payload, "some/path")
+    assert (raised.value.code, raised.value.path) == ("unsupported_document", "some/path")
+
+
+ENCODED = [encode_entry(entry) for entry in (claim(1), committed(1), cancelled())]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"format": true}',
+        b'{"format": 1, "kind": "claim"}',
+        ENCODED[0].replace(b'"compaction"', b'"sleep"'),
+        ENCODED[1].replace(b"T2JqAQD/", b"?"),
+    ],
+)
+def test_a_damaged_entry_is_corruption(payload: bytes) -> None:
+    with pytest.raises(CorruptTable) as raised:
+        decode_entry(payload, "some/path")
+    assert raised.value.path == "some/path"
+
+
+@given(st.sampled_from(ENCODED), st.data())
+def test_any_damage_gives_an_entry_or_a_named_error(payload: bytes, data: st.DataObject) -> None:
+    damaged = bytearray(payload)
+    damaged[data.draw(st.integers(0, len(payload) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        entry = decode_entry(bytes(damaged), "p")
+    except (CorruptTable, InvalidRequest):
+        return
+    assert decode_entry(encode_entry(entry), "p") == entry
+
+
+LIVING = ((), (claim(1),), (claim(1), committed(1)))
+
+
+@pytest.mark.parametrize("entries", LIVING)
+def test_nobody_deletes_the_files_of_the_newest_attempt(entries: tuple[Entry, ...]) -> None:
+    with pytest.raises(Defect) as raised:
+        assert_may_delete(Ledger(T, entries), 1)
+    assert (raised.value.code, raised.value.law) == ("law_broken", 1)
+
+
+@pytest.mark.parametrize("entries", [(claim(1), claim(2)), (claim(1), cancelled()), (cancelled(),)])
+def test_files_of_a_superseded_or_cancelled_attempt_may_be_deleted(
+    entries: tuple[Entry, ...],
+) -> None:
+    assert_may_delete(Ledger(T, entries), 1)
+
+
+@pytest.mark.parametrize("entries", [(), (claim(1),), (claim(1), cancelled())])
+def test_nobody_publishes_without_a_commit_in_the_ledger(entries: tuple[Entry, ...]) -> None:
+    with pytest.raises(Defect) as raised:
+        assert_may_publish(Ledger(T, entries))
+    assert (raised.value.code, raised.value.law) == ("law_broken", 2)
+
+
+def test_a_commit_in_the_ledger_allows_publishing() -> None:
+    assert assert_may_publish(Ledger(T, (claim(1), committed(1)))) == committed(1)

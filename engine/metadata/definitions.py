@@ -1,0 +1,85 @@
+"""Index definitions: what `index.json` says about a table's indexes, beside their state."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.metadata.table import (
+    EXPRESSION_INDEX_PREFIX,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+
+READY, INFLIGHT = "READY", "INFLIGHT"
+_DEFAULT_PATH = ".hoodie/.index_defs/index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """One index, or one of the metadata table's own partitions."""
+
+    name: str
+    partition: str
+    index_type: str
+    function: str
+    columns: tuple[str, ...]
+    options: Mapping[str, str]
+    version: str
+    state: str
+
+    @property
+    def is_partitioned(self) -> bool:
+        return self.options.get("isPartitioned", "false").lower() == "true"
+
+
+def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
+    """All metadata partitions of a table as indexes, with what is defined about them."""
+    path = config.index_definitions_path or _DEFAULT_PATH
+    payload = storage.read_if_present(path)
+    defined = _parse(payload, path) if payload else {}
+    states = dict.fromkeys(config.metadata_partitions, READY)
+    states |= dict.fromkeys(config.metadata_partitions_inflight, INFLIGHT)
+    return tuple(
+        _definition(partition, defined.get(partition, {}), states[partition])
+        for partition in sorted(states)
+    )
+
+
+def _parse(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:
+    try:
+        entries = json.loads(payload)["indexDefinitions"]
+        return {str(name): dict(entry) for name, entry in entries.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise corrupt(path, None, f"It holds no index definitions: {error}.") from None
+
+
+def _definition(partition: str, entry: Mapping[str, object], state: str) -> IndexDefinition:
+    columns, options = entry.get("sourceFields"), entry.get("indexOptions")
+    return IndexDefinition(
+        name=_index_name(partition),
+        partition=partition,
+        index_type=str(entry.get("indexType") or _index_type(partition)),
+        function=str(entry.get("indexFunction") or ""),
+        columns=tuple(map(str, columns)) if isinstance(columns, list) else (),
+        options={str(key): str(value) for key, value in options.items()}
+        if isinstance(options, Mapping)
+        else {},
+        version=str(entry.get("version") or "V1"),
+        state=state,
+    )
+
+
+def _index_name(partition: str) -> str:
+    for prefix in (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX):
+        if partition.startswith(prefix):
+            return partition.removeprefix(prefix)
+    return partition
+
+
+def _index_type(partition: str) -> str:
+    if partition.startswith(SECONDARY_INDEX_PREFIX):
+        return SECONDARY_INDEX_PREFIX.rstrip("_")
+    return RECORD_INDEX if partition == RECORD_INDEX else partition

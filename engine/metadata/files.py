@@ -1,0 +1,79 @@
+"""The `files` partition: which partitions and files a table has, without listing anything."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.metadata.partition import MetadataPartition
+from lakewarden.engine.metadata.records import Versions, text_keys
+from lakewarden.engine.view.file_names import DataFile, parse_file_name
+from lakewarden.engine.view.listing import PartitionFiles
+
+ALL_PARTITIONS_KEY = "__all_partitions__"
+# A table without partitions is listed under this name.
+NO_PARTITION_NAME = "."
+FILES_COLUMN = "filesystemMetadata"
+
+
+class MetadataListing:
+    """A file source that asks the metadata table."""
+
+    def __init__(self, partition: MetadataPartition) -> None:
+        self._partition = partition
+
+    def partitions(self) -> tuple[str, ...]:
+        versions = self._partition.lookup([ALL_PARTITIONS_KEY], [FILES_COLUMN])
+        listed = _merged(versions).get(ALL_PARTITIONS_KEY, {})
+        return tuple(sorted(_path(name) for name in listed))
+
+    def files(self, partitions: Sequence[str] | None = None) -> PartitionFiles:
+        if partitions is None:
+            merged = _merged(self._partition.all([FILES_COLUMN]))
+            wanted = sorted(_path(name) for name in merged.get(ALL_PARTITIONS_KEY, {}))
+        else:
+            wanted = list(partitions)
+            names = [_name(path) for path in wanted]
+            merged = _merged(self._partition.lookup(names, [FILES_COLUMN]))
+        return {path: _data_files(merged.get(_name(path), {})) for path in wanted}
+
+
+def _merged(versions: Versions) -> dict[str, dict[str, int]]:
+    """The live names with their sizes, by key; later versions add, grow and remove."""
+    column = versions.values.column(FILES_COLUMN).combine_chunks()
+    if pa.types.is_null(column.type):
+        return {}
+    offsets = np.asarray(column.offsets).tolist()
+    names = column.keys.to_pylist()
+    sizes = column.items.field("size").to_pylist()
+    removed = column.items.field("isDeleted").to_pylist()
+    merged: dict[str, dict[str, int]] = {}
+    for number, key in enumerate(text_keys(versions.keys)):
+        if versions.is_removed[number]:
+            merged.pop(key, None)
+            continue
+        live = merged.setdefault(key, {})
+        for at in range(offsets[number], offsets[number + 1]):
+            if removed[at]:
+                live.pop(names[at], None)
+            else:
+                live[names[at]] = max(sizes[at], live.get(names[at], 0))
+    return merged
+
+
+def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:
+    parsed = (parse_file_name(name, sizes[name]) for name in sorted(sizes))
+    return tuple(file for file in parsed if file is not None)
+
+
+def _path(name: str) -> str:
+    if name == NO_PARTITION_NAME:
+        return ""
+    if name.startswith("/") or ".." in name.split("/"):
+        raise corrupt("the metadata table", None, f"It lists the partition {name!r}.")
+    return name
+
+
+def _name(path: str) -> str:
+    return path or NO_PARTITION_NAME

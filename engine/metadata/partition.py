@@ -1,0 +1,70 @@
+"""A partition of the metadata table: lookups routed to the file groups that can hold the keys."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.formats.hashing import file_group_index
+from lakewarden.engine.metadata.file_group import (
+    ALL,
+    MetadataFileGroup,
+    Selection,
+    beginning_with,
+    exactly,
+)
+from lakewarden.engine.metadata.records import Versions, decode_runs
+
+# What a key is hashed by to find its file group; most partitions take the key itself.
+HashInput = Callable[[str], str]
+
+
+def whole_key(key: str) -> str:
+    return key
+
+
+class MetadataPartition:
+    """All file groups of one partition, in the order that hashing counts them."""
+
+    def __init__(
+        self, groups: Sequence[MetadataFileGroup], hash_input: HashInput = whole_key
+    ) -> None:
+        self._groups = tuple(sorted(groups, key=lambda group: group.file_id))
+        self._hash_input = hash_input
+
+    @property
+    def file_group_ids(self) -> tuple[str, ...]:
+        return tuple(group.file_id for group in self._groups)
+
+    def all(self, columns: Sequence[str]) -> Versions:
+        """Every version of every key."""
+        return self._versions([(group, ALL) for group in self._groups], columns)
+
+    def lookup(self, keys: Sequence[str], columns: Sequence[str]) -> Versions:
+        """Every version of the given keys."""
+        if not keys:
+            return self._versions([], columns)
+        hashed = pa.array([self._hash_input(key) for key in keys])
+        numbers = np.asarray(file_group_index(hashed, len(self._groups)))
+        asked = [
+            (self._groups[number], exactly([keys[at] for at in np.flatnonzero(numbers == number)]))
+            for number in np.unique(numbers).tolist()
+        ]
+        return self._of_keys(self._versions(asked, columns), set(keys))
+
+    def lookup_prefixes(self, prefixes: Sequence[str], columns: Sequence[str]) -> Versions:
+        """Every version of the keys that begin with one of the prefixes, from all groups."""
+        wanted = beginning_with(prefixes)
+        return self._versions([(group, wanted) for group in self._groups], columns)
+
+    def _versions(
+        self, asked: Sequence[tuple[MetadataFileGroup, Selection]], columns: Sequence[str]
+    ) -> Versions:
+        runs = [run for group, selection in asked for run in group.runs(selection)]
+        return decode_runs(runs, columns)
+
+    def _of_keys(self, versions: Versions, keys: set[str]) -> Versions:
+        wanted = pa.array([key.encode() for key in sorted(keys)], type=pa.large_binary())
+        inside = pc.is_in(versions.keys, value_set=wanted)
+        return versions.take(np.flatnonzero(np.asarray(inside)))

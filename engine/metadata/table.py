@@ -1,0 +1,84 @@
+"""The metadata table: Hudi's own table about a table, at `.hoodie/metadata`.
+
+A write commits here first, so an instant that is still pending on the data table does not count.
+"""
+
+from collections.abc import Callable
+
+from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.file_group import MetadataFileGroup
+from lakewarden.engine.metadata.partition import HashInput, MetadataPartition, whole_key
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
+from lakewarden.engine.timeline.active import load_active
+from lakewarden.engine.timeline.layouts import layout_of
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.listing import data_files
+from lakewarden.engine.view.slices import Visibility, file_groups
+from lakewarden.engine.view.visibility import load_visibility
+
+FILES = "files"
+COLUMN_STATS = "column_stats"
+PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
+RECORD_INDEX = "record_index"
+SECONDARY_INDEX_PREFIX = "secondary_index_"
+EXPRESSION_INDEX_PREFIX = "expr_index_"
+
+
+class MetadataTable:
+    """Opens partitions of a table's metadata table; each is listed once and then kept."""
+
+    def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
+        self._storage = storage.below(METADATA_FOLDER)
+        self._data_timeline = data_timeline
+        self._names_decide = config.version < 8
+        self._visibility: Visibility | None = None
+        self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
+
+    def partition(self, name: str, hash_input: HashInput = whole_key) -> MetadataPartition:
+        """A partition by name; one without any file group is corrupt, never empty."""
+        return MetadataPartition(self._file_groups(name), hash_input)
+
+    def record_index(self) -> tuple[MetadataPartition, ...]:
+        """The record index: one shard, or one for each partition of the table."""
+        shards: dict[str, list[MetadataFileGroup]] = {}
+        for group in self._file_groups(RECORD_INDEX):
+            # `record-index-0007-0` is global; `record-index-<partition>-0000-0` is of a partition.
+            shards.setdefault(group.file_id.rsplit("-", 2)[0], []).append(group)
+        return tuple(MetadataPartition(shards[name]) for name in sorted(shards))
+
+    def _file_groups(self, name: str) -> tuple[MetadataFileGroup, ...]:
+        if name not in self._groups:
+            self._groups[name] = self._open(name)
+        return self._groups[name]
+
+    def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
+        files = data_files(self._storage.list(name).files)
+        groups = file_groups(name, files, self._view())
+        if not groups:
+            raise CorruptTable(
+                "missing_metadata_partition",
+                what=f"The metadata table's partition {name!r} has no files.",
+                why="The table's properties list it as built.",
+                now="Read with use_metadata=False, and rebuild the partition.",
+                partition=name,
+            )
+        is_valid = self._is_valid()
+        return tuple(
+            MetadataFileGroup(self._storage, group.latest_merged(), is_valid) for group in groups
+        )
+
+    def _view(self) -> Visibility:
+        if self._visibility is None:
+            properties = parse_properties(self._storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
+            timeline = Timeline.load(self._storage, layout_of(properties))
+            self._visibility = load_visibility(
+                timeline.active, timeline, names_decide=self._names_decide
+            )
+        return self._visibility
+
+    def _is_valid(self) -> Callable[[str], bool]:
+        pending = {instant.requested for instant in self._data_timeline.active.pending()}
+        return lambda instant: instant not in pending

@@ -1,0 +1,64 @@
+"""Lookups: the rows with given record keys, read from the file groups that can hold them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.record_index import locate
+from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.read.prune import LeftOut
+from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.view.slices import SliceKey
+
+
+def plan_lookup(
+    state: TableState, keys: Sequence[str], columns: Sequence[str] | None = None
+) -> Scan:
+    """The scan for rows with the given record keys."""
+    wanted = _texts(keys)
+    scan = plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
+    if not state.config.has_metadata(RECORD_INDEX):
+        return scan
+    located = {
+        location.slice_key for location in locate(state.metadata.record_index(), wanted)
+    }
+    return _only(scan, located)
+
+
+def _only(scan: Scan, located: set[SliceKey]) -> Scan:
+    elsewhere = tuple(
+        LeftOut(slice_.partition, slice_.file_id, "the record index has none of the keys here")
+        for slice_ in scan.slices
+        if slice_.key not in located
+    )
+    kept = tuple(slice_ for slice_ in scan.slices if slice_.key in located)
+    return replace(scan, slices=kept, left_out=scan.left_out + elsewhere)
+
+
+def _texts(keys: Sequence[str]) -> list[str]:
+    if isinstance(keys, str) or not all(isinstance(key, (str, int)) for key in keys):
+        raise InvalidRequest(
+            "bad_keys",
+            what="The keys of a lookup must be a list of record keys.",
+            why="A record key is text; composite keys are spelled 'field1:value1,field2:value2'.",
+            now="For example: table.lookup(['order-17', 'order-18']).",
+        )
+    return sorted({str(key) for key in keys})
+
+
+def _key_filter(state: TableState, keys: Sequence[str]) -> pc.Expression:
+    if state.config.has_meta_fields:
+        return pc.field(RECORD_KEY).isin(keys)
+    if len(state.config.key_fields) == 1:
+        return pc.field(state.config.key_fields[0]).cast("string").isin(keys)
+    raise InvalidRequest(
+        "unsupported_lookup",
+        what="The table stores no record keys, and its keys have several fields.",
+        why="It has hoodie.populate.meta.fields=false.",
+        now="Filter by the key fields with read_arrow(filter=...).",
+    )

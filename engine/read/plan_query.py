@@ -1,0 +1,124 @@
+"""Planning queries: from what a caller wants to a scan, every step of pruning explained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.column_stats import column_ranges
+from lakewarden.engine.metadata.table import COLUMN_STATS
+from lakewarden.engine.read.predicate import Filter, Predicate, bind_filter, check_columns
+from lakewarden.engine.read.prune import LeftOut, prune_partitions, prune_slices
+from lakewarden.engine.read.retention import check_retained
+from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.slice_reader import BlockJudge, ReadSpec
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.view.slices import FileGroup, FileSlice
+
+
+class Mode(Enum):
+    """Whether logs are merged, or only base files are read."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a caller wants of a table."""
+
+    columns: Sequence[str] | None = None
+    filter: Filter | None = None
+    as_of: str | None = None
+    mode: str = Mode.SNAPSHOT.value
+    use_metadata: bool = True
+
+
+def plan_query(state: TableState, query: Query) -> Scan:
+    """The scan that answers a snapshot, read-optimised or time-travel query."""
+    mode = _mode(query.mode)
+    as_of = parse_time(query.as_of)
+    check_retained(state.timeline, as_of)
+    spec = read_spec(state, query, as_of)
+    partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
+    groups = state.file_groups(
+        state.visibility(as_of), partitions, use_metadata=query.use_metadata
+    )
+    slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
+    scan = Scan(slices, skipped, spec)
+    return narrow(state, scan) if query.use_metadata else scan
+
+
+def read_spec(state: TableState, query: Query, as_of: str | None) -> ReadSpec:
+    """What every slice of the query is read with; columns and filter are checked here."""
+    config = state.config
+    schema = state.reader_schema(as_of)
+    return ReadSpec(
+        schema=schema,
+        columns=check_columns(query.columns, schema),
+        predicate=bind_filter(query.filter, schema),
+        rules=config.merge,
+        partitions=config.partitions,
+        key_fields=config.key_fields,
+        has_meta_fields=config.has_meta_fields,
+        drops_partition_columns=config.drops_partition_columns,
+        blocks=_block_judge(state, as_of),
+        history=state.history,
+    )
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text)
+    except ValueError:
+        raise InvalidRequest(
+            "bad_mode",
+            what=f"There is no read mode {text!r}.",
+            why=f"It can be {' or '.join(mode.value for mode in Mode)}.",
+            now="Leave it out for a snapshot.",
+        ) from None
+
+
+def _block_judge(state: TableState, as_of: str | None) -> BlockJudge:
+    if state.config.version >= 8:
+        return BlockJudge(as_of=as_of)
+    active = state.timeline.active
+    first = active.first_write()
+    return BlockJudge(
+        completed=frozenset(instant.requested for instant in active.completed()),
+        first_active=first.requested if first else "",
+        as_of=as_of,
+        skips_corrupt=True,
+    )
+
+
+def _partitions(
+    state: TableState, schema: pa.Schema, predicate: Predicate | None, query: Query
+) -> tuple[tuple[str, ...] | None, tuple[LeftOut, ...]]:
+    """The partitions to look into; None means all of them, found while listing."""
+    fields = {field.name for field in state.config.partitions.fields}
+    if predicate is None or not fields & set(predicate.columns):
+        return None, ()
+    partitions = state.source(use_metadata=query.use_metadata).partitions()
+    return prune_partitions(partitions, state.config.partitions, schema, predicate)
+
+
+def _slice(group: FileGroup, mode: Mode) -> FileSlice | None:
+    return group.latest_merged() if mode is Mode.SNAPSHOT else group.latest_base()
+
+
+def narrow(state: TableState, scan: Scan) -> Scan:
+    """The scan without the slices that column statistics exclude."""
+    predicate = scan.spec.predicate
+    if predicate is None or not scan.slices or not state.config.has_metadata(COLUMN_STATS):
+        return scan
+    columns = [name for name in predicate.columns if name in scan.spec.stored]
+    if not columns:
+        return scan
+    partitions = sorted({slice_.partition for slice_ in scan.slices})
+    ranges = column_ranges(state.metadata.partition(COLUMN_STATS), columns, partitions)
+    kept, excluded = prune_slices(scan.slices, ranges, scan.spec.schema, predicate)
+    return Scan(kept, scan.left_out + excluded, scan.spec)

@@ -1,0 +1,114 @@
+"""Predicates: what a caller filters by, bound to the table's columns.
+
+Arrow's own expressions are the language; which columns one needs is found by asking Arrow to bind
+it without them, since expressions don't tell.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+Condition = tuple[str, str, object]
+Filter = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A filter expression and the columns it reads, in table order."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+    # The filter as alternatives of conditions, where it was given so; engines besides Arrow need it.
+    conditions: tuple[tuple[Condition, ...], ...] | None = None
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(self.expression)
+
+
+def bind_filter(filter_: Filter | None, schema: pa.Schema) -> Predicate | None:
+    """A caller's filter as a predicate over a schema: an Arrow expression, or (column, operator,
+    value) triples, all of which must hold; a list of such lists means any of them."""
+    if filter_ is None or (not isinstance(filter_, pc.Expression) and not len(filter_)):
+        return None
+    expression = _as_expression(filter_)
+    problem = _binding_problem(expression, schema)
+    if problem is not None:
+        raise _bad_filter(expression, schema, problem)
+    columns = tuple(_needed(expression, schema, schema.names))
+    return Predicate(expression, columns, _alternatives(filter_))
+
+
+def _alternatives(filter_: Filter) -> tuple[tuple[Condition, ...], ...] | None:
+    if isinstance(filter_, pc.Expression):
+        return None
+    groups = [filter_] if isinstance(filter_[0], tuple) else filter_
+    return tuple(
+        tuple((name, operator, value) for name, operator, value in group) for group in groups
+    )
+
+
+def _as_expression(filter_: Filter) -> pc.Expression:
+    if isinstance(filter_, pc.Expression):
+        return filter_
+    try:
+        return pq.filters_to_expression(filter_)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequest(
+            "bad_filter",
+            what=f"The filter {filter_!r} is not understood: {error}.",
+            why="A filter is an Arrow expression or a list of (column, operator, value).",
+            now="For example: [('city', '=', 'Oslo'), ('qty', '>', 3)].",
+        ) from None
+
+
+def _binding_problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
+    try:
+        ds.Scanner.from_batches([], schema=schema, filter=expression)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def _needed(expression: pc.Expression, schema: pa.Schema, candidates: Sequence[str]) -> list[str]:
+    without = pa.schema([field for field in schema if field.name not in set(candidates)])
+    if _binding_problem(expression, without) is None:
+        return []
+    if len(candidates) == 1:
+        return list(candidates)
+    middle = len(candidates) // 2
+    return _needed(expression, schema, candidates[:middle]) + _needed(
+        expression, schema, candidates[middle:]
+    )
+
+
+def _bad_filter(expression: pc.Expression, schema: pa.Schema, problem: str) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_filter",
+        what=f"The filter {str(expression)!r} does not fit the table: {problem}.",
+        why=f"The table has the columns {', '.join(schema.names)}.",
+        now="Correct the column's name, or cast the value to the column's type.",
+    )
+
+
+def check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns to return; all of the schema's without a wish; unknown names are refused."""
+    if columns is None:
+        return tuple(schema.names)
+    for name in columns:
+        if name not in schema.names:
+            nearest = get_close_matches(name, schema.names, n=1)
+            raise InvalidRequest(
+                "unknown_column",
+                what=f"The table has no column {name!r}.",
+                why=f"It has {', '.join(schema.names)}.",
+                now=f"Did you mean {nearest[0]!r}?" if nearest else "Choose one of these.",
+                column=name,
+            )
+    return tuple(columns)

@@ -1,0 +1,235 @@
+"""Reading one slice: its base file in batches, merged with what its logs say.
+
+A reader is made once for a query and carries everything that the query's slices share, so that it
+can travel to a worker together with the slices.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.formats.log.deletes import Deletes, deletes
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.read.base_file import BaseReader, RowFilter
+from lakewarden.engine.read.blocks import effective_blocks
+from lakewarden.engine.read.entries import Records, log_entries
+from lakewarden.engine.read.fold import fold
+from lakewarden.engine.read.merge import Merger
+from lakewarden.engine.read.predicate import Predicate
+from lakewarden.engine.read.projection import project
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.keys import is_composite, record_keys
+from lakewarden.engine.table.merge_rules import MergeRules
+from lakewarden.engine.table.partitions import PartitionScheme
+from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+from lakewarden.engine.table.schema_history import SchemaHistory
+from lakewarden.engine.view.slices import FileSlice
+
+DELETED_FLAG = "_hoodie_is_deleted"
+OPERATION = "_hoodie_operation"
+# Rows per streamed batch: large enough that the log's keys are hashed seldom.
+BATCH_ROWS = 122_880
+
+
+@dataclass(frozen=True, slots=True)
+class BlockJudge:
+    """Which log blocks count; only version 6 mixes those of failed writes into live files."""
+
+    completed: frozenset[str] | None = None
+    first_active: str = ""
+    as_of: str | None = None
+    # Appending to a file, as version 6 does, can leave torn blocks between good ones.
+    skips_corrupt: bool = False
+
+    def is_valid(self, instant: str) -> bool:
+        if self.as_of is not None and instant > self.as_of:
+            return False
+        return self.completed is None or instant < self.first_active or instant in self.completed
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """What a query wants of every slice."""
+
+    # All columns of the table in the reader's types, meta columns first where the table has them.
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    rules: MergeRules
+    partitions: PartitionScheme
+    key_fields: tuple[str, ...]
+    has_meta_fields: bool
+    drops_partition_columns: bool
+    blocks: BlockJudge = BlockJudge()
+    history: SchemaHistory = SchemaHistory()
+    # Only rows that these instants wrote; all rows without it.
+    commit_times: frozenset[str] | None = None
+    # Column defaults other than null; merging by IGNORE_DEFAULTS looks at them.
+    defaults: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    def wanted(self) -> set[str]:
+        """The columns a slice without logs has to give."""
+        names = set(self.columns)
+        if self.predicate is not None:
+            names.update(self.predicate.columns)
+        if self.commit_times is not None:
+            names.add(COMMIT_TIME)
+        # A table without columns would not know how many rows it has.
+        return names or {self.schema.names[0]}
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """The columns that the files hold as they are shown."""
+        derived = {field.name for field in self.partitions.fields}
+        return frozenset(self.schema.names) - derived
+
+    def wanted_for_merging(self) -> set[str]:
+        """The columns that deciding between two records needs besides."""
+        names = self.wanted() | set(self.rules.ordering_fields)
+        names.update((RECORD_KEY,) if self.has_meta_fields else self.key_fields)
+        names.update(
+            name
+            for name in (self.rules.delete_field, DELETED_FLAG, OPERATION)
+            if name is not None and name in self.schema.names
+        )
+        return names
+
+
+class SliceReader:
+    """Reads slices of one table for one query."""
+
+    def __init__(self, storage: Storage, spec: ReadSpec) -> None:
+        self._storage = storage
+        self._spec = spec
+        self._bases = BaseReader(storage)
+
+    def table(self, slice_: FileSlice, *, use_threads: bool = False) -> pa.Table:
+        """The slice's rows at once."""
+        parts = list(self._parts(slice_, batch_rows=None, use_threads=use_threads))
+        return pa.concat_tables([self._spec.output_schema.empty_table(), *parts])
+
+    def batches(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The slice's rows in batches; memory holds one batch and the slice's logs."""
+        for part in self._parts(slice_, batch_rows=BATCH_ROWS, use_threads=False):
+            yield from part.to_batches()
+
+    def _parts(
+        self, slice_: FileSlice, *, batch_rows: int | None, use_threads: bool
+    ) -> Iterator[pa.Table]:
+        merges = bool(slice_.log_files)
+        names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        rows = self._base_rows(slice_, schema, batch_rows, use_threads)
+        if merges:
+            rows = self._merged(slice_, schema, rows)
+        for part in rows:
+            finished = self._finished(part, slice_)
+            if len(finished):
+                yield finished
+
+    def _base_rows(
+        self, slice_: FileSlice, schema: pa.Schema, batch_rows: int | None, use_threads: bool
+    ) -> Iterator[pa.Table]:
+        if slice_.base_file is None:
+            return
+        path = slice_.path(slice_.base_file)
+        sources = self._spec.history.sources(slice_.base_file.instant)
+        stored = [sources.get(name, name) for name in schema.names]
+        tables = self._bases.tables(
+            path,
+            [name for name in stored if name is not None],
+            batch_rows=batch_rows,
+            use_threads=use_threads,
+            row_filter=self._row_filter(slice_, sources),
+        )
+        for table in tables:
+            yield project(table, schema, path, sources)
+
+    def _row_filter(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowFilter | None:
+        """The filter by which row groups of the base file may be skipped.
+
+        With logs there is none: a base row that does not match still decides whether a log record
+        of its key counts, and gives partial records their values.
+        """
+        predicate = self._spec.predicate
+        if predicate is None or slice_.log_files:
+            return None
+        if any(name in sources or name not in self._spec.stored for name in predicate.columns):
+            return None
+        return predicate.expression, self._spec.schema
+
+    def _merged(
+        self, slice_: FileSlice, schema: pa.Schema, base: Iterator[pa.Table]
+    ) -> Iterator[pa.Table]:
+        rules = self._spec.rules
+        entries = log_entries(self._log_parts(slice_, schema), schema, rules)
+        merger = Merger(fold(entries, rules, self._spec.defaults))
+        for table in base:
+            yield merger.merge_batch(table, self._keys(table))
+        yield merger.rest()
+
+    def _log_parts(self, slice_: FileSlice, schema: pa.Schema) -> list[Records | Deletes]:
+        return [
+            deletes(block)
+            if block.kind is BlockKind.DELETE
+            else self._records(block, schema)
+            for block in effective_blocks(self._blocks(slice_), self._spec.blocks.is_valid)
+        ]
+
+    def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
+        for log in slice_.log_files:
+            path = slice_.path(log)
+            for block in read_blocks(self._storage.read(path), path):
+                if block.kind is not BlockKind.CORRUPT:
+                    yield block
+                elif not self._spec.blocks.skips_corrupt:
+                    raise block.corrupt(block.reason)
+
+    def _records(self, block: Block, schema: pa.Schema) -> Records:
+        sources = self._spec.history.sources(block.instant)
+        stored = [sources.get(name, name) for name in schema.names]
+        rows = records(block, [name for name in stored if name is not None])
+        present = {sources.get(name, name) for name in schema.names} & set(rows.column_names)
+        if block.is_partial:
+            fields = [f for f in schema if sources.get(f.name, f.name) in present]
+            schema = pa.schema(fields)
+        rows = project(rows, schema, block.path, sources)
+        return Records(rows, is_partial=block.is_partial, keys=self._keys(rows))
+
+    def _keys(self, rows: pa.Table) -> pa.Array | None:
+        """The record keys of a table that does not store them."""
+        if self._spec.has_meta_fields:
+            return None
+        fields = self._spec.key_fields
+        keys = record_keys(rows, fields, composite=is_composite(fields))
+        return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+
+    def _finished(self, rows: pa.Table, slice_: FileSlice) -> pa.Table:
+        rows = self._with_partition_values(rows, slice_.partition)
+        if self._spec.commit_times is not None:
+            wanted = pa.array(sorted(self._spec.commit_times))
+            rows = rows.filter(pc.is_in(rows.column(COMMIT_TIME), value_set=wanted))
+        if self._spec.predicate is not None:
+            rows = self._spec.predicate.apply(rows)
+        return rows.select(self._spec.columns)
+
+    def _with_partition_values(self, rows: pa.Table, partition: str) -> pa.Table:
+        """Partition columns that the files lack, or that the path alone knows to be null."""
+        for name, text in self._spec.partitions.values(partition).items():
+            if name not in rows.column_names:
+                continue
+            if text is None or self._spec.drops_partition_columns:
+                place = rows.schema.get_field_index(name)
+                field = rows.schema.field(place)
+                value = pa.scalar(text, pa.string()).cast(field.type)
+                column = pa.repeat(value, len(rows))
+                rows = rows.set_column(place, field, column)
+        return rows

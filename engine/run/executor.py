@@ -1,0 +1,59 @@
+"""The executor port: carry out tasks, give back their results in order."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+
+
+class Executor(Protocol):
+    """Runs a function over tasks; the first failure ends the run and is raised."""
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at the same time."""
+        ...
+
+    def map(
+        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]: ...
+
+
+class LocalExecutor:
+    """Threads of this process; Arrow's readers and writers release the interpreter lock."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or available_cores()
+
+    @property
+    def workers(self) -> int:
+        return self._workers
+
+    def map(
+        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results in the order of the tasks; no more than `workers` results wait to be taken."""
+        if self._workers == 1 or len(tasks) <= 1:
+            yield from map(function, tasks)
+            return
+        with ThreadPoolExecutor(self._workers, thread_name_prefix="lakewarden") as pool:
+            waiting: deque[Future[ResultT]] = deque()
+            try:
+                for task in tasks:
+                    waiting.append(pool.submit(function, task))
+                    if len(waiting) > self._workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+
+def available_cores() -> int:
+    """The cores this process may use, which in a container is less than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

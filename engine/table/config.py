@@ -1,0 +1,218 @@
+"""Table configuration: what `hoodie.properties` says a table is, checked before anything is read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.merge_rules import MergeRules, merge_rules
+from lakewarden.engine.table.partitions import PartitionScheme, parse_partition_fields
+from lakewarden.engine.timeline.layouts import Layout, layout_of
+
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
+BACKUP_PATH = ".hoodie/hoodie.properties.backup"
+METADATA_FOLDER = ".hoodie/metadata"
+READABLE_VERSIONS = (6, 8, 9)
+TIMESTAMP_GENERATORS = ("TIMESTAMP", "TIMESTAMP_AVRO")
+
+# Key generator classes of version 6 by their simple name; later versions store the type.
+_GENERATOR_CLASSES = {
+    "SimpleKeyGenerator": "SIMPLE",
+    "SimpleAvroKeyGenerator": "SIMPLE",
+    "ComplexKeyGenerator": "COMPLEX",
+    "ComplexAvroKeyGenerator": "COMPLEX",
+    "NonpartitionedKeyGenerator": "NON_PARTITION",
+    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+    "TimestampBasedKeyGenerator": "TIMESTAMP",
+    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
+    "CustomKeyGenerator": "CUSTOM",
+    "CustomAvroKeyGenerator": "CUSTOM",
+    "SqlKeyGenerator": "SPARK_SQL",
+}
+
+
+class TableType(Enum):
+    """How updates are written: by rewriting base files, or by log files beside them."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """A table's properties, parsed."""
+
+    name: str
+    database: str
+    table_type: TableType
+    version: int
+    layout: Layout
+    key_fields: tuple[str, ...]
+    key_generator: str
+    partitions: PartitionScheme
+    merge: MergeRules
+    has_meta_fields: bool
+    drops_partition_columns: bool
+    base_format: str
+    metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
+    index_definitions_path: str | None
+    create_schema: str | None
+    properties: Mapping[str, str] = field(repr=False)
+
+    @property
+    def is_partitioned(self) -> bool:
+        return bool(self.partitions.fields)
+
+    def has_metadata(self, partition: str) -> bool:
+        return partition in self.metadata_partitions
+
+
+def load_config(storage: Storage) -> TableConfig:
+    """Read and check the properties of the table at a storage's root."""
+    payload = storage.read_if_present(PROPERTIES_PATH)
+    if not payload:
+        payload = storage.read_if_present(BACKUP_PATH)
+    if not payload:
+        raise _no_table(storage)
+    properties = parse_properties(payload, PROPERTIES_PATH)
+    return table_config(properties)
+
+
+def table_config(properties: Mapping[str, str]) -> TableConfig:
+    """The configuration that properties describe; what is not implemented is refused by name."""
+    version = _version(properties)
+    _refuse_unsupported(properties)
+    generator = _key_generator(properties)
+    ordering = _items(
+        properties.get("hoodie.table.ordering.fields")
+        or properties.get("hoodie.table.precombine.field", "")
+    )
+    return TableConfig(
+        name=_required(properties, "hoodie.table.name"),
+        database=properties.get("hoodie.database.name", ""),
+        table_type=_table_type(properties),
+        version=version,
+        layout=layout_of(properties),
+        key_fields=_items(properties.get("hoodie.table.recordkey.fields", "")),
+        key_generator=generator,
+        partitions=PartitionScheme(
+            parse_partition_fields(
+                properties.get("hoodie.table.partition.fields", ""),
+                timestamp_keys=generator in TIMESTAMP_GENERATORS,
+            ),
+            hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
+            url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        ),
+        merge=merge_rules(properties, ordering),
+        has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
+        drops_partition_columns=_flag(
+            properties, "hoodie.datasource.write.drop.partition.columns"
+        ),
+        base_format=properties.get("hoodie.table.base.file.format", "PARQUET").upper(),
+        metadata_partitions=_items(properties.get("hoodie.table.metadata.partitions", "")),
+        metadata_partitions_inflight=_items(
+            properties.get("hoodie.table.metadata.partitions.inflight", "")
+        ),
+        index_definitions_path=properties.get("hoodie.table.index.defs.path") or None,
+        create_schema=properties.get("hoodie.table.create.schema") or None,
+        properties=MappingProxyType(dict(properties)),
+    )
+
+
+def _no_table(storage: Storage) -> InvalidRequest:
+    return InvalidRequest(
+        "no_table",
+        what=f"There is no Hudi table at {storage.location.uri}.",
+        why=f"Neither {PROPERTIES_PATH} nor its backup was found there, or both are empty.",
+        now="Check the path: it must be the folder that holds `.hoodie`.",
+        path=storage.location.uri,
+    )
+
+
+def _version(properties: Mapping[str, str]) -> int:
+    text = _required(properties, "hoodie.table.version")
+    if not text.isdigit():
+        raise _bad_property("hoodie.table.version", text)
+    version = int(text)
+    if version not in READABLE_VERSIONS:
+        raise InvalidRequest(
+            "unsupported_table_version",
+            what=f"The table has version {version}, which is not implemented.",
+            why=f"Versions {', '.join(map(str, READABLE_VERSIONS))} can be read.",
+            now="Upgrade the table with Hudi, or use a newer Lakewarden.",
+            version=version,
+        )
+    return version
+
+
+def _refuse_unsupported(properties: Mapping[str, str]) -> None:
+    base_format = properties.get("hoodie.table.base.file.format", "PARQUET").upper()
+    if base_format not in ("PARQUET", "HFILE"):
+        raise _unsupported("base_file_format", f"base files in format {base_format}")
+    if properties.get("hoodie.bootstrap.base.path"):
+        raise _unsupported("bootstrap", "bootstrap base files")
+    encryption = [key for key in properties if key.startswith("parquet.encryption.")]
+    if encryption:
+        raise _unsupported("encryption", f"encrypted base files ({encryption[0]})")
+
+
+def _unsupported(code: str, what: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"unsupported_{code}",
+        what=f"The table has {what}, which are not implemented.",
+        why="Rows could be missing or wrong if they were read all the same.",
+        now="Read the table with the engine that wrote it.",
+    )
+
+
+def _key_generator(properties: Mapping[str, str]) -> str:
+    kind = properties.get("hoodie.table.keygenerator.type")
+    if kind:
+        return kind.upper()
+    name = properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    return _GENERATOR_CLASSES.get(name, name or "UNKNOWN")
+
+
+def _table_type(properties: Mapping[str, str]) -> TableType:
+    text = _required(properties, "hoodie.table.type")
+    try:
+        return TableType(text.upper())
+    except ValueError:
+        raise _bad_property("hoodie.table.type", text) from None
+
+
+def _required(properties: Mapping[str, str], key: str) -> str:
+    value = properties.get(key)
+    if not value:
+        raise CorruptTable(
+            "missing_property",
+            what=f"{PROPERTIES_PATH} does not say {key}.",
+            why="Every Hudi table has it; the file was probably cut or edited.",
+            now="Restore the file from its backup.",
+            path=PROPERTIES_PATH,
+            key=key,
+        )
+    return value
+
+
+def _bad_property(key: str, value: str) -> CorruptTable:
+    return CorruptTable(
+        "bad_property",
+        what=f"{PROPERTIES_PATH} says {key}={value!r}.",
+        why="That is no value this property can have.",
+        now="Restore the file from its backup.",
+        path=PROPERTIES_PATH,
+        key=key,
+    )
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _flag(properties: Mapping[str, str], key: str, *, default: bool = False) -> bool:
+    return properties.get(key, str(default)).strip().lower() == "true"

@@ -1,0 +1,116 @@
+"""Merge rules: which of two records with the same key a table wants to keep."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
+DELETE_FIELD_KEY = "hoodie.payload.delete.field"
+DELETE_MARKER_KEY = "hoodie.payload.delete.marker"
+UNAVAILABLE_MARKER_KEY = "hoodie.write.partial.update.unavailable.value"
+DEBEZIUM_UNAVAILABLE_VALUE = "__debezium_unavailable_value"
+
+
+class MergeMode(Enum):
+    """What decides between two records: the later commit, or the larger ordering value."""
+
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+
+
+class PartialMode(Enum):
+    """Which values of a winning record don't count, so that the loser's value stays."""
+
+    NONE = "NONE"
+    IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
+    FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """Everything about a table that merging depends on."""
+
+    mode: MergeMode
+    ordering_fields: tuple[str, ...] = ()
+    partial: PartialMode = PartialMode.NONE
+    unavailable_value: str = DEBEZIUM_UNAVAILABLE_VALUE
+    delete_field: str | None = None
+    delete_marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    mode: MergeMode
+    partial: PartialMode = PartialMode.NONE
+
+
+# What release 1.2 makes of the payload classes of older tables.
+_PAYLOADS = {
+    "OverwriteWithLatestAvroPayload": _Payload(MergeMode.COMMIT_TIME),
+    "DefaultHoodieRecordPayload": _Payload(MergeMode.EVENT_TIME),
+    "EventTimeAvroPayload": _Payload(MergeMode.EVENT_TIME),
+    "PartialUpdateAvroPayload": _Payload(MergeMode.EVENT_TIME, PartialMode.IGNORE_DEFAULTS),
+    "OverwriteNonDefaultsWithLatestAvroPayload": _Payload(
+        MergeMode.COMMIT_TIME, PartialMode.IGNORE_DEFAULTS
+    ),
+}
+_BUILT_IN_PREFIX = "org.apache.hudi.common.model."
+
+
+def merge_rules(properties: Mapping[str, str], ordering_fields: tuple[str, ...]) -> MergeRules:
+    """The rules a table's properties ask for; a custom payload or merger is refused by name."""
+    payload = _payload(properties, ordering_fields)
+    partial = properties.get("hoodie.table.partial.update.mode", "")
+    return MergeRules(
+        mode=payload.mode,
+        ordering_fields=ordering_fields,
+        partial=_partial_mode(partial) if partial else payload.partial,
+        unavailable_value=_merge_property(properties, UNAVAILABLE_MARKER_KEY)
+        or DEBEZIUM_UNAVAILABLE_VALUE,
+        delete_field=_merge_property(properties, DELETE_FIELD_KEY),
+        delete_marker=_merge_property(properties, DELETE_MARKER_KEY),
+    )
+
+
+def _payload(properties: Mapping[str, str], ordering_fields: tuple[str, ...]) -> _Payload:
+    mode = properties.get("hoodie.record.merge.mode", "")
+    payload_class = properties.get("hoodie.compaction.payload.class", "")
+    known = {known_mode.value: known_mode for known_mode in MergeMode}
+    # Version 9 keeps the payload class only for CUSTOM; in version 8 the stored mode wins over it.
+    if mode in known:
+        return _Payload(known[mode])
+    if payload_class:
+        return _built_in(payload_class)
+    if mode:
+        raise _unsupported_merge(f"merge mode {mode}")
+    return _Payload(MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME)
+
+
+def _built_in(payload_class: str) -> _Payload:
+    name = payload_class.removeprefix(_BUILT_IN_PREFIX)
+    if name not in _PAYLOADS:
+        raise _unsupported_merge(f"payload class {payload_class}")
+    return _PAYLOADS[name]
+
+
+def _partial_mode(text: str) -> PartialMode:
+    try:
+        return PartialMode(text)
+    except ValueError:
+        raise _unsupported_merge(f"partial update mode {text}") from None
+
+
+def _merge_property(properties: Mapping[str, str], key: str) -> str | None:
+    return properties.get(MERGE_PROPERTY_PREFIX + key) or properties.get(key)
+
+
+def _unsupported_merge(what: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_merge",
+        what=f"The table merges records by {what}, which is not implemented.",
+        why="Its meaning is defined by a Java class; guessing could return wrong rows.",
+        now="Read it with the engine that wrote it, or migrate the table to event-time or"
+        " commit-time ordering.",
+    )

@@ -89,7 +89,7 @@ def entry_path(instant: str, number: int) -> str:
 def read_ledger(storage: Storage, instant: str) -> Ledger:
     """The ledger of an instant as it is now; one without entries for an instant that has none."""
     names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
-    numbers = [int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match]
+    numbers = {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
     ledger = Ledger(instant)
     for number in sorted(numbers):
         path = entry_path(instant, number)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Unsettled
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.timeline.active import StateFile
 from lakewarden.engine.timeline.instant import Instant, State
 from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import Ledger, assert_may_publish
 from lakewarden.engine.timeline.timeline import Timeline
 
@@ -32,29 +34,21 @@ def roll_forward(storage: Storage, timeline: Timeline, ledger: Ledger) -> Rolled
     action = entry.action.completed_as
     instant = Instant(entry.instant, action, State.COMPLETED, entry.completion_time)
     published = _published(timeline, instant)
-    if published is not None:
-        return RolledForward(published, is_new=False)
-    layout = timeline.active.layout
-    match create_instant(storage, layout, instant, entry.content):
-        case Won():
-            return RolledForward(instant, is_new=True)
-        case Lost():
-            raise _contradiction(instant, layout.path(instant))
-        case Unknown(cause):
-            raise Unsettled(
-                "publishing_unsettled",
-                what=f"Whether {instant} was published is not known.",
-                why=cause,
-                now="It is committed whatever happened; the next operation publishes it.",
-                instant=instant.requested,
-            )
+    if published is None:
+        _publish(storage, timeline.active.layout, instant, entry.content)
+        return RolledForward(instant, is_new=True)
+    if isinstance(published, StateFile):
+        if published.instant == instant and published.entry.size_bytes < len(entry.content):
+            _mend(storage, published.entry.path, entry.content)
+        return RolledForward(published.instant, is_new=False)
+    return RolledForward(published, is_new=False)
 
 
-def _published(timeline: Timeline, instant: Instant) -> Instant | None:
-    """The completed instant if it is active or archived; None while it is pending."""
+def _published(timeline: Timeline, instant: Instant) -> StateFile | Instant | None:
+    """The completed file, or the archived instant; None while it is pending."""
     files = timeline.active.files_of(instant)
     if files is not None:
-        return None if files.completed is None else files.completed.instant
+        return files.completed
     for archived in timeline.archive.instants(instant.requested, instant.requested):
         if archived.key == instant.key:
             return archived
@@ -67,10 +61,33 @@ def _published(timeline: Timeline, instant: Instant) -> Instant | None:
     )
 
 
-def _contradiction(instant: Instant, path: str) -> CorruptTable:
+def _publish(storage: Storage, layout: Layout, instant: Instant, content: bytes) -> None:
+    match create_instant(storage, layout, instant, content):
+        case Won():
+            return
+        case Lost():
+            raise _contradiction(layout.path(instant))
+        case Unknown(cause):
+            raise Unsettled(
+                "publishing_unsettled",
+                what=f"Whether {instant} was published is not known.",
+                why=cause,
+                now="It is committed whatever happened; the next operation publishes it.",
+                instant=instant.requested,
+            )
+
+
+def _mend(storage: Storage, path: str, content: bytes) -> None:
+    """Make a completed file whole that was torn while it was published."""
+    if not content.startswith(storage.read(path)):
+        raise _contradiction(path)
+    storage.put(path, content)
+
+
+def _contradiction(path: str) -> CorruptTable:
     return CorruptTable(
         "contradicting_completion",
-        what=f"{path} is not what the ledger of {instant.requested} has committed.",
+        what=f"{path} is not what the ledger of its instant has committed.",
         why="Somebody else wrote the file.",
         now="Compare it with the ledger's last entry, and keep the one that the files bear out.",
         path=path,

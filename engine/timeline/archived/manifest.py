@@ -14,7 +14,8 @@ from lakewarden.engine.storage.port import Storage
 
 VERSION_FILE = "_version_"
 
-_MANIFEST_NAME = re.compile(r"manifest_([0-9]{1,18})")
+_DIGITS_MAX = 18
+_MANIFEST_NAME = re.compile(rf"manifest_([0-9]{{1,{_DIGITS_MAX}}})")
 _FILE_NAME = re.compile(r"([0-9]+)_([0-9]+)_([0-9])\.parquet")
 
 
@@ -57,11 +58,19 @@ class _Manifest:
 
 def load_snapshot(storage: Storage, folder: str) -> Snapshot:
     """The current snapshot of the archive in a folder."""
-    version = _current_version(storage, folder)
-    if version == 0:
-        return Snapshot(0)
+    content = storage.read_if_present(f"{folder}/{VERSION_FILE}") or b""
+    version = int(content) if content.isdigit() and len(content) <= _DIGITS_MAX else 0
     path = manifest_path(folder, version)
-    return Snapshot(version, decode_manifest(storage.read(path), path))
+    manifest = storage.read_if_present(path) if version else None
+    if manifest is None:
+        # Java replaces `_version_` by deleting and creating it; in between, and after a crash
+        # there, the newest manifest is the current one.
+        version = max(manifest_versions(storage, folder), default=0)
+        if version == 0:
+            return Snapshot(0)
+        path = manifest_path(folder, version)
+        manifest = storage.read(path)
+    return Snapshot(version, decode_manifest(manifest, path))
 
 
 def manifest_path(folder: str, version: int) -> str:
@@ -101,12 +110,3 @@ def encode_manifest(files: tuple[LsmFile, ...]) -> bytes:
     )
     listed = f"[ {entries} ]" if entries else "[ ]"
     return f'{{\n  "files" : {listed}\n}}'.encode()
-
-
-def _current_version(storage: Storage, folder: str) -> int:
-    # Java replaces `_version_` by deleting and creating it; in between, and after a crash there,
-    # the newest manifest is the current one.
-    content = storage.read_if_present(f"{folder}/{VERSION_FILE}") or b""
-    if content.isdigit() and len(content) <= 18:
-        return int(content)
-    return max(manifest_versions(storage, folder), default=0)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect, InvalidRequest
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
-from lakewarden.engine.storage.port import Creation, Unknown
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import (
     Appended,
@@ -128,24 +129,10 @@ def test_appending_the_same_entry_again_is_no_loss() -> None:
     assert append(storage, ledger, committed(1)) == append(storage, ledger, committed(1))
 
 
-class DoubtfulStorage:
-    """A storage whose answer to a creation is lost."""
-
-    def __init__(self, storage: MemoryStorage) -> None:
-        self._storage = storage
-
-    def create_exclusive(self, path: str, payload: bytes) -> Creation:
-        self._storage.create_exclusive(path, payload)
-        return Unknown("the answer was lost")
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._storage, name)
-
-
-def test_an_unknown_outcome_is_in_doubt() -> None:
-    storage = fresh_memory_storage()
-    assert append(DoubtfulStorage(storage), Ledger(T), claim(1)) == InDoubt("the answer was lost")
-    assert read_ledger(storage, T).last == claim(1)
+@pytest.mark.parametrize("kind", [FaultKind.LOST_REQUEST, FaultKind.LOST_ANSWER])
+def test_an_unknown_outcome_is_in_doubt(kind: FaultKind) -> None:
+    storage = FaultyStorage(fresh_memory_storage(), FaultPlan((Fault(1, kind),)))
+    assert isinstance(append(storage, Ledger(T), claim(1)), InDoubt)
 
 
 MISUSES: list[tuple[tuple[Entry, ...], Entry]] = [

@@ -1,9 +1,13 @@
 """Rolling forward: a committed instant gets published, once, whatever happened before."""
 
+from contextlib import suppress
+
 import pytest
 
-from lakewarden.engine.kernel.errors import CorruptTable, Defect
+from lakewarden.engine.kernel.errors import CorruptTable, Defect, Unsettled
 from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.storage.fault_plan import Call, Fault, FaultKind, FaultPlan, crash_plans
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
@@ -99,3 +103,34 @@ def test_nothing_is_published_while_only_a_claim_stands() -> None:
     with pytest.raises(Defect) as raised:
         rolled(storage, Ledger("20", (CLAIM,)))
     assert raised.value.law == 2
+
+
+def crashed(plan: FaultPlan) -> MemoryStorage:
+    storage = storage_with(*PENDING)
+    faulty = FaultyStorage(storage, plan)
+    with suppress(Crashed):
+        roll_forward(faulty, Timeline.load(faulty, LAYOUT), LEDGER)
+    return storage
+
+
+def calls_of_rolling_forward() -> tuple[Call, ...]:
+    storage = FaultyStorage(storage_with(*PENDING))
+    roll_forward(storage, Timeline.load(storage, LAYOUT), LEDGER)
+    return storage.calls
+
+
+@pytest.mark.parametrize("plan", list(crash_plans(calls_of_rolling_forward())), ids=str)
+def test_after_any_crash_the_instant_is_published_whole(plan: FaultPlan) -> None:
+    storage = crashed(plan)
+    assert rolled(storage).instant == COMPLETED
+    assert storage.read(f"{LAYOUT.folder}/20_25.commit") == b"metadata"
+
+
+@pytest.mark.parametrize("kind", [FaultKind.LOST_REQUEST, FaultKind.LOST_ANSWER])
+def test_an_unknown_outcome_is_unsettled_and_mended_later(kind: FaultKind) -> None:
+    storage = storage_with(*PENDING)
+    timeline = Timeline.load(storage, LAYOUT)
+    faulty = FaultyStorage(storage, FaultPlan((Fault(1, kind),)))
+    with pytest.raises(Unsettled):
+        roll_forward(faulty, timeline, LEDGER)
+    assert rolled(storage).instant == COMPLETED

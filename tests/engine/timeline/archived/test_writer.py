@@ -1,10 +1,16 @@
 """Writing the archived timeline: what Java would write, and nothing lost at any crash."""
 
+from collections.abc import Callable
+from contextlib import suppress
+
 import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.engine.kernel.errors import Defect
+from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import LsmFile, manifest_versions
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
@@ -77,34 +83,51 @@ def test_archiving_nothing_is_our_own_mistake() -> None:
         archive(fresh_memory_storage(), HISTORY, [])
 
 
-def crashed_after(steps: int) -> MemoryStorage:
-    """An archive of one file, and a second archival of which only some steps were done."""
-    done, storage = fresh_memory_storage(), fresh_memory_storage()
-    archive(done, HISTORY, [row(1)])
-    before = {name: done.read(f"{HISTORY}/{name}") for name in names(done)}
-    archive(done, HISTORY, [row(2)])
-    in_order = [f"{2:017d}_{2:017d}_0.parquet", "manifest_2", "_version_"]
-    contents = before | {name: done.read(f"{HISTORY}/{name}") for name in in_order[:steps]}
-    for name, content in contents.items():
-        storage.put(f"{HISTORY}/{name}", content)
+def archive_second(storage: Storage) -> None:
+    archive(storage, HISTORY, [row(2)])
+
+
+def merge(storage: Storage) -> None:
+    compact_and_clean(storage, HISTORY, LsmLimits(batch_size=3, kept_snapshots=1))
+
+
+def with_rows(count: int) -> MemoryStorage:
+    storage = fresh_memory_storage()
+    for at in range(1, count + 1):
+        archive(storage, HISTORY, [row(at)])
     return storage
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2])
-def test_a_crash_before_the_last_step_leaves_the_old_snapshot(steps: int) -> None:
-    assert read_back(crashed_after(steps)) == [row(1)]
+def plans_of(operation: Callable[[Storage], None], rows: int) -> list[FaultPlan]:
+    storage = FaultyStorage(with_rows(rows))
+    operation(storage)
+    return list(crash_plans(storage.calls))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3])
-def test_after_a_crash_the_archival_can_be_done_again(steps: int) -> None:
-    storage = crashed_after(steps)
-    archive(storage, HISTORY, [row(2)])
+@pytest.mark.parametrize("plan", plans_of(archive_second, 1), ids=str)
+def test_a_crash_of_an_archival_leaves_the_old_or_the_new_archive(plan: FaultPlan) -> None:
+    storage = with_rows(1)
+    with suppress(Crashed):
+        archive_second(FaultyStorage(storage, plan))
+    assert read_back(storage) in ([row(1)], [row(1), row(2)])
+    archive_second(storage)
     assert read_back(storage) == [row(1), row(2)]
-    assert storage.read(f"{HISTORY}/_version_") == b"2"
+
+
+@pytest.mark.parametrize("plan", plans_of(merge, 9), ids=str)
+def test_a_crash_of_a_merge_loses_no_instant(plan: FaultPlan) -> None:
+    storage = with_rows(9)
+    with suppress(Crashed):
+        merge(FaultyStorage(storage, plan))
+    assert read_back(storage) == [row(at) for at in range(1, 10)]
+    for _ in range(3):
+        merge(storage)
+    assert read_back(storage) == [row(at) for at in range(1, 10)]
+    assert len(LsmArchive(storage, HISTORY).snapshot.files) < 9
 
 
 def test_torn_leftovers_of_a_crash_are_overwritten() -> None:
-    storage = crashed_after(2)
+    storage = with_rows(1)
     storage.put(f"{HISTORY}/{2:017d}_{2:017d}_0.parquet", b"PAR1")
     storage.put(f"{HISTORY}/manifest_2", b'{"files"')
     archive(storage, HISTORY, [row(2)])
@@ -112,7 +135,7 @@ def test_torn_leftovers_of_a_crash_are_overwritten() -> None:
 
 
 def test_a_version_lost_between_two_of_javas_steps_is_found_by_its_manifest() -> None:
-    storage = crashed_after(2)
+    storage = with_rows(2)
     storage.delete(f"{HISTORY}/_version_")
     assert read_back(storage) == [row(1), row(2)]
 

@@ -35,7 +35,7 @@ class Predicate:
 def bind_filter(filter_: Filter | None, schema: pa.Schema) -> Predicate | None:
     """A caller's filter as a predicate over a schema: an Arrow expression, or (column, operator,
     value) triples, all of which must hold; a list of such lists means any of them."""
-    if filter_ is None or (not isinstance(filter_, pc.Expression) and not len(filter_)):
+    if filter_ is None or (isinstance(filter_, Sequence) and not filter_):
         return None
     expression = _as_expression(filter_)
     problem = _binding_problem(expression, schema)
@@ -70,15 +70,15 @@ def _as_expression(filter_: Filter) -> pc.Expression:
 
 def _binding_problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
     try:
-        ds.Scanner.from_batches([], schema=schema, filter=expression)
+        schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
         return str(error).splitlines()[0]
     return None
 
 
 def _needed(expression: pc.Expression, schema: pa.Schema, candidates: Sequence[str]) -> list[str]:
-    without = pa.schema([field for field in schema if field.name not in set(candidates)])
-    if _binding_problem(expression, without) is None:
+    """The candidates without which the expression cannot be bound, found by halving."""
+    if _binds_without(expression, schema, frozenset(candidates)):
         return []
     if len(candidates) == 1:
         return list(candidates)
@@ -86,6 +86,15 @@ def _needed(expression: pc.Expression, schema: pa.Schema, candidates: Sequence[s
     return _needed(expression, schema, candidates[:middle]) + _needed(
         expression, schema, candidates[middle:]
     )
+
+
+def _binds_without(expression: pc.Expression, schema: pa.Schema, names: frozenset[str]) -> bool:
+    rest = pa.schema([field for field in schema if field.name not in names])
+    try:
+        ds.Scanner.from_batches([], schema=rest, filter=expression)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _bad_filter(expression: pc.Expression, schema: pa.Schema, problem: str) -> InvalidRequest:

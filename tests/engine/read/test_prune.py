@@ -1,0 +1,149 @@
+"""Pruning skips what cannot match, and only that."""
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lakewarden.engine.metadata.column_range import ColumnRange
+from lakewarden.engine.read.predicate import bind_filter
+from lakewarden.engine.read.prune import prune_partitions, prune_slices
+from lakewarden.engine.table.partitions import PartitionField, PartitionScheme
+from lakewarden.engine.view.file_names import BaseFile, LogFile
+from lakewarden.engine.view.slices import FileSlice
+
+SCHEMA = pa.schema(
+    [
+        ("n", pa.int64()),
+        ("s", pa.string()),
+        ("x", pa.float64()),
+        ("d", pa.date32()),
+        ("m", pa.decimal128(12, 2)),
+        ("p", pa.string()),
+        ("k", pa.int32()),
+    ]
+)
+F = pc.field
+
+
+def span(low: object, high: object, *, nulls: int = 0, rows: int = 10) -> ColumnRange:
+    return ColumnRange(pa.scalar(low), pa.scalar(high), nulls, rows)
+
+
+def slice_of(*logs: str) -> FileSlice:
+    base = BaseFile("b", "f", "0", "10", "parquet", 1)
+    return FileSlice("", "f", "10", base, tuple(LogFile(n, "f", "11", 1, "0", 1) for n in logs))
+
+
+def is_kept(
+    expression: pc.Expression, ranges: dict[str, dict[str, ColumnRange]], *logs: str
+) -> bool:
+    predicate = bind_filter(expression, SCHEMA)
+    assert predicate is not None
+    kept, left_out = prune_slices([slice_of(*logs)], {"": ranges}, SCHEMA, predicate)
+    assert len(kept) + len(left_out) == 1
+    return bool(kept)
+
+
+@pytest.mark.parametrize(
+    ("expression", "kept"),
+    [
+        (F("n") == 5, True),
+        (F("n") == 11, False),
+        (F("n") > 10, False),
+        (F("n") >= 10, True),
+        (F("n").isin([20, 30]), False),
+        (F("n").is_null(), False),
+        ((F("n") > 10) | (F("s") == "b"), True),
+        ((F("n") > 10) & (F("s") == "b"), False),
+        (~(F("n") <= 10), False),
+        (F("s") == "zz", False),
+        (F("k") == 1, True),
+    ],
+)
+def test_bounds_decide_and_unknown_columns_keep(expression: pc.Expression, kept: bool) -> None:
+    assert is_kept(expression, {"b": {"n": span(1, 10), "s": span("a", "f")}}) is kept
+
+
+def test_column_with_nulls_is_pruned_by_value_and_kept_for_null() -> None:
+    ranges = {"b": {"n": span(1, 10, nulls=3)}}
+    assert not is_kept(F("n") > 10, ranges)
+    assert is_kept(F("n").is_null(), ranges)
+
+
+def test_column_of_nulls_only() -> None:
+    ranges = {"b": {"n": ColumnRange(None, None, 10, 10)}}
+    assert not is_kept(F("n") > 0, ranges)
+    assert is_kept(F("n").is_null(), ranges)
+
+
+def test_log_values_count_and_a_log_without_statistics_keeps_the_slice() -> None:
+    base, log = {"n": span(1, 10)}, {"n": span(50, 60)}
+    assert is_kept(F("n") == 55, {"b": base, "l": log}, "l")
+    assert not is_kept(F("n") == 70, {"b": base, "l": log}, "l")
+    assert is_kept(F("n") == 70, {"b": base}, "l")
+
+
+def test_delete_only_log_adds_nothing() -> None:
+    ranges = {"b": {"n": span(1, 10)}, "l": {"n": ColumnRange(None, None, 0, 0)}}
+    assert not is_kept(F("n") == 70, ranges, "l")
+
+
+def test_zero_bounds_of_doubles_are_not_trusted_since_a_nan_may_hide_there() -> None:
+    assert is_kept(F("x") == 5.0, {"b": {"x": span(0.0, 0.0)}})
+    assert is_kept(F("x") == 5.0, {"b": {"x": span(-0.0, 3.0)}})
+    assert not is_kept(F("x") == 5.0, {"b": {"x": span(1.0, 3.0)}})
+
+
+def test_text_that_java_and_arrow_order_differently_is_not_trusted() -> None:
+    assert is_kept(F("s") == "\U0001f600", {"b": {"s": span("a", "\ufffd")}})
+
+
+def test_statistics_of_a_narrower_number_type_still_prune() -> None:
+    narrow = ColumnRange(pa.scalar(1, pa.int32()), pa.scalar(10, pa.int32()), 0, 10)
+    assert not is_kept(F("n") == 11, {"b": {"n": narrow}})
+
+
+def test_statistics_from_before_a_number_became_text_do_not_prune() -> None:
+    assert is_kept(F("s") == "5", {"b": {"s": span(10, 20)}})
+
+
+def test_base_and_log_statistics_of_unlike_types_do_not_prune() -> None:
+    assert is_kept(F("s") == "zz", {"b": {"s": span(1, 2)}, "l": {"s": span("a", "b")}}, "l")
+
+
+def test_dates_and_decimals() -> None:
+    day = datetime.date
+    assert not is_kept(
+        F("d") > day(2025, 1, 1), {"b": {"d": span(day(2024, 1, 1), day(2024, 2, 1))}}
+    )
+    ranges = {"b": {"m": span(Decimal("1.00"), Decimal("2.50"))}}
+    assert not is_kept(F("m") > Decimal("3.00"), ranges)
+    assert is_kept(F("m") > Decimal("2.00"), ranges)
+
+
+SCHEME = PartitionScheme((PartitionField("p"), PartitionField("k")), hive_style=True)
+PATHS = ("p=a/k=1", "p=a/k=2", "p=__HIVE_DEFAULT_PARTITION__/k=1", "p=b/k=x")
+
+
+@pytest.mark.parametrize(
+    ("expression", "kept"),
+    [
+        (F("p") == "a", ["p=a/k=1", "p=a/k=2"]),
+        (F("p") != "a", ["p=b/k=x"]),
+        (F("p").is_null(), ["p=__HIVE_DEFAULT_PARTITION__/k=1"]),
+        # A value that is no number says nothing about the column, so its partition stays.
+        (F("k") == 2, ["p=a/k=2", "p=b/k=x"]),
+        (F("n") == 2, list(PATHS)),
+        ((F("p") == "a") & (F("n") > 3), ["p=a/k=1", "p=a/k=2"]),
+    ],
+)
+def test_partitions(expression: pc.Expression, kept: list[str]) -> None:
+    predicate = bind_filter(expression, SCHEMA)
+    assert predicate is not None
+    found, left_out = prune_partitions(PATHS, SCHEME, SCHEMA, predicate)
+    assert list(found) == kept
+    assert {item.partition for item in left_out} == set(PATHS) - set(kept)
+    assert all(item.reason for item in left_out)

@@ -134,5 +134,3 @@ class Storage(Protocol):
     def delete_folder(self, folder: str) -> int:
         """Remove a folder with everything below it; the number of files removed."""
         ...
-
-

@@ -1,0 +1,31 @@
+"""The `.crc` files Hadoop keeps beside local files: `.X.crc` holds the checksum of `X`.
+
+Java refuses a file whose checksum file is out of date, so whoever replaces `X` removes `.X.crc`
+before it: a missing checksum is accepted. Java creates `X` before `.X.crc`, and removing the
+checksum file under its hands leaves Java's `X` empty for ever. So nobody may touch `.X.crc` who
+neither holds `X` nor knows the checksum file to be old.
+"""
+
+import os
+from contextlib import suppress
+
+SETTLED_AFTER_SECONDS = 60
+
+
+def drop_checksum(place: str) -> None:
+    """Remove the checksum file of a file that is ours to replace or remove."""
+    with suppress(FileNotFoundError):
+        os.unlink(_checksum_place(place))
+
+
+def drop_stale_checksum(place: str, now: float) -> None:
+    """Remove an old checksum file that outlived its file; `now` is a time of that file system."""
+    with suppress(FileNotFoundError):
+        age = now - os.stat(_checksum_place(place)).st_mtime
+        if age > SETTLED_AFTER_SECONDS and not os.path.lexists(place):
+            drop_checksum(place)
+
+
+def _checksum_place(place: str) -> str:
+    folder, _, name = place.rpartition("/")
+    return f"{folder}/.{name}.crc"

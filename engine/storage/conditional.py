@@ -1,0 +1,95 @@
+"""Exclusive creation on object stores: a conditional request, told apart from its own retry.
+
+A client library repeats a request whose answer got lost, and the repeated one is then refused
+because of the first. So whatever is not plainly granted is judged by reading the file back.
+
+Some stores speak S3 and ignore the condition. Therefore the first win of a connection is asked
+for a second time, with the same content; a store that grants it again is no judge of races.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.storage.creations import judged
+from lakewarden.engine.storage.failures import reason_of, service_code
+from lakewarden.engine.storage.port import Creation, Unknown, Won
+
+CONFLICT_ATTEMPTS_MAX = 4
+_PRECONDITION_CODES = ("PreconditionFailed", "412")
+# S3 says so when a rival removed the object meanwhile: surely refused, and worth another try.
+_CONFLICT_CODE = "ConditionalRequestConflict"
+
+Request = Callable[[], object]
+ReadBack = Callable[[], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why a request was not granted."""
+
+    reason: str
+    exists: bool
+    is_conflict: bool
+
+
+class ConditionalCreate:
+    """The conditional create of one connection, and whether it has been proven."""
+
+    def __init__(self) -> None:
+        self._is_proven = False
+
+    def create(self, payload: bytes, request: Request, read_back: ReadBack) -> Creation:
+        """Ask, and read back whatever is not granted."""
+        answer: Creation = Unknown("Never asked.")
+        for _ in range(CONFLICT_ATTEMPTS_MAX):
+            refusal = _refusal(request)
+            if refusal is None:
+                return self._proven(request)
+            answer = _judged(payload, refusal, read_back)
+            if not (refusal.is_conflict and isinstance(answer, Unknown)):
+                break
+        return answer
+
+    def _proven(self, request: Request) -> Creation:
+        if not self._is_proven:
+            again = _refusal(request)
+            if again is None:
+                return Unknown(
+                    "The store ignores the condition of a create: it granted the same one twice. "
+                    "Two writers could both believe to have created the file."
+                )
+            self._is_proven = again.exists
+        return Won()
+
+
+def create_unless_seen(
+    payload: bytes, put: Callable[[bytes], None], read_back: ReadBack
+) -> Creation:
+    """Look first, then write: right for a single writer, and for nobody else."""
+    content = read_back()
+    if content is not None:
+        return judged(payload, content, "", refused=True)
+    try:
+        put(payload)
+    except LakewardenError as error:
+        return _judged(payload, _Refusal(error.why, exists=False, is_conflict=False), read_back)
+    return Won()
+
+
+def _refusal(request: Request) -> _Refusal | None:
+    try:
+        request()
+    except Exception as cause:
+        code = service_code(cause)
+        exists = isinstance(cause, FileExistsError) or code in _PRECONDITION_CODES
+        return _Refusal(reason_of(cause), exists, code == _CONFLICT_CODE)
+    return None
+
+
+def _judged(payload: bytes, refusal: _Refusal, read_back: ReadBack) -> Creation:
+    try:
+        content = read_back()
+    except LakewardenError as error:
+        return Unknown(f"{refusal.reason} Reading back failed as well: {error.why}")
+    return judged(payload, content, refusal.reason, refused=refusal.exists)

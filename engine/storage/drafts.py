@@ -1,0 +1,63 @@
+"""Drafts: where local files stand until they are whole, so that no reader ever meets a part.
+
+A draft has to be on the same file system as its target, for a rename and a link to be atomic. It
+stands in the private folder of the table when there is one, else beside its target under a hidden
+name that ends in `.tmp`, which Hudi readers ignore. A process that dies leaves its draft behind;
+the first writer to come much later removes it.
+"""
+
+import os
+from contextlib import suppress
+from uuid import uuid4
+
+from lakewarden.engine.kernel.clock import SystemClock
+
+DRAFT_SUFFIX = ".lakewarden.tmp"
+ABANDONED_AFTER_MS = 24 * 3600 * 1000
+_MARK = ".hoodie"
+_PRIVATE = f"{_MARK}/.lakewarden/temp"
+
+
+def discard(draft: str) -> None:
+    """Remove a draft, if it is still there and can be removed; nobody reads it anyway."""
+    with suppress(OSError):
+        os.unlink(draft)
+
+
+class Drafts:
+    """Names for the drafts of one storage."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._swept = False
+
+    def fresh(self, target: str) -> str:
+        """A name no other draft has; its folder exists as soon as that of the target does."""
+        folder = os.path.dirname(target)
+        private = self._private_folder(folder)
+        name = f"{uuid4().hex}{DRAFT_SUFFIX}"
+        if private is None:
+            return f"{folder}/.{name}"
+        if not self._swept:
+            self._swept = True
+            _remove_abandoned(private)
+        return f"{private}/{name}"
+
+    def _private_folder(self, folder: str) -> str | None:
+        try:
+            if os.stat(f"{self._root}/{_MARK}").st_dev != os.stat(folder).st_dev:
+                return None
+            private = f"{self._root}/{_PRIVATE}"
+            os.makedirs(private, exist_ok=True)
+        except OSError:
+            return None
+        return private
+
+
+def _remove_abandoned(folder: str) -> None:
+    oldest_ms = SystemClock().now_ms() - ABANDONED_AFTER_MS
+    # Another writer may be sweeping as well, and a file of another user stays.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(DRAFT_SUFFIX) and entry.stat().st_mtime * 1000 < oldest_ms:
+                os.unlink(entry.path)

@@ -1,0 +1,169 @@
+"""Memory storage: a table inside this process, for tests and simulations.
+
+A store lives as long as somebody holds a storage on it; by its name the same process opens it
+again. Times come from a clock, so that every run shows the same.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.clock import Clock, SystemClock
+from lakewarden.engine.storage.creations import judged
+from lakewarden.engine.storage.failures import required
+from lakewarden.engine.storage.listings import listing, ordered
+from lakewarden.engine.storage.paths import checked_file, checked_folder, joined, prefix_of
+from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Won
+from lakewarden.engine.storage.streams import PendingBuffer
+
+SCHEME = "memory://"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    content: bytes
+    modified_ms: int
+
+
+class _Store:
+    """The files of one name, under one lock."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self._clock = clock
+        self._lock = Lock()
+        self._files: dict[str, _File] = {}
+
+    def file(self, path: str) -> _File | None:
+        with self._lock:
+            return self._files.get(path)
+
+    def below(self, prefix: str) -> list[tuple[str, _File]]:
+        with self._lock:
+            return [item for item in self._files.items() if item[0].startswith(prefix)]
+
+    def put(self, path: str, content: bytes) -> None:
+        with self._lock:
+            self._files[path] = _File(bytes(content), self._clock.now_ms())
+
+    def put_if_absent(self, path: str, content: bytes) -> _File | None:
+        """The file that is there already, or None when this call created it."""
+        with self._lock:
+            present = self._files.get(path)
+            if present is None:
+                self._files[path] = _File(bytes(content), self._clock.now_ms())
+            return present
+
+    def remove(self, path: str) -> bool:
+        with self._lock:
+            return self._files.pop(path, None) is not None
+
+
+_stores: "WeakValueDictionary[str, _Store]" = WeakValueDictionary()
+_stores_lock = Lock()
+
+
+def fresh_memory_storage(name: str | None = None, clock: Clock | None = None) -> "MemoryStorage":
+    """An empty storage; it takes over its name from any earlier one."""
+    store = _Store(name or uuid4().hex, clock or SystemClock())
+    with _stores_lock:
+        _stores[store.name] = store
+    return MemoryStorage(store)
+
+
+def open_memory_storage(location: Location) -> "MemoryStorage":
+    """The storage of that name, as long as anybody holds it; else an empty one."""
+    name, _, folder = location.uri.removeprefix(SCHEME).strip("/").partition("/")
+    with _stores_lock:
+        store = _stores.get(name)
+        if store is None:
+            store = _stores[name] = _Store(name, SystemClock())
+    return MemoryStorage(store, checked_folder(folder))
+
+
+class MemoryStorage:
+    """A storage in memory; folders exist by their files."""
+
+    has_exclusive_create = True
+
+    def __init__(self, store: _Store, folder: str = "") -> None:
+        self._store = store
+        self._folder = folder
+
+    def __repr__(self) -> str:
+        return f"MemoryStorage({self.location.uri!r})"
+
+    @property
+    def location(self) -> Location:
+        return Location(SCHEME + joined(self._store.name, self._folder))
+
+    def below(self, folder: str) -> "MemoryStorage":
+        return MemoryStorage(self._store, joined(self._folder, checked_folder(folder)))
+
+    def uri(self, path: str) -> str:
+        return joined(self.location.uri, path)
+
+    def stat(self, path: str) -> Entry | None:
+        file = self._store.file(self._key(path))
+        return _entry(path, file) if file else None
+
+    def list(self, folder: str) -> Listing:
+        prefix = prefix_of(checked_folder(folder))
+        files: list[Entry] = []
+        folders: list[str] = []
+        for path, file in self._below(prefix):
+            name, is_deeper, _ = path.removeprefix(prefix).partition("/")
+            if is_deeper:
+                folders.append(prefix + name)
+            else:
+                files.append(_entry(path, file))
+        return listing(files, folders)
+
+    def walk(self, folder: str) -> tuple[Entry, ...]:
+        prefix = prefix_of(checked_folder(folder))
+        return ordered(_entry(path, file) for path, file in self._below(prefix))
+
+    def read(self, path: str) -> bytes:
+        return required(self.read_if_present(path), self.uri(path))
+
+    def read_if_present(self, path: str) -> bytes | None:
+        file = self._store.file(self._key(path))
+        return file.content if file else None
+
+    def open(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self.read(path))
+
+    def put(self, path: str, payload: bytes) -> None:
+        self._store.put(self._key(path), payload)
+
+    def create(self, path: str) -> pa.NativeFile:
+        publish = partial(self._store.put, self._key(path))
+        return PendingBuffer(uri=self.uri(path), publish=publish)
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        present = self._store.put_if_absent(self._key(path), payload)
+        return Won() if present is None else judged(payload, present.content, "", refused=True)
+
+    def delete(self, path: str) -> bool:
+        return self._store.remove(self._key(path))
+
+    def delete_folder(self, folder: str) -> int:
+        prefix = prefix_of(checked_folder(folder))
+        return sum(self._store.remove(self._key(path)) for path, _ in self._below(prefix))
+
+    def _key(self, path: str) -> str:
+        return joined(self._folder, checked_file(path))
+
+    def _below(self, prefix: str) -> Iterator[tuple[str, _File]]:
+        root = prefix_of(self._folder)
+        for key, file in self._store.below(root + prefix):
+            yield key.removeprefix(root), file
+
+
+def _entry(path: str, file: _File) -> Entry:
+    return Entry(path, len(file.content), file.modified_ms)

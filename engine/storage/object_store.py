@@ -1,0 +1,196 @@
+"""Object storage: S3 and whatever else fsspec reaches.
+
+An object appears whole or not at all, by the promise of object stores; a protocol that gives less
+gives less here, too. New files are written to a local draft and sent when closed, so that an
+abandoned stream leaves no unfinished upload behind.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakewarden.engine.storage.conditional import ConditionalCreate, create_unless_seen
+from lakewarden.engine.storage.drafts import DRAFT_SUFFIX, discard
+from lakewarden.engine.storage.failures import failure, missing_file, required, service_code
+from lakewarden.engine.storage.listings import listing, ordered
+from lakewarden.engine.storage.object_entries import Details, relative_files, relative_folders
+from lakewarden.engine.storage.paths import checked_file, checked_folder, joined
+from lakewarden.engine.storage.port import Creation, Entry, Listing, Location
+from lakewarden.engine.storage.protocols import Connection
+from lakewarden.engine.storage.range_reader import RangeReader
+from lakewarden.engine.storage.streams import PendingFile
+
+DELETES_AT_ONCE = 16
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+T = TypeVar("T")
+
+
+class ObjectStorage:
+    """A storage on a file system of fsspec."""
+
+    def __init__(
+        self, location: Location, connection: Connection, conditional: ConditionalCreate
+    ) -> None:
+        self._location = location
+        self._connection = connection
+        self._conditional = conditional
+        self._fs = connection.filesystem
+        self._root = connection.root
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._location.uri!r})"
+
+    @property
+    def location(self) -> Location:
+        return self._location
+
+    @property
+    def has_exclusive_create(self) -> bool:
+        return self._connection.creates_exclusively
+
+    def below(self, folder: str) -> "ObjectStorage":
+        if not checked_folder(folder):
+            return self
+        inner = self._connection.below(folder)
+        return ObjectStorage(self._location.below(folder), inner, self._conditional)
+
+    def uri(self, path: str) -> str:
+        return joined(self._location.uri.rstrip("/"), path)
+
+    def stat(self, path: str) -> Entry | None:
+        key = self._key(path)
+        details = self._ask("look at", path, partial(self._fs.info, key))
+        return next(iter(relative_files([details], self._root)), None) if details else None
+
+    def list(self, folder: str) -> Listing:
+        key = self._folder_key(folder)
+        answer = self._ask("list", folder, partial(self._fs.ls, key, detail=True)) or []
+        # Asked for a file, most protocols answer with that file.
+        details = [one for one in answer if str(one["name"]).startswith(f"{key}/")]
+        return listing(relative_files(details, self._root), relative_folders(details, self._root))
+
+    def walk(self, folder: str) -> tuple[Entry, ...]:
+        return ordered(relative_files(self._find(folder), self._root))
+
+    def read(self, path: str) -> bytes:
+        return required(self.read_if_present(path), self.uri(path))
+
+    def read_if_present(self, path: str) -> bytes | None:
+        return self._ask("read", path, partial(self._fs.cat_file, self._key(path)))
+
+    def open(self, path: str) -> pa.NativeFile:
+        entry = self.stat(path)
+        if entry is None:
+            raise missing_file(self.uri(path))
+        reader = RangeReader(entry.size_bytes, partial(self._fetch, path, self._key(path)))
+        return pa.PythonFile(reader, mode="r")
+
+    def put(self, path: str, payload: bytes) -> None:
+        key = self._key(path)
+        self._make_parent("write", path, key)
+        self._done("write", path, partial(self._fs.pipe_file, key, payload))
+
+    def create(self, path: str) -> pa.NativeFile:
+        key = self._key(path)
+        draft = self._done("create", path, _fresh_draft)
+        return PendingFile(
+            draft,
+            uri=self.uri(path),
+            publish=partial(self._send, path, key, draft),
+            discard=partial(discard, draft),
+        )
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        read_back = partial(self.read_if_present, path)
+        if not self.has_exclusive_create:
+            return create_unless_seen(payload, partial(self.put, path), read_back)
+        key = self._key(path)
+        request = partial(self._fs.pipe_file, key, payload, mode="create")
+        return self._conditional.create(payload, request, read_back)
+
+    def delete(self, path: str) -> bool:
+        key = self._key(path)
+        # S3 does not say whether there was anything to delete.
+        return self.stat(path) is not None and self._remove(path, key)
+
+    def delete_folder(self, folder: str) -> int:
+        details = self._find(folder)
+        keys = [str(one["name"]) for one in details if one["type"] == "file"]
+        with ThreadPoolExecutor(DELETES_AT_ONCE) as threads:
+            for removal in [threads.submit(self._remove, folder, key) for key in keys]:
+                removal.result()
+        if not self._connection.is_flat:
+            self._remove_empty_folders(folder)
+        return len(relative_files(details, self._root))
+
+    def _key(self, path: str) -> str:
+        return f"{self._root}/{checked_file(path)}"
+
+    def _folder_key(self, folder: str) -> str:
+        return self._key(folder) if folder else self._root
+
+    def _find(self, folder: str, *, withdirs: bool = False) -> Sequence[Details]:
+        key = self._folder_key(folder)
+        find = partial(self._fs.find, key, withdirs=withdirs, detail=True)
+        found = self._ask("list", folder, find) or {}
+        return [one for one in found.values() if str(one["name"]).startswith(f"{key}/")]
+
+    def _fetch(self, path: str, key: str, start: int, end: int) -> bytes:
+        fetch = partial(self._fs.cat_file, key, start=start, end=end)
+        return required(self._ask("read", path, fetch), self.uri(path))
+
+    def _send(self, path: str, key: str, draft: str) -> None:
+        self._make_parent("create", path, key)
+        self._done("create", path, partial(self._fs.put_file, draft, key))
+        discard(draft)
+
+    def _make_parent(self, operation: str, path: str, key: str) -> None:
+        if not self._connection.is_flat:
+            parent = key.rpartition("/")[0]
+            self._done(operation, path, partial(self._fs.makedirs, parent, exist_ok=True))
+
+    def _remove(self, path: str, key: str) -> bool:
+        return self._ask("delete", path, partial(self._removed, key)) or False
+
+    def _remove_empty_folders(self, folder: str) -> None:
+        details = self._find(folder, withdirs=True)
+        keys = {str(one["name"]).rstrip("/") for one in details if one["type"] == "directory"}
+        for key in sorted(keys | {self._folder_key(folder)}, reverse=True):
+            if self._ask("delete", folder, partial(self._fs.isdir, key)):
+                self._ask("delete", folder, partial(self._fs.rmdir, key))
+
+    def _removed(self, key: str) -> bool:
+        self._fs.rm_file(key)
+        return True
+
+    def _ask(self, operation: str, path: str, request: Callable[[], T]) -> T | None:
+        """The answer, or None when the store says there is no such thing."""
+        try:
+            return request()
+        except Exception as cause:
+            absent = isinstance(cause, _ABSENT) and service_code(cause) != "NoSuchBucket"
+            refusal = None if absent else failure(operation, self.uri(path), cause)
+        # Raised out here so that the cause, which may hold credentials, is not even its context.
+        if refusal is not None:
+            raise refusal
+        return None
+
+    def _done(self, operation: str, path: str, request: Callable[[], T]) -> T:
+        """The answer; that there is no such thing is a failure, too."""
+        try:
+            return request()
+        except Exception as cause:
+            refusal = failure(operation, self.uri(path), cause)
+        raise refusal
+
+
+def _fresh_draft() -> str:
+    descriptor, draft = tempfile.mkstemp(suffix=DRAFT_SUFFIX)
+    os.close(descriptor)
+    return draft

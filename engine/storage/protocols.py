@@ -1,0 +1,135 @@
+"""Protocols of fsspec: how to reach one, and what is known of its promises."""
+
+import re
+from dataclasses import dataclass, replace
+from importlib import metadata
+
+import fsspec
+from fsspec.core import url_to_fs
+from fsspec.registry import known_implementations
+
+from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
+from lakewarden.engine.storage.failures import failure, reason_of
+from lakewarden.engine.storage.port import Location
+
+_WITH_PASSWORD = re.compile(r"[^/@]*:[^/@]*@")
+# Names other engines use for a protocol fsspec knows.
+_ALIASES = {"s3a": "s3", "s3n": "s3"}
+# Stores without folders: making one is needless, and may even make a bucket.
+_FLAT = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
+_EXTRAS = {"s3": "lakewarden[s3]"}
+# The first versions whose `mode="create"` is one conditional request to the service. Older ones
+# drop the condition silently and overwrite.
+_CONDITIONAL_SINCE = {
+    "s3": (("s3fs", (2024, 12)), ("botocore", (1, 35, 21))),
+    "gs": (("gcsfs", (2024, 12)),),
+    "gcs": (("gcsfs", (2024, 12)),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A file system of fsspec, where the storage begins in it, and what it promises."""
+
+    filesystem: fsspec.AbstractFileSystem
+    root: str
+    is_flat: bool
+    creates_exclusively: bool
+
+    def below(self, folder: str) -> "Connection":
+        """The same connection, seen from a folder."""
+        return replace(self, root=f"{self.root}/{folder}")
+
+
+def scheme_of(uri: str) -> str | None:
+    """The scheme of an address, in lower case; None for a plain path."""
+    scheme, separator, _ = uri.partition("://")
+    return scheme.lower() if separator else None
+
+
+def connect(location: Location) -> Connection:
+    """Reach the store of a location; neither options nor causes appear in an error."""
+    protocol, rest = _checked(location.uri)
+    try:
+        return _connect(protocol, rest, location)
+    except ImportError:
+        refusal = _missing_package(protocol, location.uri)
+    except (LookupError, TypeError, ValueError) as cause:
+        refusal = _refused_options(location.uri, cause)
+    except Exception as cause:
+        refusal = failure("open", location.uri, cause)
+    raise refusal
+
+
+def _checked(uri: str) -> tuple[str, str]:
+    scheme = scheme_of(uri) or ""
+    protocol = _ALIASES.get(scheme, scheme)
+    if protocol not in _known_protocols():
+        raise InvalidRequest(
+            "unknown_storage",
+            what=f"There is no storage for the scheme {scheme!r}.",
+            why="Known are plain paths, file, and the protocols of fsspec such as s3, gs and abfs.",
+            now="Correct the address.",
+            scheme=scheme,
+        )
+    rest = uri.partition("://")[2]
+    if _WITH_PASSWORD.match(rest):
+        raise InvalidRequest(
+            "credentials_in_address",
+            what="The address of the table holds a password.",
+            why="Addresses appear in messages and in the table's own files.",
+            now="Pass credentials as storage options.",
+        )
+    return protocol, rest
+
+
+def _known_protocols() -> frozenset[str]:
+    # What fsspec can reach, perhaps after installing a package, and what it has been taught.
+    return frozenset(known_implementations) | frozenset(fsspec.registry)
+
+
+def _connect(protocol: str, rest: str, location: Location) -> Connection:
+    is_flat = protocol in _FLAT
+    # A cached listing hides what other writers did. Not every protocol takes the option for it, so
+    # the others get an instance of their own instead, changed below.
+    freshness = {"use_listings_cache": False} if is_flat else {"skip_instance_cache": True}
+    filesystem, root = url_to_fs(f"{protocol}://{rest}", **location.options, **freshness)
+    filesystem.dircache.use_listings_cache = False
+    root = root.rstrip("/")
+    if is_flat and not root:
+        raise ValueError("no bucket")
+    return Connection(filesystem, root, is_flat, _creates_exclusively(protocol))
+
+
+def _creates_exclusively(protocol: str) -> bool:
+    needed = _CONDITIONAL_SINCE.get(protocol)
+    return needed is not None and all(_installed(name) >= first for name, first in needed)
+
+
+def _installed(package: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in re.findall(r"\d+", metadata.version(package))[:3])
+    except metadata.PackageNotFoundError:
+        return ()
+
+
+def _missing_package(protocol: str, uri: str) -> LakewardenError:
+    known = known_implementations.get(protocol, {})
+    package = _EXTRAS.get(protocol)
+    return InvalidRequest(
+        "missing_package",
+        what=f"Cannot open {uri}.",
+        why=f"No package for the protocol {protocol!r} is installed.",
+        now=f"Run: pip install {package}" if package else known.get("err", ""),
+        uri=uri,
+    )
+
+
+def _refused_options(uri: str, cause: Exception) -> LakewardenError:
+    return InvalidRequest(
+        "invalid_location",
+        what=f"Cannot open {uri} with the given options.",
+        why=reason_of(cause),
+        now="Check the address, and the names and types of the storage options.",
+        uri=uri,
+    )

@@ -1,0 +1,307 @@
+"""Local storage: the contract, and what only a local file system can show."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError, Unavailable
+from lakewarden.engine.storage.drafts import ABANDONED_AFTER_MS, DRAFT_SUFFIX
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Listing, Location, Lost, Storage, Won
+from tests.engine.storage.contract import ProcessContract, StorageContract
+
+DRAFT_FOLDER = ".hoodie/.lakewarden/temp"
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return open_storage(Location(str(tmp_path / "table")))
+
+
+class TestLocalStorage(StorageContract, ProcessContract):
+    @pytest.fixture
+    def racing(self, tmp_path: Path) -> Storage:
+        # Flushing 4,000 files would measure the disk; it happens before the race for the name.
+        return open_storage(Location(str(tmp_path / "race"), {"durable": False}))
+
+
+class TestAddresses:
+    def test_a_relative_path_becomes_absolute(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        assert open_storage(Location("some/table/")).location.uri == f"{tmp_path}/some/table"
+
+    @pytest.mark.parametrize("scheme", ["", "file:", "file://", "file://localhost"])
+    def test_every_spelling_finds_the_folder(self, tmp_path: Path, scheme: str) -> None:
+        storage = open_storage(Location(f"{scheme}{tmp_path}"))
+        storage.put("file", b"1")
+        assert (tmp_path / "file").read_bytes() == b"1"
+        assert storage.uri("file") == f"{scheme}{tmp_path}/file"
+
+    @pytest.mark.parametrize("uri", ["", "file:", "file://", "file://other/folder", "file:rel"])
+    def test_an_address_without_a_folder_is_refused(self, uri: str) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            open_storage(Location(uri))
+        assert caught.value.code == "invalid_location"
+
+
+class TestChecksumFiles:
+    @pytest.fixture
+    def stale(self, tmp_path: Path) -> Path:
+        (tmp_path / "table").mkdir()
+        stale = tmp_path / "table/.hoodie.properties.crc"
+        stale.write_bytes(b"crc\0")
+        os.utime(stale, (time.time() - 3600, time.time() - 3600))
+        return stale
+
+    def test_they_are_shown(self, storage: Storage, stale: Path) -> None:
+        assert [entry.name for entry in storage.list("").files] == [stale.name]
+
+    def test_put_removes_the_one_of_its_file(self, storage: Storage, stale: Path) -> None:
+        storage.put("other", b"1")
+        assert stale.exists()
+        storage.put("hoodie.properties", b"1")
+        assert not stale.exists()
+
+    def test_create_removes_the_one_of_its_file(self, storage: Storage, stale: Path) -> None:
+        storage.create("hoodie.properties").close()
+        assert not stale.exists()
+
+    def test_winning_removes_the_one_left_over(self, storage: Storage, stale: Path) -> None:
+        assert storage.create_exclusive("hoodie.properties", b"1") == Won()
+        assert not stale.exists()
+
+    def test_losing_leaves_the_one_of_the_winner(self, storage: Storage, stale: Path) -> None:
+        (stale.parent / "hoodie.properties").write_bytes(b"java")
+        assert storage.create_exclusive("hoodie.properties", b"1") == Lost(b"java")
+        assert stale.exists()
+
+    def test_delete_removes_both(self, storage: Storage, stale: Path) -> None:
+        storage.put("hoodie.properties", b"1")
+        stale.write_bytes(b"crc\0")
+        storage.delete("hoodie.properties")
+        assert storage.list("") == Listing((), ())
+
+    def test_deleting_nothing_leaves_it(self, storage: Storage, stale: Path) -> None:
+        assert not storage.delete("hoodie.properties")
+        assert stale.exists()
+
+
+class TestDrafts:
+    def test_a_table_keeps_them_in_its_private_folder(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        storage.put(".hoodie/hoodie.properties", b"1")
+        partition = storage.below("partition")
+        with partition.create("file.parquet") as stream:
+            stream.write(b"half")
+            assert list((tmp_path / "table/partition").iterdir()) == []
+            (draft,) = (tmp_path / "table" / DRAFT_FOLDER).iterdir()
+            assert draft.name.endswith(".tmp")
+            assert storage.walk(DRAFT_FOLDER) == ()
+        assert list((tmp_path / "table" / DRAFT_FOLDER).iterdir()) == []
+
+    def test_elsewhere_they_stand_hidden_beside_their_target(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        with storage.create("folder/file") as stream:
+            stream.write(b"half")
+            (draft,) = (tmp_path / "table/folder").iterdir()
+            assert draft.name.startswith(".")
+            assert draft.name.endswith(".tmp")
+            assert storage.list("folder") == Listing((), ())
+
+    def test_no_draft_is_left(self, storage: Storage, tmp_path: Path) -> None:
+        storage.put("a", b"1")
+        storage.create_exclusive("a", b"2")
+        storage.create_exclusive("b", b"2")
+        with pytest.raises(RuntimeError), storage.create("c"):
+            raise RuntimeError
+        assert sorted(path.name for path in (tmp_path / "table").iterdir()) == ["a", "b"]
+
+    def test_those_of_the_dead_are_removed_in_the_end(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "table" / DRAFT_FOLDER
+        folder.mkdir(parents=True)
+        for name, age_ms in (("dead", ABANDONED_AFTER_MS + 60_000), ("alive", 60_000)):
+            draft = folder / f"{name}{DRAFT_SUFFIX}"
+            draft.write_bytes(b"half")
+            os.utime(draft, (time.time() - age_ms / 1000,) * 2)
+        storage.put("file", b"1")
+        assert [path.name for path in folder.iterdir()] == [f"alive{DRAFT_SUFFIX}"]
+
+    def test_delete_folder_takes_them_along_uncounted(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        storage.put("folder/file", b"1")
+        (tmp_path / f"table/folder/.x{DRAFT_SUFFIX}").write_bytes(b"half")
+        assert storage.delete_folder("folder") == 1
+        assert not (tmp_path / "table/folder").exists()
+
+
+class TestTheFileSystem:
+    def test_others_may_read_what_the_mask_allows(self, storage: Storage, tmp_path: Path) -> None:
+        before = os.umask(0o027)
+        try:
+            storage.put("put", b"1")
+            storage.create_exclusive("exclusive", b"1")
+            storage.create("stream").close()
+        finally:
+            os.umask(before)
+        modes = {oct(path.stat().st_mode & 0o777) for path in (tmp_path / "table").iterdir()}
+        assert modes == {"0o640"}
+
+    def test_modification_times_are_those_of_the_files(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        storage.put("file", b"1")
+        os.utime(tmp_path / "table/file", ns=(0, 1_700_000_000_123_456_789))
+        entry = storage.stat("file")
+        assert entry is not None
+        assert entry.modified_ms == 1_700_000_000_123
+        assert storage.walk("") == (entry,)
+
+    def test_a_linked_partition_is_read_and_not_emptied(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere/file").write_bytes(b"1")
+        storage.put("t/file", b"1")
+        (tmp_path / "table/t/linked").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "table/t/dangling").symlink_to(tmp_path / "nowhere")
+        assert [entry.path for entry in storage.walk("")] == ["t/file", "t/linked/file"]
+        storage.delete_folder("t")
+        assert (tmp_path / "elsewhere/file").exists()
+        assert not (tmp_path / "table/t").exists()
+
+    def test_a_loop_of_links_ends_with_an_error(self, storage: Storage, tmp_path: Path) -> None:
+        storage.put("file", b"1")
+        (tmp_path / "table/loop").symlink_to(tmp_path / "table")
+        with pytest.raises(Unavailable, match="symbolic links"):
+            storage.walk("")
+
+    def test_a_file_in_the_way_of_a_folder_is_told(self, storage: Storage) -> None:
+        storage.put("file", b"1")
+        for write in (storage.put, storage.create_exclusive):
+            with pytest.raises(Unavailable) as caught:
+                write("file/inside", b"2")
+            assert storage.uri("file/inside") in str(caught.value)
+
+    def test_a_name_too_long_is_a_wrong_call(self, storage: Storage) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            storage.put("n" * 300, b"1")
+        assert caught.value.code == "invalid_path"
+
+
+class TestVanishedRoot:
+    @pytest.fixture
+    def vanished(self, storage: Storage, tmp_path: Path) -> Storage:
+        storage.put("folder/file", b"1")
+        (tmp_path / "table").rename(tmp_path / "unmounted")
+        return storage
+
+    def test_it_is_not_an_empty_table(self, vanished: Storage) -> None:
+        for call in (vanished.list, vanished.walk, vanished.stat, vanished.read, vanished.open):
+            with pytest.raises(Unavailable, match="is gone") as caught:
+                call("folder")
+            assert caught.value.code == "storage_unavailable"
+
+    def test_nothing_is_written_in_its_place(self, vanished: Storage, tmp_path: Path) -> None:
+        for write in (vanished.put, vanished.below("folder").create_exclusive):
+            with pytest.raises(Unavailable, match="is gone"):
+                write("file", b"1")
+        with pytest.raises(Unavailable, match="is gone"):
+            vanished.create("file")
+        assert not (tmp_path / "table").exists()
+
+    def test_one_we_removed_is_empty(self, storage: Storage) -> None:
+        storage.put("folder/file", b"1")
+        assert storage.delete_folder("") == 1
+        assert storage.walk("") == ()
+        storage.put("new", b"1")
+        assert storage.read("new") == b"1"
+
+
+RESTRICTED = """
+import os, resource, sys
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+
+storage = open_storage(Location(sys.argv[1]))
+
+def stream():
+    with storage.create("new") as file:
+        file.write(b"x" * 100_000)
+
+{restriction}
+calls = (
+    lambda: storage.put("new", b"x" * 100_000),
+    lambda: storage.create_exclusive("new", b"x" * 100_000),
+    stream,
+    lambda: storage.delete("old") if {deletes} else storage.put("new", b"x" * 100_000),
+)
+for call in calls:
+    try:
+        call()
+    except LakewardenError as error:
+        print(error.code, error)
+"""
+# The superuser may write everywhere, so become somebody else; a small limit stands for a full disk.
+POWERLESS = "if os.geteuid() == 0: os.seteuid(65534)"
+FULL = "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))"
+
+
+def run_restricted(folder: Path, restriction: str, *, deletes: bool) -> list[str]:
+    code = RESTRICTED.format(restriction=restriction, deletes=deletes)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+class TestRefusals:
+    @pytest.fixture
+    def folder(self) -> Iterator[Path]:
+        # Not below pytest's own folder, which nobody else may enter.
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            folder.chmod(0o755)
+            (folder / "old").write_bytes(b"1")
+            yield folder
+
+    def test_a_folder_one_may_not_write(self, folder: Path) -> None:
+        folder.chmod(0o555)
+        answers = run_restricted(folder, POWERLESS, deletes=True)
+        folder.chmod(0o755)
+        assert [answer.split()[0] for answer in answers] == ["storage_denied"] * 4
+        assert all(str(folder) in answer for answer in answers)
+        assert [path.name for path in folder.iterdir()] == ["old"]
+
+    def test_a_folder_one_may_not_enter(self, folder: Path) -> None:
+        folder.chmod(0o700 if os.geteuid() == 0 else 0)
+        answers = run_restricted(folder, POWERLESS, deletes=True)
+        folder.chmod(0o755)
+        assert [answer.split()[0] for answer in answers] == ["storage_denied"] * 4
+
+    def test_a_full_disk(self, folder: Path) -> None:
+        answers = run_restricted(folder, FULL, deletes=False)
+        assert [answer.split()[0] for answer in answers] == ["storage_full"] * 4
+        assert all("Free some space" in answer for answer in answers)
+        assert [path.name for path in folder.iterdir()] == ["old"]
+
+    def test_an_error_names_operation_and_path(self, storage: Storage, tmp_path: Path) -> None:
+        (tmp_path / "table").write_bytes(b"a file where the table should be")
+        with pytest.raises(LakewardenError) as caught:
+            storage.put("file", b"1")
+        assert caught.value.operation == "write"
+        assert caught.value.path == storage.uri("file")

@@ -6,6 +6,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
+from lakewarden.engine.timeline.archived.version6 import LogArchive
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.layouts import Layout
 
@@ -57,6 +58,10 @@ class Timeline:
             return self._completions[requested]
         if not self._is_before_start(requested):
             return None
+        if self.active.layout.version == 1:
+            # The archive of version 6 can only be read as a whole, and nothing there is ordered
+            # by completion.
+            return requested
         return self.archive.completion_time(requested) or requested
 
     def is_completed(self, requested: str) -> bool:
@@ -77,4 +82,6 @@ class Timeline:
 
 def open_archive(storage: Storage, layout: Layout) -> Archive:
     """The archive that belongs to a layout."""
+    if layout.version == 1:
+        return LogArchive(storage, layout.history_folder)
     return LsmArchive(storage, layout.history_folder)

@@ -35,7 +35,9 @@ class Timeline:
         self.archive = archive
         first = active.first_write()
         self._start = None if first is None else first.requested
+        # Where instants share a requested time, the write is the one that is asked for.
         known = [instant for instant in active.instants if instant.action is not Action.SAVEPOINT]
+        known.sort(key=lambda instant: instant.action.is_write)
         self._completions = {instant.requested: instant.completed for instant in known}
 
     @classmethod

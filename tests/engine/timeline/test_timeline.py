@@ -73,6 +73,11 @@ def test_an_archived_neighbour_of_a_savepointed_write_is_completed() -> None:
     assert timeline.first_active == "30"
 
 
+def test_of_instants_with_the_same_time_the_write_is_asked_for() -> None:
+    timeline = timeline_of(["10_11.commit", "10.rollback.requested", "20_21.commit"])
+    assert timeline.completion_time("10") == "11"
+
+
 def test_an_empty_timeline_knows_of_no_completion() -> None:
     timeline = timeline_of([])
     assert timeline.first_active is None

@@ -1,10 +1,14 @@
 """Arrow arrays put together from numpy values."""
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakewarden.engine.formats.avro.window import Mask
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def bitmap(used: Mask | None) -> pa.Buffer | None:
@@ -18,6 +22,15 @@ def plain_array(
     """An array of a type of fixed width; rows not in use are null, whatever their value."""
     buffer = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(type_, length, [bitmap(used), buffer])
+
+
+def raw(values: pa.Array, dtype: type[_Scalar], width: int) -> npt.NDArray[_Scalar]:
+    """The values of a type of fixed width as rows of numbers; those for nulls are arbitrary."""
+    size = np.dtype(dtype).itemsize * width
+    content = values.buffers()[1] if len(values) else b""
+    return np.frombuffer(content, dtype, len(values) * width, values.offset * size).reshape(
+        -1, width
+    )
 
 
 def first_invalid(values: pa.Array) -> int | None:

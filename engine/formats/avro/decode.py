@@ -2,17 +2,24 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import arrow_field
+from lakewarden.engine.formats.avro.read_values import read_value
 from lakewarden.engine.formats.avro.types import Field, RecordType, weight
-from lakewarden.engine.formats.avro.values import read_value
 from lakewarden.engine.formats.avro.walk import skip
-from lakewarden.engine.formats.avro.window import MAXIMUM_WINDOW, Cursor, Integers, Window
+from lakewarden.engine.formats.avro.window import (
+    MAXIMUM_WINDOW,
+    Crowded,
+    Cursor,
+    Integers,
+    Octets,
+    Window,
+)
 from lakewarden.engine.kernel.errors import Defect, InvalidRequest, corrupt
 
 Content: TypeAlias = bytes | memoryview | pa.Buffer
@@ -21,7 +28,7 @@ Content: TypeAlias = bytes | memoryview | pa.Buffer
 # more than this even where a few bytes stand for many nulls.
 WINDOW_ROWS = 1 << 15
 WINDOW_BYTES = 1 << 23
-WINDOW_VALUES = 1 << 23
+WINDOW_VALUES = 1 << 24
 
 _LENGTH = struct.Struct(">i")
 
@@ -67,17 +74,64 @@ def decode_records(
     `columns` chooses and orders the columns; the others are checked but not read. `origin` is where
     the content begins in its file.
     """
-    octets = np.frombuffer(content, np.uint8)
     wanted = _wanted(schema, columns)
     shown = pa.schema([arrow_field(field.name, field.type) for field in wanted])
-    batches = []
-    for first, last in _windows(octets.size, starts, ends, schema, path):
-        start = int(starts[first])
-        window = Window(octets, start, int(ends[last - 1]), path, origin=origin)
-        cursor = Cursor(starts[first:last] - start, ends[first:last] - start)
-        found = _read_columns(window, schema, cursor, {field.name for field in wanted})
-        batches.append(_batch([found[field.name] for field in wanted], shown, last - first))
+    decoder = _Decoder(np.frombuffer(content, np.uint8), schema, shown, path, origin)
+    decoder.check(starts, ends)
+    batches: list[pa.RecordBatch] = []
+    for rows in _windows(starts, ends, schema):
+        batches += decoder.batches(starts[rows], ends[rows])
     return pa.Table.from_batches(batches, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """What stays the same from one window of records to the next."""
+
+    octets: Octets
+    schema: RecordType
+    shown: pa.Schema
+    path: str
+    origin: int
+
+    def check(self, starts: Integers, ends: Integers) -> None:
+        """Whether records may begin and end there."""
+        if starts.size != ends.size or (starts[1:] < ends[:-1]).any():
+            raise Defect(
+                "unordered_records", what="Records are not in ascending order.", path=self.path
+            )
+        outside = (starts < 0) | (ends < starts) | (ends > self.octets.size)
+        wrong = outside | (ends - starts > MAXIMUM_WINDOW)
+        if wrong.any():
+            at = self.origin + int(starts[wrong.argmax()])
+            raise corrupt(self.path, at, "A record leaves its file, or is larger than 2 GiB.")
+
+    def batches(self, starts: Integers, ends: Integers) -> list[pa.RecordBatch]:
+        """The records in one batch; in more if they unfold to too many values at once."""
+        start, rows = int(starts[0]), starts.size
+        window = Window(self.octets, start, int(ends[-1]), self.path, origin=self.origin)
+        try:
+            return [self._batch(window, Cursor(starts - start, ends - start))]
+        except Crowded as error:
+            if rows == 1:
+                raise window.corrupt(0, f"The record would unfold to {error} values.") from error
+        half = rows // 2
+        return self.batches(starts[:half], ends[:half]) + self.batches(starts[half:], ends[half:])
+
+    def _batch(self, window: Window, cursor: Cursor) -> pa.RecordBatch:
+        found, rows = {}, len(cursor)
+        wanted = set(self.shown.names)
+        for field in self.schema.fields:
+            if field.name in wanted:
+                found[field.name], cursor = read_value(window, field.type, cursor)
+            else:
+                cursor = skip(window, field.type, cursor)
+        longer = cursor.positions != cursor.ends
+        window.refuse(longer, cursor, "A record is longer than its fields.")
+        columns = [found[name] for name in self.shown.names]
+        # Made from columns alone, a batch without columns would forget how many rows it has.
+        struct_ = pa.Array.from_buffers(pa.struct(list(self.shown)), rows, [None], children=columns)
+        return pa.RecordBatch.from_struct_array(struct_)
 
 
 def _wanted(schema: RecordType, columns: Sequence[str] | None) -> tuple[Field, ...]:
@@ -96,43 +150,12 @@ def _wanted(schema: RecordType, columns: Sequence[str] | None) -> tuple[Field, .
     return tuple(known[name] for name in columns)
 
 
-def _windows(
-    size: int, starts: Integers, ends: Integers, schema: RecordType, path: str
-) -> Iterator[tuple[int, int]]:
-    """Ranges of records that are decoded together."""
-    _check_bounds(size, starts, ends, path)
+def _windows(starts: Integers, ends: Integers, schema: RecordType) -> Iterator[slice]:
+    """The records that are decoded together."""
     most_rows = max(1, min(WINDOW_ROWS, WINDOW_VALUES // weight(schema)))
     first = 0
     while first < starts.size:
         last = int(np.searchsorted(ends, starts[first] + WINDOW_BYTES, side="right"))
         last = max(first + 1, min(last, first + most_rows))
-        yield first, last
+        yield slice(first, last)
         first = last
-
-
-def _check_bounds(size: int, starts: Integers, ends: Integers, path: str) -> None:
-    if starts.size != ends.size or (starts[1:] < ends[:-1]).any():
-        raise Defect("unordered_records", what="Records are not in ascending order.", path=path)
-    wrong = (starts < 0) | (ends < starts) | (ends > size) | (ends - starts > MAXIMUM_WINDOW)
-    if wrong.any():
-        at = int(starts[wrong.argmax()])
-        raise corrupt(path, at, "A record reaches out of its file, or is larger than 2 GiB.")
-
-
-def _read_columns(
-    window: Window, schema: RecordType, cursor: Cursor, wanted: AbstractSet[str]
-) -> dict[str, pa.Array]:
-    found = {}
-    for field in schema.fields:
-        if field.name in wanted:
-            found[field.name], cursor = read_value(window, field.type, cursor)
-        else:
-            cursor = skip(window, field.type, cursor)
-    window.refuse(cursor.positions != cursor.ends, cursor, "A record is longer than its fields.")
-    return found
-
-
-def _batch(columns: list[pa.Array], shown: pa.Schema, rows: int) -> pa.RecordBatch:
-    # A batch made from columns alone would forget how many rows it has if there are no columns.
-    struct = pa.Array.from_buffers(pa.struct(list(shown)), rows, [None], children=columns)
-    return pa.RecordBatch.from_struct_array(struct)

@@ -31,6 +31,10 @@ _CLOSING_ROUNDS = (
 _ONE = np.uint64(1)
 
 
+class Crowded(Exception):
+    """The records of a window unfold to more values than should be in memory at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Where each row stands, and where the record it belongs to ends."""

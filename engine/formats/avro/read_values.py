@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrays import bitmap
 from lakewarden.engine.formats.avro.arrow_types import arrow_type
-from lakewarden.engine.formats.avro.leaves import read_leaf
+from lakewarden.engine.formats.avro.read_leaves import read_leaf
 from lakewarden.engine.formats.avro.types import (
     NULL,
     ArrayType,
@@ -17,12 +17,12 @@ from lakewarden.engine.formats.avro.types import (
     weight,
 )
 from lakewarden.engine.formats.avro.walk import branches, find_items, moved_rows, present
-from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Window
+from lakewarden.engine.formats.avro.window import Crowded, Cursor, Integers, Mask, Window
 
-# An item that is null takes one byte, yet has a place in every column within its type. Real data
-# has fewer than one such place per byte; far more than that is an attack on memory.
+# An item that is null takes one byte, yet has a place in every column within its type. Only few
+# records at once may unfold like that; one that goes further alone is an attack on memory.
 VALUES_PER_BYTE = 16
-FREE_VALUES = 1 << 24
+FREE_VALUES = 1 << 25
 
 
 def read_value(window: Window, type_: AvroType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
@@ -57,7 +57,7 @@ def _lists(
     found = find_items(window, item_type, cursor)
     values = len(found.cursor) * weight(item_type)
     if values > FREE_VALUES + VALUES_PER_BYTE * window.size:
-        raise window.corrupt(int(cursor.positions[0]), f"Arrays would unfold to {values} values.")
+        raise Crowded(values)
     items, behind = read_value(window, item_type, found.cursor)
     assert len(behind) == int(found.counts.sum())
     offsets = np.zeros(len(cursor) + 1, np.int32)

@@ -1,1 +1,23 @@
 """Lakewarden: table services for Apache Hudi tables."""
+
+from lakewarden.engine.kernel.errors import (
+    Conflict,
+    CorruptTable,
+    Defect,
+    InvalidRequest,
+    LakewardenError,
+    Unavailable,
+    Unsettled,
+)
+from lakewarden.table import Table
+
+__all__ = [
+    "Conflict",
+    "CorruptTable",
+    "Defect",
+    "InvalidRequest",
+    "LakewardenError",
+    "Table",
+    "Unavailable",
+    "Unsettled",
+]

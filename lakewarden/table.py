@@ -143,7 +143,7 @@ class Table:
     ) -> "DataFrame":
         """The rows as a Spark DataFrame."""
         scan = self.explain(columns, filter, as_of, mode, use_metadata)
-        return scan_frame(spark, self._storage, scan)
+        return scan_frame(spark, self._storage, scan, self._executor)
 
     def changes(
         self,
@@ -156,7 +156,7 @@ class Table:
     ) -> "DataFrame":
         """The rows of later commits as a Spark DataFrame."""
         scan = plan_changes(self._state(), since, until, Query(columns, filter))
-        return scan_frame(spark, self._storage, scan)
+        return scan_frame(spark, self._storage, scan, self._executor)
 
     def _state(self) -> TableState:
         return TableState(self._storage)

@@ -61,7 +61,7 @@ def _keeps_order(written: pa.DataType, read: pa.DataType) -> bool:
     if written == read:
         return True
     if pa.types.is_integer(written):
-        return pa.types.is_integer(read) or pa.types.is_floating(read)
+        return bool(pa.types.is_integer(read) or pa.types.is_floating(read))
     same_family = (
         (pa.types.is_floating, pa.types.is_floating),
         (pa.types.is_decimal, pa.types.is_decimal),

@@ -5,9 +5,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.hashing import column_stats_prefix
+from lakewarden.engine.formats.hashing import column_stats_prefix, partition_stats_key
 from lakewarden.engine.metadata.column_range import ColumnRange
-from lakewarden.engine.metadata.files import NO_PARTITION_NAME
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import text_keys
 
@@ -33,7 +32,7 @@ def column_ranges(
 ) -> ColumnRanges:
     """What is known of the given columns in the files of the given partitions."""
     owners = {
-        column_stats_prefix(column, partition or NO_PARTITION_NAME): (column, partition)
+        column_stats_prefix(column, partition): (column, partition)
         for partition in partitions
         for column in columns
     }
@@ -47,6 +46,28 @@ def column_ranges(
             column, partition = owner
             files = found.setdefault(partition, {})
             files.setdefault(entry["fileName"], {})[column] = range_of(entry)
+    return found
+
+
+def partition_ranges(
+    statistics: MetadataPartition, columns: Sequence[str], partitions: Sequence[str]
+) -> dict[str, dict[str, ColumnRange]]:
+    """What `partition_stats` say of the given columns, by partition path.
+
+    Reads do not prune by them: some releases of Hudi write bounds that leave out live rows.
+    """
+    owners = {
+        partition_stats_key(column, partition): (column, partition)
+        for partition in partitions
+        for column in columns
+    }
+    newest = statistics.lookup(list(owners), [STATS_COLUMN]).newest()
+    found: dict[str, dict[str, ColumnRange]] = {}
+    entries = newest.values.column(STATS_COLUMN).to_pylist()
+    for key, entry in zip(text_keys(newest.keys), entries, strict=True):
+        if entry is not None and not entry["isDeleted"]:
+            column, partition = owners[key]
+            found.setdefault(partition, {})[column] = range_of(entry)
     return found
 
 

@@ -1,6 +1,6 @@
 """A partition of the metadata table: lookups routed to the file groups that can hold the keys."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +16,12 @@ from lakewarden.engine.metadata.file_group import (
 )
 from lakewarden.engine.metadata.records import Versions, decode_runs
 
-# What a key is hashed by to find its file group; most partitions take the key itself.
-HashInput = Callable[[str], str]
-
-
-def whole_key(key: str) -> str:
-    return key
-
 
 class MetadataPartition:
     """All file groups of one partition, in the order that hashing counts them."""
 
-    def __init__(
-        self, groups: Sequence[MetadataFileGroup], hash_input: HashInput = whole_key
-    ) -> None:
+    def __init__(self, groups: Sequence[MetadataFileGroup]) -> None:
         self._groups = tuple(sorted(groups, key=lambda group: group.file_id))
-        self._hash_input = hash_input
 
     @property
     def file_group_ids(self) -> tuple[str, ...]:
@@ -43,20 +33,34 @@ class MetadataPartition:
 
     def lookup(self, keys: Sequence[str], columns: Sequence[str]) -> Versions:
         """Every version of the given keys."""
-        if not keys:
-            return self._versions([], columns)
-        hashed = pa.array([self._hash_input(key) for key in keys])
-        numbers = np.asarray(file_group_index(hashed, len(self._groups)))
-        asked = [
-            (self._groups[number], exactly([keys[at] for at in np.flatnonzero(numbers == number)]))
-            for number in np.unique(numbers).tolist()
-        ]
+        asked = [(self._groups[number], exactly(chosen)) for number, chosen in self._routed(keys)]
         return self._of_keys(self._versions(asked, columns), set(keys))
 
-    def lookup_prefixes(self, prefixes: Sequence[str], columns: Sequence[str]) -> Versions:
-        """Every version of the keys that begin with one of the prefixes, from all groups."""
-        wanted = beginning_with(prefixes)
-        return self._versions([(group, wanted) for group in self._groups], columns)
+    def lookup_prefixes(
+        self, prefixes: Sequence[str], columns: Sequence[str], *, hashed_by_prefix: bool = False
+    ) -> Versions:
+        """Every version of the keys that begin with one of the prefixes.
+
+        Such keys may be in any group, unless the partition hashes just the prefix.
+        """
+        if not hashed_by_prefix:
+            wanted = beginning_with(prefixes)
+            return self._versions([(group, wanted) for group in self._groups], columns)
+        asked = [
+            (self._groups[number], beginning_with(chosen))
+            for number, chosen in self._routed(prefixes)
+        ]
+        return self._versions(asked, columns)
+
+    def _routed(self, texts: Sequence[str]) -> list[tuple[int, list[str]]]:
+        """The numbers of the groups that hashing sends the texts to, each with its texts."""
+        if not texts:
+            return []
+        numbers = np.asarray(file_group_index(pa.array(texts, pa.string()), len(self._groups)))
+        return [
+            (number, [texts[at] for at in np.flatnonzero(numbers == number).tolist()])
+            for number in np.unique(numbers).tolist()
+        ]
 
     def _versions(
         self, asked: Sequence[tuple[MetadataFileGroup, Selection]], columns: Sequence[str]

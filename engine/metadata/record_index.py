@@ -37,9 +37,7 @@ def locate(shards: Sequence[MetadataPartition], keys: Sequence[str]) -> tuple[Re
 def all_locations(shards: Sequence[MetadataPartition]) -> tuple[RecordLocation, ...]:
     """Every entry of the index, sorted by key."""
     return _sorted(
-        location
-        for shard in shards
-        for location in _locations(shard.all([RECORD_COLUMN]).newest())
+        location for shard in shards for location in _locations(shard.all([RECORD_COLUMN]).newest())
     )
 
 
@@ -75,4 +73,6 @@ def _file_ids(column: pa.StructArray) -> list[str]:
 
 def _uuid(high: int, low: int) -> str:
     digits = f"{high & (2**64 - 1):016x}{low & (2**64 - 1):016x}"
-    return "-".join(digits[start:end] for start, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32)))
+    return "-".join(
+        digits[start:end] for start, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+    )

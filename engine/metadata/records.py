@@ -99,7 +99,9 @@ def _concatenate(
     model = pa.unify_schemas([table.schema for table in present], promote_options="permissive")
     model = pa.schema([model.field(name).with_nullable(True) for name in columns])
     filled = [
-        model.empty_table().cast(model) if length == 0 else _nulls(model, length)
+        model.empty_table().cast(model)
+        if length == 0
+        else _nulls(model, length)
         if table is None
         else table.select(columns).cast(model)
         for table, length in zip(tables, lengths, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.file_group import MetadataFileGroup
-from lakewarden.engine.metadata.partition import HashInput, MetadataPartition, whole_key
+from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
 from lakewarden.engine.timeline.active import load_active
@@ -37,9 +37,9 @@ class MetadataTable:
         self._visibility: Visibility | None = None
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
 
-    def partition(self, name: str, hash_input: HashInput = whole_key) -> MetadataPartition:
+    def partition(self, name: str) -> MetadataPartition:
         """A partition by name; one without any file group is corrupt, never empty."""
-        return MetadataPartition(self._file_groups(name), hash_input)
+        return MetadataPartition(self._file_groups(name))
 
     def record_index(self) -> tuple[MetadataPartition, ...]:
         """The record index: one shard, or one for each partition of the table."""

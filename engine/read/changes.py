@@ -1,33 +1,37 @@
-"""Changes: the rows that commits of a time window wrote, as they are at the window's end."""
+"""Changes: the rows that the commits of a time window wrote.
 
-from collections.abc import Sequence
+Only files of the window are read, and they are merged among themselves: a record that arrived late
+is a change even if it lost against an older row. Records that hold only some columns are the
+exception; they are completed from the older files.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, narrow, read_spec
-from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.spec import BlockJudge
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
-from lakewarden.engine.view.slices import Completions, SliceKey
+from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey
 
 
 @dataclass(frozen=True, slots=True)
-class CompletedUntil:
-    """The completions of a timeline as they stood at a moment."""
+class CompletedWithin:
+    """The completions of a timeline, as far as they are among the given instants."""
 
     completions: Completions
-    until: str
+    instants: frozenset[str]
 
     def completion_time(self, requested: str) -> str | None:
-        completed = self.completions.completion_time(requested)
-        return completed if completed is not None and completed <= self.until else None
+        return self.completions.completion_time(requested) if self.is_completed(requested) else None
 
     def is_completed(self, requested: str) -> bool:
-        return self.completion_time(requested) is not None
+        return requested in self.instants
 
 
 def plan_changes(state: TableState, since: str, until: str | None, query: Query) -> Scan:
@@ -36,26 +40,31 @@ def plan_changes(state: TableState, since: str, until: str | None, query: Query)
         raise _no_commit_times()
     start, end = parse_time(since), parse_time(until)
     assert start is not None
-    check_retained(state.timeline, end)
     window = _window(state, start, end)
-    spec = replace(
-        read_spec(state, query, None), commit_times=frozenset(i.requested for i in window)
-    )
+    instants = frozenset(instant.requested for instant in window)
+    spec = replace(read_spec(state, query, None), commit_times=instants)
     if not window:
         return Scan((), (), spec)
-    completions = state.timeline if end is None else CompletedUntil(state.timeline, end)
-    groups = state.file_groups(state.visibility(completions=completions), None, use_metadata=True)
-    touched = _touched(state, window)
-    slices = tuple(
-        group.latest_merged() for group in groups if touched is None or group.key in touched
-    )
-    return narrow(state, Scan(slices, (), spec))
+    # The logs of version 6 carry their slice's name, so later slices have to be kept out by it.
+    last = max(instants) if state.config.version < 8 else None
+    visibility = state.visibility(last, CompletedWithin(state.timeline, instants))
+    groups = state.file_groups(visibility, None, use_metadata=True)
+    slices = {group.key: group.latest_merged() for group in groups}
+    _check_kept(state, window, slices, visibility.replaced)
+    if state.config.version < 8:
+        judge = BlockJudge(completed=instants, skips_corrupt=True)
+        spec = replace(spec, blocks=judge)
+    spec = replace(spec, whole_slices=_whole_slices(state, slices, until=end))
+    return narrow(state, Scan(tuple(slices.values()), (), spec))
 
 
 def _window(state: TableState, since: str, until: str | None) -> Sequence[Instant]:
     """The completed writes of the window, archived ones too."""
-    instants = [instant for instant in _completed_writes(state, since) if _moment(state, instant) > since]
-    return [instant for instant in instants if until is None or _moment(state, instant) <= until]
+    return [
+        instant
+        for instant in _completed_writes(state, since)
+        if since < _moment(state, instant) and (until is None or _moment(state, instant) <= until)
+    ]
 
 
 def _completed_writes(state: TableState, since: str) -> Sequence[Instant]:
@@ -76,20 +85,66 @@ def _moment(state: TableState, instant: Instant) -> str:
     return instant.completed if state.config.version >= 8 else instant.requested
 
 
-def _touched(state: TableState, window: Sequence[Instant]) -> frozenset[SliceKey] | None:
-    """The file groups the window's commits wrote to; None when some are archived."""
+def _whole_slices(
+    state: TableState, slices: Mapping[SliceKey, FileSlice], until: str | None
+) -> Mapping[SliceKey, FileSlice]:
+    """The full slices under those that have logs of the window but no base file of it."""
+    bare = {key for key, slice_ in slices.items() if slice_.base_file is None}
+    if not bare:
+        return {}
+    partitions = tuple(sorted({key.partition for key in bare}))
+    within = state.timeline if until is None else CompletedUntil(state.timeline, until)
+    groups = state.file_groups(state.visibility(completions=within), partitions, use_metadata=True)
+    return {group.key: group.latest_merged() for group in groups if group.key in bare}
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedUntil:
+    """The completions of a timeline as they stood at a moment."""
+
+    completions: Completions
+    until: str
+
+    def completion_time(self, requested: str) -> str | None:
+        completed = self.completions.completion_time(requested)
+        return completed if completed is not None and completed <= self.until else None
+
+    def is_completed(self, requested: str) -> bool:
+        return self.completion_time(requested) is not None
+
+
+def _check_kept(
+    state: TableState,
+    window: Sequence[Instant],
+    slices: Mapping[SliceKey, FileSlice],
+    replaced: Mapping[SliceKey, str],
+) -> None:
+    """Refuse a window of which a clean has removed the newest files of a file group."""
     active = state.timeline.active
-    if any(active.files_of(instant) is None for instant in window):
-        return None
-    return frozenset(key for instant in window for key in _written(active, instant))
+    newest: dict[SliceKey, str] = {}
+    for instant in window:
+        if active.files_of(instant) is not None:
+            newest |= dict.fromkeys(_base_files_written(active, instant), instant.requested)
+    for key, written in newest.items():
+        kept = slices.get(key)
+        if key in replaced or (kept is not None and kept.base_instant >= written):
+            continue
+        raise InvalidRequest(
+            "history_cleaned",
+            what=f"Changes of the commit {written} can't be read any more.",
+            why=f"A clean removed what it wrote to file group {key.file_id} of {key.partition!r}.",
+            now="Choose a later end for the window, or none; clean less often to keep more.",
+            instant=written,
+        )
 
 
-def _written(active: ActiveTimeline, instant: Instant) -> Sequence[SliceKey]:
+def _base_files_written(active: ActiveTimeline, instant: Instant) -> Sequence[SliceKey]:
     metadata = commit.decode(active.read(instant), active.path(instant))
     return [
         SliceKey(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()
         for stat in stats
+        if not stat.log_files and stat.path
     ]
 
 

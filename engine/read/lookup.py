@@ -24,9 +24,7 @@ def plan_lookup(
     scan = plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
     if not state.config.has_metadata(RECORD_INDEX):
         return scan
-    located = {
-        location.slice_key for location in locate(state.metadata.record_index(), wanted)
-    }
+    located = {location.slice_key for location in locate(state.metadata.record_index(), wanted)}
     return _only(scan, located)
 
 

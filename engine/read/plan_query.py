@@ -13,7 +13,7 @@ from lakewarden.engine.read.predicate import Filter, Predicate, bind_filter, che
 from lakewarden.engine.read.prune import LeftOut, prune_partitions, prune_slices
 from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.slice_reader import BlockJudge, ReadSpec
+from lakewarden.engine.read.spec import BlockJudge, ReadSpec
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.view.slices import FileGroup, FileSlice
@@ -44,9 +44,7 @@ def plan_query(state: TableState, query: Query) -> Scan:
     check_retained(state.timeline, as_of)
     spec = read_spec(state, query, as_of)
     partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
-    groups = state.file_groups(
-        state.visibility(as_of), partitions, use_metadata=query.use_metadata
-    )
+    groups = state.file_groups(state.visibility(as_of), partitions, use_metadata=query.use_metadata)
     slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
     scan = Scan(slices, skipped, spec)
     return narrow(state, scan) if query.use_metadata else scan

@@ -7,6 +7,7 @@ it without them, since expressions don't tell.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +16,8 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 
-Condition = tuple[str, str, object]
-Filter = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
+Condition: TypeAlias = tuple[str, str, object]
+Filter: TypeAlias = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
 
 
 @dataclass(frozen=True, slots=True)

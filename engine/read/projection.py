@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 
 
 def project(
-    rows: pa.Table, target: pa.Schema, path: str, renamed: Mapping[str, str] | None = None
+    rows: pa.Table, target: pa.Schema, path: str, renamed: Mapping[str, str | None] | None = None
 ) -> pa.Table:
     """The rows in the target schema; `renamed` gives the file's name of a column it calls else."""
     if rows.schema.equals(target):
@@ -26,8 +26,8 @@ def project(
     return pa.table(columns, schema=target)
 
 
-def _column(rows: pa.Table, field: pa.Field, source: str, path: str) -> pa.ChunkedArray:
-    if source not in rows.schema.names:
+def _column(rows: pa.Table, field: pa.Field, source: str | None, path: str) -> pa.ChunkedArray:
+    if source is None or source not in rows.schema.names:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
     column = rows.column(source)
     if column.type == field.type:
@@ -62,7 +62,7 @@ def widen(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _is_list(type_: pa.DataType) -> bool:
-    return pa.types.is_list(type_) or pa.types.is_large_list(type_)
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
 
 
 def _widen_struct(array: pa.StructArray, type_: pa.StructType) -> pa.StructArray:
@@ -79,16 +79,12 @@ def _widen_struct(array: pa.StructArray, type_: pa.StructType) -> pa.StructArray
 
 def _widen_list(array: pa.ListArray, type_: pa.ListType) -> pa.ListArray:
     values = widen(array.values, type_.value_type)
-    return pa.ListArray.from_arrays(
-        _offsets(array), values, type=type_, mask=_null_mask(array)
-    )
+    return pa.ListArray.from_arrays(_offsets(array), values, type=type_, mask=_null_mask(array))
 
 
 def _widen_map(array: pa.MapArray, type_: pa.MapType) -> pa.MapArray:
     keys, items = widen(array.keys, type_.key_type), widen(array.items, type_.item_type)
-    return pa.MapArray.from_arrays(
-        _offsets(array), keys, items, type=type_, mask=_null_mask(array)
-    )
+    return pa.MapArray.from_arrays(_offsets(array), keys, items, type=type_, mask=_null_mask(array))
 
 
 def _offsets(array: pa.ListArray | pa.MapArray) -> pa.Array:

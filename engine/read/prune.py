@@ -63,7 +63,9 @@ def prune_slices(
     ]
     kept = _possible(guarantees, predicate, schema)
     left_out = tuple(
-        LeftOut(slice_.partition, slice_.file_id, f"column statistics exclude {predicate.expression}")
+        LeftOut(
+            slice_.partition, slice_.file_id, f"column statistics exclude {predicate.expression}"
+        )
         for number, slice_ in enumerate(slices)
         if number not in kept
     )
@@ -82,9 +84,7 @@ def _possible(
         for number, guarantee in enumerate(guarantees)
     ]
     dataset = ds.FileSystemDataset(fragments, schema, _FORMAT)
-    return frozenset(
-        int(fragment.path) for fragment in dataset.get_fragments(predicate.expression)
-    )
+    return frozenset(int(fragment.path) for fragment in dataset.get_fragments(predicate.expression))
 
 
 def _path_guarantee(values: Mapping[str, str | None], schema: pa.Schema) -> pc.Expression | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.engine.read.prune import LeftOut
-from lakewarden.engine.read.slice_reader import ReadSpec, SliceReader
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.slices import FileSlice
@@ -25,9 +26,7 @@ class Scan:
         """All rows, slices side by side; a lone slice uses the cores for its columns."""
         reader = SliceReader(storage, self.spec)
         alone = len(self.slices) < executor.workers
-        tables = executor.map(
-            lambda slice_: reader.table(slice_, use_threads=alone), self.slices
-        )
+        tables = executor.map(lambda slice_: reader.table(slice_, use_threads=alone), self.slices)
         return pa.concat_tables([self.spec.output_schema.empty_table(), *tables])
 
     def batches(self, storage: Storage) -> Iterator[pa.RecordBatch]:
@@ -51,7 +50,5 @@ class Scan:
         return "\n".join(lines)
 
 
-def _row(
-    partition: str, file_id: str | None, verdict: str, reason: str
-) -> dict[str, str | None]:
+def _row(partition: str, file_id: str | None, verdict: str, reason: str) -> dict[str, str | None]:
     return {"partition": partition, "file_id": file_id, "verdict": verdict, "reason": reason}

@@ -1,11 +1,6 @@
-"""Reading one slice: its base file in batches, merged with what its logs say.
+"""Reading one slice: its base file in batches, merged with what its logs say."""
 
-A reader is made once for a query and carries everything that the query's slices share, so that it
-can travel to a worker together with the slices.
-"""
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,88 +14,15 @@ from lakewarden.engine.read.blocks import effective_blocks
 from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
-from lakewarden.engine.read.predicate import Predicate
 from lakewarden.engine.read.projection import project
+from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
-from lakewarden.engine.table.merge_rules import MergeRules
-from lakewarden.engine.table.partitions import PartitionScheme
-from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
-from lakewarden.engine.table.schema_history import SchemaHistory
+from lakewarden.engine.table.schema import COMMIT_TIME
 from lakewarden.engine.view.slices import FileSlice
 
-DELETED_FLAG = "_hoodie_is_deleted"
-OPERATION = "_hoodie_operation"
 # Rows per streamed batch: large enough that the log's keys are hashed seldom.
 BATCH_ROWS = 122_880
-
-
-@dataclass(frozen=True, slots=True)
-class BlockJudge:
-    """Which log blocks count; only version 6 mixes those of failed writes into live files."""
-
-    completed: frozenset[str] | None = None
-    first_active: str = ""
-    as_of: str | None = None
-    # Appending to a file, as version 6 does, can leave torn blocks between good ones.
-    skips_corrupt: bool = False
-
-    def is_valid(self, instant: str) -> bool:
-        if self.as_of is not None and instant > self.as_of:
-            return False
-        return self.completed is None or instant < self.first_active or instant in self.completed
-
-
-@dataclass(frozen=True, slots=True)
-class ReadSpec:
-    """What a query wants of every slice."""
-
-    # All columns of the table in the reader's types, meta columns first where the table has them.
-    schema: pa.Schema
-    columns: tuple[str, ...]
-    predicate: Predicate | None
-    rules: MergeRules
-    partitions: PartitionScheme
-    key_fields: tuple[str, ...]
-    has_meta_fields: bool
-    drops_partition_columns: bool
-    blocks: BlockJudge = BlockJudge()
-    history: SchemaHistory = SchemaHistory()
-    # Only rows that these instants wrote; all rows without it.
-    commit_times: frozenset[str] | None = None
-    # Column defaults other than null; merging by IGNORE_DEFAULTS looks at them.
-    defaults: Mapping[str, object] = field(default_factory=dict)
-
-    @property
-    def output_schema(self) -> pa.Schema:
-        return pa.schema([self.schema.field(name) for name in self.columns])
-
-    def wanted(self) -> set[str]:
-        """The columns a slice without logs has to give."""
-        names = set(self.columns)
-        if self.predicate is not None:
-            names.update(self.predicate.columns)
-        if self.commit_times is not None:
-            names.add(COMMIT_TIME)
-        # A table without columns would not know how many rows it has.
-        return names or {self.schema.names[0]}
-
-    @property
-    def stored(self) -> frozenset[str]:
-        """The columns that the files hold as they are shown."""
-        derived = {field.name for field in self.partitions.fields}
-        return frozenset(self.schema.names) - derived
-
-    def wanted_for_merging(self) -> set[str]:
-        """The columns that deciding between two records needs besides."""
-        names = self.wanted() | set(self.rules.ordering_fields)
-        names.update((RECORD_KEY,) if self.has_meta_fields else self.key_fields)
-        names.update(
-            name
-            for name in (self.rules.delete_field, DELETED_FLAG, OPERATION)
-            if name is not None and name in self.schema.names
-        )
-        return names
 
 
 class SliceReader:
@@ -127,10 +49,8 @@ class SliceReader:
         merges = bool(slice_.log_files)
         names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        rows = self._base_rows(slice_, schema, batch_rows, use_threads)
-        if merges:
-            rows = self._merged(slice_, schema, rows)
-        for part in rows:
+        read = self._merged if merges else self._base_rows
+        for part in read(slice_, schema, batch_rows, use_threads):
             finished = self._finished(part, slice_)
             if len(finished):
                 yield finished
@@ -167,22 +87,24 @@ class SliceReader:
         return predicate.expression, self._spec.schema
 
     def _merged(
-        self, slice_: FileSlice, schema: pa.Schema, base: Iterator[pa.Table]
+        self, slice_: FileSlice, schema: pa.Schema, batch_rows: int | None, use_threads: bool
     ) -> Iterator[pa.Table]:
+        blocks = self._effective_blocks(slice_)
+        whole = self._spec.whole_slices.get(slice_.key)
+        if whole is not None and any(block.is_partial for block in blocks):
+            slice_, blocks = whole, self._effective_blocks(whole)
+        parts = [self._contents(block, schema) for block in blocks]
         rules = self._spec.rules
-        entries = log_entries(self._log_parts(slice_, schema), schema, rules)
-        merger = Merger(fold(entries, rules, self._spec.defaults))
-        for table in base:
+        merger = Merger(fold(log_entries(parts, schema, rules), rules, self._spec.defaults))
+        for table in self._base_rows(slice_, schema, batch_rows, use_threads):
             yield merger.merge_batch(table, self._keys(table))
         yield merger.rest()
 
-    def _log_parts(self, slice_: FileSlice, schema: pa.Schema) -> list[Records | Deletes]:
-        return [
-            deletes(block)
-            if block.kind is BlockKind.DELETE
-            else self._records(block, schema)
-            for block in effective_blocks(self._blocks(slice_), self._spec.blocks.is_valid)
-        ]
+    def _effective_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
+        return effective_blocks(self._blocks(slice_), self._spec.blocks.is_valid)
+
+    def _contents(self, block: Block, schema: pa.Schema) -> Records | Deletes:
+        return deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
 
     def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
         for log in slice_.log_files:

@@ -109,9 +109,7 @@ def table_config(properties: Mapping[str, str]) -> TableConfig:
         ),
         merge=merge_rules(properties, ordering),
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
-        drops_partition_columns=_flag(
-            properties, "hoodie.datasource.write.drop.partition.columns"
-        ),
+        drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         base_format=properties.get("hoodie.table.base.file.format", "PARQUET").upper(),
         metadata_partitions=_items(properties.get("hoodie.table.metadata.partitions", "")),
         metadata_partitions_inflight=_items(

@@ -122,9 +122,7 @@ def file_groups(
     return tuple(groups)
 
 
-def _slices(
-    key: SliceKey, files: list[DataFile], visibility: Visibility
-) -> tuple[FileSlice, ...]:
+def _slices(key: SliceKey, files: list[DataFile], visibility: Visibility) -> tuple[FileSlice, ...]:
     bases = {
         file.instant: file
         for file in sorted(files, key=lambda file: file.name)

@@ -91,10 +91,11 @@ def _known_protocols() -> frozenset[str]:
 def _connect(protocol: str, rest: str, location: Location) -> Connection:
     is_flat = protocol in _FLAT
     # A cached listing hides what other writers did. Not every protocol takes the option for it, so
-    # the others get an instance of their own instead, changed below.
+    # the others get an instance of their own instead, which is told afterwards.
     freshness = {"use_listings_cache": False} if is_flat else {"skip_instance_cache": True}
     filesystem, root = url_to_fs(f"{protocol}://{rest}", **location.options, **freshness)
-    filesystem.dircache.use_listings_cache = False
+    if not is_flat:
+        filesystem.dircache.use_listings_cache = False
     root = root.rstrip("/")
     if is_flat and not root:
         raise ValueError("no bucket")

@@ -125,7 +125,7 @@ class ReadingContract:
         done = threading.Event()
 
         def keep_replacing() -> None:
-            for turn in range(40):
+            for turn in range(20):
                 storage.put("file", contents[turn % 2])
             done.set()
 

@@ -6,17 +6,41 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError, Unavailable
+from lakewarden.engine.storage.checksums import drop_stale_checksum
 from lakewarden.engine.storage.drafts import ABANDONED_AFTER_MS, DRAFT_SUFFIX
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Listing, Location, Lost, Storage, Won
 from tests.engine.storage.contract import ProcessContract, StorageContract
 
 DRAFT_FOLDER = ".hoodie/.lakewarden/temp"
+
+
+_heard: list[list[tuple[str, object]]] = []
+
+
+def _hear(event: str, arguments: tuple[object, ...]) -> None:
+    if _heard and event in ("os.link", "os.remove"):
+        _heard[-1].append((event, arguments[0]))
+
+
+# An audit hook stays for the life of the process, so it listens only while somebody wants it.
+sys.addaudithook(_hear)
+
+
+@contextmanager
+def system_calls() -> Iterator[list[tuple[str, object]]]:
+    """What Python tells its auditors about links and removals, in order."""
+    _heard.append([])
+    try:
+        yield _heard[-1]
+    finally:
+        _heard.pop()
 
 
 @pytest.fixture
@@ -78,6 +102,24 @@ class TestChecksumFiles:
         assert storage.create_exclusive("hoodie.properties", b"1") == Won()
         assert not stale.exists()
 
+    def test_the_one_left_over_goes_before_its_file_comes(
+        self, storage: Storage, stale: Path
+    ) -> None:
+        # In the other order a reader between the two, or a crash, would leave a false checksum.
+        with system_calls() as calls:
+            storage.create_exclusive("hoodie.properties", b"1")
+        removed = calls.index(("os.remove", str(stale)))
+        linked = next(number for number, (name, _) in enumerate(calls) if name == "os.link")
+        assert removed < linked
+
+    def test_a_young_one_is_removed_by_the_winner_only(self, storage: Storage, stale: Path) -> None:
+        os.utime(stale)
+        place = str(stale.parent / "hoodie.properties")
+        drop_stale_checksum(place, now=time.time())
+        assert stale.exists()
+        assert storage.create_exclusive("hoodie.properties", b"1") == Won()
+        assert not stale.exists()
+
     def test_losing_leaves_the_one_of_the_winner(self, storage: Storage, stale: Path) -> None:
         (stale.parent / "hoodie.properties").write_bytes(b"java")
         assert storage.create_exclusive("hoodie.properties", b"1") == Lost(b"java")
@@ -124,6 +166,8 @@ class TestDrafts:
         storage.create_exclusive("b", b"2")
         with pytest.raises(RuntimeError), storage.create("c"):
             raise RuntimeError
+        dropped = storage.create("d")
+        del dropped
         assert sorted(path.name for path in (tmp_path / "table").iterdir()) == ["a", "b"]
 
     def test_those_of_the_dead_are_removed_in_the_end(

@@ -29,6 +29,25 @@ class ScrambledFileSystem(MemoryFileSystem):  # type: ignore[misc]
         return [*reversed(found), *found]
 
 
+class RememberingFileSystem(MemoryFileSystem):  # type: ignore[misc]
+    """Keeps what it listed once, as remote file systems do, and takes no option against it."""
+
+    protocol = "remembering"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
+        if path not in self.dircache:
+            self.dircache[path] = super().ls(path, detail=True, **options)
+            if path not in self.dircache:
+                return super().ls(path, detail=detail, **options)
+        found = self.dircache[path]
+        return found if detail else [one["name"] for one in found]
+
+
 class ChattyFileSystem(MemoryFileSystem):  # type: ignore[misc]
     """Fails with the secrets in its words, before or after the effect."""
 
@@ -48,7 +67,7 @@ class ChattyFileSystem(MemoryFileSystem):  # type: ignore[misc]
 
 @pytest.fixture(autouse=True)
 def _taught_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
-    for dialect in (ScrambledFileSystem, ChattyFileSystem):
+    for dialect in (ScrambledFileSystem, RememberingFileSystem, ChattyFileSystem):
         fsspec.register_implementation(dialect.protocol, dialect, clobber=True)
         monkeypatch.setattr(dialect, "store", {})
         monkeypatch.setattr(dialect, "pseudo_dirs", [""])
@@ -58,6 +77,12 @@ class TestScrambledAnswers(ReadingContract, ListingContract, StreamContract):
     @pytest.fixture
     def storage(self) -> Storage:
         return open_storage(Location(f"scrambled://{uuid4().hex}/table"))
+
+
+class TestRememberedListings(ListingContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        return open_storage(Location("remembering://place/table"))
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ def storage(s3_location: Location) -> Storage:
 
 class TestS3Storage(StorageContract, ProcessContract):
     # The server answers some sixty requests a second on a busy machine.
-    thread_races = 120
-    process_races = 20
+    thread_races = 60
+    process_races = 10
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
@@ -48,6 +48,18 @@ def test_markers_of_folders_are_no_files(s3_location: Location) -> None:
     assert [entry.path for entry in storage.list("folder").files] == ["folder/file"]
     assert storage.delete_folder("folder") == 1
     assert storage.list("").folders == ("empty",)
+
+
+def test_what_another_client_wrote_shows_at_once(s3_location: Location) -> None:
+    storage = open_storage(s3_location)
+    storage.put("folder/one", b"1")
+    assert len(storage.list("folder").files) == len(storage.walk("")) == 1
+    other = s3fs.S3FileSystem(**s3_location.options, skip_instance_cache=True)
+    other.pipe_file(f"{s3_location.uri}/folder/two", b"22")
+    assert len(storage.list("folder").files) == len(storage.walk("")) == 2
+    other.rm_file(f"{s3_location.uri}/folder/one")
+    assert storage.stat("folder/one") is None
+    assert [entry.name for entry in storage.list("folder").files] == ["two"]
 
 
 def test_a_large_stream_arrives(storage: Storage) -> None:

@@ -137,7 +137,8 @@ def _inflated(block: bytes, codec: str, path: str) -> bytes:
         content = inflater.decompress(block, MAXIMUM_INFLATED_BYTES)
     except zlib.error as error:
         raise corrupt(path, None, f"Its block cannot be inflated: {error}.") from error
-    if not inflater.eof or inflater.unused_data:
+    # Some writers leave bytes of a checksum behind the compressed data, so those do not matter.
+    if not inflater.eof:
         raise corrupt(path, None, "Its block is cut off, or larger than any record.")
     return content
 

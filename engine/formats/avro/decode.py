@@ -47,7 +47,8 @@ def split_length_prefixed(
     try:
         found = [end := end + length_at(octets, end)[0] + _LENGTH.size for _ in range(count)]
     except struct.error as error:
-        raise corrupt(path, origin + end, "A record's length is cut off.") from error
+        at = min(max(end, 0), octets.nbytes)
+        raise corrupt(path, origin + at, "A record's length is cut off.") from error
     ends = np.array([0, *found], np.int64)
     starts, ends = ends[:-1] + _LENGTH.size, ends[1:]
     wrong = (ends < starts) | (ends > octets.nbytes)

@@ -11,9 +11,10 @@ from lakewarden.engine.formats.avro.window import Integers
 from lakewarden.engine.formats.avro.write_values import order_of, write_fields
 from lakewarden.engine.kernel.errors import InvalidRequest
 
-# What stands in memory beside the result is bounded by these rows and values.
+# What stands in memory beside the result is bounded by these.
 CHUNK_ROWS = 1 << 15
 CHUNK_VALUES = 1 << 24
+CHUNK_BYTES = 1 << 28
 MAXIMUM_RECORD = 2**31 - 1
 
 
@@ -34,7 +35,7 @@ def encode_records(table: pa.Table, schema: RecordType, *, length_prefixed: bool
     table = table.select(order_of(table.column_names, schema, ""))
     ends = [np.zeros(1, np.int64)]
     contents = []
-    step = max(1, min(CHUNK_ROWS, CHUNK_VALUES // weight(schema)))
+    step = _chunk_rows(table, schema)
     for first in range(0, table.num_rows, step):
         rows = min(step, table.num_rows - first)
         columns = [column.slice(first, rows).combine_chunks() for column in table.columns]
@@ -44,6 +45,11 @@ def encode_records(table: pa.Table, schema: RecordType, *, length_prefixed: bool
         ends.append(offsets[1:] - offsets[0] + ends[-1][-1])
     content = contents[0] if len(contents) == 1 else pa.py_buffer(b"".join(contents))
     return EncodedRecords(content, np.concatenate(ends))
+
+
+def _chunk_rows(table: pa.Table, schema: RecordType) -> int:
+    by_bytes: int = table.num_rows * CHUNK_BYTES // max(table.nbytes, 1)
+    return max(1, min(CHUNK_ROWS, CHUNK_VALUES // weight(schema), by_bytes))
 
 
 def _encoded(

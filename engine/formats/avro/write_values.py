@@ -90,7 +90,8 @@ def order_of(names: Sequence[str], record: RecordType, place: str) -> list[int]:
             now="Give each column of the schema once, and no other.",
             columns=tuple(odd),
         )
-    return [names.index(name) for name in fields]
+    places = {name: place for place, name in enumerate(names)}
+    return [places[name] for name in fields]
 
 
 def _children(array: pa.Array, record: RecordType, place: str) -> list[pa.Array]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.properties import (
@@ -72,6 +72,7 @@ def test_every_line_of_a_comment_becomes_a_comment() -> None:
 _texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=20)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(_texts, _texts, max_size=6), _texts)
 def test_what_is_written_is_read_back(properties: dict[str, str], comment: str) -> None:
     assert parse_properties(format_properties(properties, comment), "p") == properties
@@ -80,6 +81,7 @@ def test_what_is_written_is_read_back(properties: dict[str, str], comment: str) 
 _ALPHABET = (b"\\", b"\n", b"\r", b"=", b":", b" ", b"#", b"a", b"\\u", b"00", b"\\ud800", b"\xff")
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(), st.lists(st.sampled_from(_ALPHABET)).map(b"".join)))
 def test_any_bytes_give_properties_or_a_corrupt_table(payload: bytes) -> None:
     try:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -34,6 +34,7 @@ def test_a_time_that_is_skipped_moves_forward() -> None:
 
 
 @pytest.mark.parametrize("zone", [UTC, CHICAGO, LOCAL], ids=lambda zone: zone.name)
+@settings(deadline=None)
 @given(moment_ms=st.integers(0, 4_000_000_000_000))
 def test_a_moment_is_on_the_wall_or_an_hour_before(zone: Zone, moment_ms: int) -> None:
     back = zone.epoch_ms(zone.wall(moment_ms))

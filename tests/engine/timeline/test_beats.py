@@ -1,7 +1,7 @@
 """Beats: signs of life, written, read and judged."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.clock import ManualClock
@@ -109,6 +109,7 @@ def test_a_newer_format_is_refused_by_name() -> None:
     assert raised.value.path == "some/path"
 
 
+@settings(deadline=None)
 @given(st.binary() | st.text().map(str.encode))
 def test_any_bytes_are_a_beat_or_a_named_error(payload: bytes) -> None:
     for content in (payload, b'{"format": 1, "kind": "beat", "at_ms": ' + payload + b"}"):

@@ -1,7 +1,7 @@
 """Instants: their order, and their times as moments."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.zones import UTC, named_zone
@@ -41,11 +41,13 @@ def test_what_is_no_date_is_no_moment(time: str) -> None:
     assert epoch_ms(time, UTC) is None
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text_is_a_moment_or_none(time: str) -> None:
     assert isinstance(epoch_ms(time, CHICAGO), int | None)
 
 
+@settings(deadline=None)
 @given(st.from_regex(r"[0-9]{17}", fullmatch=True))
 def test_any_digits_are_a_moment_or_none(time: str) -> None:
     moment_ms = epoch_ms(time, UTC)
@@ -56,6 +58,7 @@ def test_a_local_time_is_read_in_its_zone() -> None:
     assert epoch_ms("20260307162557000", CHICAGO) == epoch_ms("20260307222557000", UTC)
 
 
+@settings(deadline=None)
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
 def test_the_text_of_a_moment_stands_for_it(moment_ms: int) -> None:
     time = time_text(moment_ms, UTC)

@@ -1,7 +1,7 @@
 """Layouts: file names to instants and back."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -96,6 +96,7 @@ def test_layout_1_knows_no_completion_time_in_names() -> None:
     assert parsed(V6, f"{T}_{C}.commit") is None
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_name_is_an_instant_or_ignored(name: str) -> None:
     assert isinstance(parsed(V9, name), Instant | None)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect, InvalidRequest
@@ -229,6 +229,7 @@ def test_a_damaged_entry_is_corruption(payload: bytes) -> None:
     assert raised.value.path == "some/path"
 
 
+@settings(deadline=None)
 @given(st.sampled_from(ENCODED), st.data())
 def test_any_damage_gives_an_entry_or_a_named_error(payload: bytes, data: st.DataObject) -> None:
     damaged = bytearray(payload)

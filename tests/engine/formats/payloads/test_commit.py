@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import fastavro
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.payloads import commit, replace
@@ -34,6 +34,7 @@ STATS = st.builds(
 STATS_BY_PARTITION = st.dictionaries(TEXTS, st.lists(STATS, max_size=3).map(tuple), max_size=3)
 
 
+@settings(deadline=None)
 @given(STATS_BY_PARTITION, st.dictionaries(TEXTS, TEXTS, max_size=2), st.booleans())
 def test_what_is_written_is_what_fastavro_reads(
     stats: Mapping[str, tuple[WriteStat, ...]], extra: Mapping[str, str], compacted: bool
@@ -50,6 +51,7 @@ def test_what_is_written_is_what_fastavro_reads(
     assert commit.decode(payload, "p") == metadata
 
 
+@settings(deadline=None)
 @given(STATS_BY_PARTITION)
 def test_json_and_avro_give_the_same_value(stats: Mapping[str, tuple[WriteStat, ...]]) -> None:
     metadata = CommitMetadata(partition_to_write_stats=stats)

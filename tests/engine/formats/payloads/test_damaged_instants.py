@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
@@ -23,6 +23,7 @@ def outcome(decode: Callable[[bytes, str], Any], payload: bytes) -> object:
         return error
 
 
+@settings(deadline=None)
 @given(st.sampled_from(FILES), st.data())
 def test_a_flipped_bit_gives_a_writable_value_or_a_named_error(
     file: InstantFile, data: st.DataObject
@@ -34,6 +35,7 @@ def test_a_flipped_bit_gives_a_writable_value_or_a_named_error(
         assert isinstance(file.codec.encode(value), bytes)
 
 
+@settings(deadline=None)
 @given(st.sampled_from(AVRO_FILES), st.data())
 def test_a_cut_file_is_corrupt(file: InstantFile, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, len(file.payload) - 1))
@@ -42,6 +44,7 @@ def test_a_cut_file_is_corrupt(file: InstantFile, data: st.DataObject) -> None:
     assert error.path == "some/path"
 
 
+@settings(deadline=None)
 @given(st.sampled_from(FILES), st.binary())
 def test_random_bytes_give_a_value_or_a_named_error(file: InstantFile, payload: bytes) -> None:
     for content in (payload, b"Obj\x01" + payload, b"{" + payload, payload[:8] + file.payload[8:]):

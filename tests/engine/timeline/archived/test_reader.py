@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.payloads import clean, commit, compaction
@@ -126,6 +126,7 @@ def test_manifests_are_written_to_the_letter(name: str, golden: GoldenTable) -> 
     assert manifests
 
 
+@settings(deadline=None)
 @given(st.one_of(st.binary(), st.text().map(str.encode)))
 def test_any_bytes_are_a_manifest_or_corrupt(payload: bytes) -> None:
     with suppress(CorruptTable):
@@ -143,6 +144,7 @@ def rows_or_error(payload: bytes) -> object:
         return error
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_damaged_file_gives_rows_or_is_corrupt(data: st.DataObject) -> None:
     payload = bytearray(PARQUET)
@@ -151,11 +153,13 @@ def test_a_damaged_file_gives_rows_or_is_corrupt(data: st.DataObject) -> None:
     rows_or_error(bytes(payload))
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(PARQUET) - 1))
 def test_a_cut_file_is_corrupt(size: int) -> None:
     assert isinstance(rows_or_error(PARQUET[:size]), CorruptTable)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_random_bytes_are_corrupt(payload: bytes) -> None:
     assert isinstance(rows_or_error(payload), CorruptTable)

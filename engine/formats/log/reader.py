@@ -93,7 +93,7 @@ def _block_end(view: memoryview, position: int) -> int:
         raise _Nonsense("No block begins here.")
     if position + _LENGTH_END > len(view):
         raise _Nonsense("The file ends inside a block's length.")
-    (length,) = _LONG.unpack_from(view, position + len(MAGIC))
+    length = int(_LONG.unpack_from(view, position + len(MAGIC))[0])
     end = position + _LENGTH_END + length
     if length < _SMALLEST_LENGTH or end > len(view):
         raise _Nonsense(f"A block of {length} bytes does not fit into the file.")
@@ -109,40 +109,32 @@ def _block_end(view: memoryview, position: int) -> int:
 
 def _known_kind(version: int, ordinal: int, path: str, position: int) -> BlockKind:
     if version != LOG_FORMAT_VERSION:
-        raise InvalidRequest(
-            "unsupported_log_version",
-            what=f"{path} has a block of log format version {version} at byte {position}.",
-            why=f"Only version {LOG_FORMAT_VERSION} is known.",
-            path=path,
-            version=version,
-        )
+        raise _unsupported("log_version", f"log format version {version}", path, position)
     if ordinal not in _WRITTEN_KINDS:
-        raise InvalidRequest(
-            "unsupported_log_block",
-            what=f"{path} has a block of the unknown kind {ordinal} at byte {position}.",
-            why="A newer release may have written it; leaving it out could lose rows.",
-            path=path,
-            ordinal=ordinal,
-        )
+        raise _unsupported("log_block", f"the unknown kind {ordinal}", path, position)
     return BlockKind(ordinal)
 
 
+def _unsupported(code: str, thing: str, path: str, position: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"unsupported_{code}",
+        what=f"{path} has a block of {thing} at byte {position}.",
+        why="A newer release may have written it; reading on without it could give wrong rows.",
+        path=path,
+        offset=position,
+    )
+
+
 def _headers(view: memoryview, cursor: int, end: int, path: str) -> tuple[dict[Header, str], int]:
-    entries, cursor = _entries(view, cursor, end)
+    entries, after = _entries(view, cursor, end)
     headers: dict[Header, str] = {}
     for ordinal, text in entries:
         if ordinal not in _HEADERS:
-            raise InvalidRequest(
-                "unsupported_log_header",
-                what=f"{path} has a block with the unknown header {ordinal}.",
-                why="A newer release may have written it, and it may change the block's meaning.",
-                path=path,
-                ordinal=ordinal,
-            )
+            raise _unsupported("log_header", f"the unknown header {ordinal}", path, cursor)
         if Header(ordinal) in headers:
             raise _Nonsense(f"The block says {Header(ordinal).name} twice.")
         headers[Header(ordinal)] = text
-    return headers, cursor
+    return headers, after
 
 
 def _entries(view: memoryview, cursor: int, end: int) -> tuple[list[tuple[int, str]], int]:

@@ -1,12 +1,9 @@
 """Record positions are read from and written to Java's roaring bitmaps, byte for byte."""
 
 import base64
-import io
 import struct
-import zipfile
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +13,7 @@ from lakewarden.engine.formats.log.positions import decode_positions, encode_pos
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.kernel.errors import CorruptTable
 from tests.engine.formats.log.frames import golden_logs
-from tests.golden_tables import GOLDEN_TABLES, archive_of
+from tests.golden_tables import GOLDEN_TABLES
 
 JAVA_VECTOR = "AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAAAEAAAAAEA"
 PATH = "some.log"
@@ -110,25 +107,6 @@ def test_positions_of_golden_logs_are_written_as_java_wrote_them(table: str):
             if text is not None:
                 positions = decode_positions(text, cardinality(text), path)
                 assert encode_positions(positions) == text
-
-
-def test_golden_positions_point_at_rows_of_the_base_file():
-    with zipfile.ZipFile(archive_of("mor_record_positions")) as packed:
-        bases = [name for name in packed.namelist() if name.endswith(".parquet")]
-        seen = 0
-        for path, content in golden_logs("mor_record_positions"):
-            for block in read_blocks(content, path):
-                text = block.headers.get(Header.RECORD_POSITIONS)
-                if text is None:
-                    continue
-                instant = block.headers[Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS]
-                file_id = path.rsplit("/", 1)[-1][1:].split("_")[0]
-                (base,) = (name for name in bases if file_id in name and instant in name)
-                rows = pq.read_metadata(io.BytesIO(packed.read(base))).num_rows
-                positions = decode_positions(text, cardinality(text), path)
-                assert positions.max() < rows
-                seen += 1
-        assert seen > 0
 
 
 def cardinality(text: str) -> int:

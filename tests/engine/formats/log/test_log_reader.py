@@ -106,14 +106,13 @@ def test_parts_that_do_not_add_up_make_a_block_corrupt():
 
 
 def test_an_unknown_kind_is_refused_by_its_number():
-    with pytest.raises(InvalidRequest) as caught:
+    with pytest.raises(InvalidRequest, match="unknown kind 9") as caught:
         read_blocks(frame(9, {0: "1"}, b""), PATH)
     assert caught.value.code == "unsupported_log_block"
-    assert caught.value.ordinal == 9
 
 
 def test_an_unknown_header_is_refused_by_its_number():
-    with pytest.raises(InvalidRequest) as caught:
+    with pytest.raises(InvalidRequest, match="unknown header 12") as caught:
         read_blocks(frame(3, {0: "1", 12: "?"}, b""), PATH)
     assert caught.value.code == "unsupported_log_header"
 

@@ -1,0 +1,164 @@
+"""Folding logs: from all entries of a slice's logs to the one that stands for each key.
+
+This is the first of two stages. Log entries meet only one another here; the outcome meets the base
+file later (see `merge`). The stages show in the result: an unconditional delete and a later record
+with a small ordering value leave that record, and then a base row with a larger one wins again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.read.entries import NO_ROW, LogEntries
+from lakewarden.engine.read.histories import Histories, judge, winners
+from lakewarden.engine.read.ordering import OrderingValues
+from lakewarden.engine.read.partial import Defaults, counting_values
+from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What the logs say of each key: a record (`rows` leads to it) or a delete.
+
+    `lacks` says, for each column that some key's record leaves to the base file, for which keys.
+    `rules` are those to go on with: records with gaps end the table's own partial update mode.
+    """
+
+    keys: pa.Array
+    rows: np.ndarray
+    is_delete: np.ndarray
+    is_unconditional: np.ndarray
+    ordering: OrderingValues
+    records: pa.Table
+    lacks: Mapping[str, np.ndarray]
+    rules: MergeRules
+    defaults: Defaults
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def fold(entries: LogEntries, rules: MergeRules, defaults: Defaults | None = None) -> Folded:
+    """Merge log entries among themselves; `defaults` matter only to the mode IGNORE_DEFAULTS."""
+    defaults = defaults or {}
+    if rules.partial is PartialMode.NONE or entries.partial_from == len(entries):
+        return _fold(entries, rules, defaults)
+    # From the first block of partial records on, only the gaps of records are filled.
+    head = _fold(entries.between(0, entries.partial_from), rules, defaults)
+    tail = entries.between(entries.partial_from, len(entries))
+    return _fold(_continued(head, tail), replace(rules, partial=PartialMode.NONE), defaults)
+
+
+def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
+    encoded = entries.keys.dictionary_encode()
+    codes, keys = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+    counts = {**entries.present, **counting_values(entries.records, rules, defaults)}
+    if counts:
+        winner, rows, records, lacks = _fold_columns(entries, codes, len(keys), rules, counts)
+    else:
+        winner = _whole_winners(entries, codes, len(keys), rules)
+        rows, records, lacks = entries.rows[winner], entries.records, {}
+    return Folded(
+        keys,
+        rows,
+        entries.is_delete[winner],
+        entries.is_unconditional[winner],
+        entries.ordering.take(winner),
+        records,
+        lacks,
+        rules,
+        defaults,
+    )
+
+
+def _whole_winners(
+    entries: LogEntries, codes: np.ndarray, groups: int, rules: MergeRules
+) -> np.ndarray:
+    """The winning entry of each key when every record is whole."""
+    winner = np.zeros(groups, dtype=np.int64)
+    # With repeated indices the last assignment stays.
+    winner[codes] = np.arange(len(codes))
+    if rules.mode is MergeMode.COMMIT_TIME or groups == len(codes):
+        return winner
+    # Most keys have one entry; only the others need their histories looked at.
+    contested = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
+    order = contested[np.argsort(codes[contested], kind="stable")]
+    found = order[winners(_histories(entries, codes, order, rules))]
+    winner[codes[found]] = found
+    return winner
+
+
+def _histories(
+    entries: LogEntries, codes: np.ndarray, order: np.ndarray, rules: MergeRules
+) -> Histories:
+    group = np.cumsum(np.diff(codes[order], prepend=codes[order][:1]) != 0)
+    if rules.mode is MergeMode.COMMIT_TIME:
+        rank = np.zeros(len(order), dtype=np.int64)
+    else:
+        rank = entries.ordering.take(order).ranks()
+    is_delete = entries.is_delete[order]
+    return Histories(
+        group,
+        is_delete,
+        entries.is_unconditional[order],
+        is_delete & (entries.rows[order] == NO_ROW),
+        rank,
+    )
+
+
+def _fold_columns(
+    entries: LogEntries,
+    codes: np.ndarray,
+    groups: int,
+    rules: MergeRules,
+    counts: Mapping[str, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, pa.Table, dict[str, np.ndarray]]:
+    """Fold column by column, where records have values that don't count."""
+    order = np.argsort(codes, kind="stable")
+    histories = _histories(entries, codes, order, rules)
+    judgement = judge(histories)
+    winner = order[judgement.winner]
+    rows = entries.rows[order]
+    is_record = ~entries.is_delete[winner]
+    overrides = np.flatnonzero(judgement.overrides)
+    fills = np.flatnonzero(judgement.fills)[::-1]
+    columns, lacks = [], {}
+    for name in entries.records.column_names:
+        source = entries.rows[winner]
+        if name in counts:
+            # The last assignment stays: late values first, then overriding ones in log order.
+            found = np.zeros(groups, dtype=bool)
+            for places in (fills, overrides):
+                giving = places[counts[name][rows[places]]]
+                source[histories.group[giving]] = rows[giving]
+                found[histories.group[giving]] = True
+            if not found[is_record].all():
+                lacks[name] = ~found
+        columns.append(entries.records.column(name).take(source[is_record]))
+    records = pa.Table.from_arrays(columns, schema=entries.records.schema)
+    return winner, _numbered(is_record), records, lacks
+
+
+def _numbered(is_record: np.ndarray) -> np.ndarray:
+    return np.where(is_record, np.cumsum(is_record) - 1, NO_ROW)
+
+
+def _continued(head: Folded, tail: LogEntries) -> LogEntries:
+    """Entries that begin with an earlier fold's outcome, as records with all columns."""
+    shift = len(head.records)
+    present = {
+        name: np.concatenate([np.ones(shift, dtype=bool), flags])
+        for name, flags in tail.present.items()
+    }
+    return LogEntries(
+        pa.concat_arrays([head.keys, tail.keys]),
+        np.concatenate([head.rows, np.where(tail.rows == NO_ROW, NO_ROW, tail.rows + shift)]),
+        np.concatenate([head.is_delete, tail.is_delete]),
+        np.concatenate([head.is_unconditional, tail.is_unconditional]),
+        head.ordering.followed_by(tail.ordering),
+        pa.concat_tables([head.records, tail.records]).combine_chunks(),
+        present,
+        len(head),
+    )

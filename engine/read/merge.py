@@ -1,0 +1,113 @@
+"""Merging folded logs with a base file, batch by batch: the second stage of reading a slice.
+
+A base row is the older record; the rule is that of the logs (see `histories`). Several base rows
+with one key, which plain inserts can leave behind, are each treated as if they were alone.
+Rows that stay keep their order; rows that change are appended to those of their batch.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.read.entries import RECORD_KEY_FIELD
+from lakewarden.engine.read.fold import Folded
+from lakewarden.engine.read.key_index import KeyIndex
+from lakewarden.engine.read.ordering import ordering_values
+from lakewarden.engine.read.partial import counting_values
+from lakewarden.engine.table.merge_rules import MergeMode, PartialMode
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many rows merging has changed so far."""
+
+    updates: int = 0
+    deletes: int = 0
+    inserts: int = 0
+
+
+class Merger:
+    """Merges base rows with what the logs say of their keys; remembers which keys it has met."""
+
+    def __init__(self, folded: Folded) -> None:
+        self._folded = folded
+        self._index = KeyIndex(folded.keys)
+        self._met = np.zeros(len(folded), dtype=bool)
+        self.tally = Tally()
+
+    def merge_batch(
+        self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
+    ) -> pa.Table:
+        """The batch's rows after the logs: `keys` is given where the key column is not filled."""
+        table = base if isinstance(base, pa.Table) else pa.Table.from_batches([base])
+        assert table.schema.equals(self._folded.records.schema)
+        at, found = self._index.find(table.column(RECORD_KEY_FIELD) if keys is None else keys)
+        if not len(at):
+            return table
+        self._met[found] = True
+        wins = self._log_wins(table, at, found)
+        replaced = wins & ~self._folded.is_delete[found]
+        changed = [self._replacements(table, at[replaced], found[replaced])]
+        stays = np.ones(len(table), dtype=bool)
+        stays[at[wins]] = False
+        if self._folded.rules.partial is not PartialMode.NONE:
+            filled = ~wins & ~self._folded.is_delete[found]
+            changed.append(self._filled(table, at[filled], found[filled]))
+            stays[at[filled]] = False
+        self._count(updates=int(replaced.sum()), deletes=int((wins & ~replaced).sum()))
+        if stays.all():
+            return table
+        return pa.concat_tables([table.filter(pa.array(stays)), *changed])
+
+    def rest(self) -> pa.Table:
+        """The records whose keys no base row had, in the order the logs brought them up."""
+        chosen = ~self._met & ~self._folded.is_delete
+        self._met |= chosen
+        self._count(inserts=int(chosen.sum()))
+        return self._folded.records.take(self._folded.rows[chosen])
+
+    def _log_wins(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> np.ndarray:
+        rules = self._folded.rules
+        if rules.mode is MergeMode.COMMIT_TIME:
+            return np.ones(len(at), dtype=bool)
+        fields = [table.column(name).take(at) for name in rules.ordering_fields]
+        old = ordering_values(fields, len(at))
+        new = self._folded.ordering.take(found)
+        return np.asarray(self._folded.is_unconditional[found] | new.are_at_least(old))
+
+    def _replacements(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> pa.Table:
+        """Log records in place of base rows; the base fills what the records lack."""
+        records = self._folded.records.take(self._folded.rows[found])
+        for name, lacks in self._folded.lacks.items():
+            records = _patched(records, name, lacks[found], table.column(name), at)
+        return records
+
+    def _filled(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> pa.Table:
+        """Base rows that win; late log records fill their values that don't count."""
+        rows = table.take(at)
+        records = self._folded.records
+        counting = counting_values(rows, self._folded.rules, self._folded.defaults)
+        for name, counts in counting.items():
+            rows = _patched(rows, name, ~counts, records.column(name), self._folded.rows[found])
+        return rows
+
+    def _count(self, *, updates: int = 0, deletes: int = 0, inserts: int = 0) -> None:
+        self.tally = replace(
+            self.tally,
+            updates=self.tally.updates + updates,
+            deletes=self.tally.deletes + deletes,
+            inserts=self.tally.inserts + inserts,
+        )
+
+
+def _patched(
+    rows: pa.Table, name: str, gaps: np.ndarray, source: pa.ChunkedArray, at: np.ndarray
+) -> pa.Table:
+    """Rows with one column's gaps filled from a source column at the places of the rows."""
+    if not gaps.any():
+        return rows
+    place = rows.schema.get_field_index(name)
+    column = pc.if_else(pa.array(gaps), source.take(at), rows.column(name))
+    return rows.set_column(place, rows.schema.field(place), column)

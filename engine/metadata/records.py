@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.avro.decode import decode_records
 from lakewarden.engine.formats.avro.schema import parse_schema
+from lakewarden.engine.formats.widening import nullable, widen
 
 EMPTY_BINARY = pa.array([], type=pa.large_binary())
+_NO_VALUE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,63 +56,68 @@ class Versions:
 
 def decode_runs(runs: Sequence[Run], columns: Sequence[str]) -> Versions:
     """Decode runs, given oldest first, into one table of versions with the given columns."""
-    keys, removed, tables = [], [], []
-    for run in runs:
-        keys.append(run.keys)
-        removed.append(np.full(len(run.keys), run.values is None))
-        tables.append(_decode(run, columns) if run.values is not None else None)
-    values = _concatenate(tables, [len(run.keys) for run in runs], columns)
+    rows = [_NO_VALUE] * len(runs)
+    tables: list[pa.Table] = []
+    decoded = 0
+    for text, members in _by_schema(runs).items():
+        # Log blocks are many and small, so all that share a schema are decoded together.
+        tables.append(_decode(text, [runs[at] for at in members], columns))
+        for at in members:
+            rows[at] = np.arange(decoded, decoded + len(runs[at].keys))
+            decoded += len(runs[at].keys)
+    places = np.concatenate(
+        [_NO_VALUE]
+        + [
+            np.full(len(run.keys), -1) if run.values is None else rows[at]
+            for at, run in enumerate(runs)
+        ]
+    )
+    is_removed = places < 0
     return Versions(
-        pa.concat_arrays(keys) if keys else EMPTY_BINARY,
-        np.concatenate(removed) if removed else np.zeros(0, dtype=bool),
-        values,
+        pa.concat_arrays([EMPTY_BINARY, *(run.keys for run in runs)]),
+        is_removed,
+        _united(tables, columns).take(pa.array(places, mask=is_removed)),
     )
 
 
-def _decode(run: Run, columns: Sequence[str]) -> pa.Table:
-    assert run.values is not None
-    _, offsets_buffer, content = run.values.buffers()
-    offsets = np.frombuffer(offsets_buffer, dtype=np.int64)[run.values.offset :]
-    offsets = offsets[: len(run.values) + 1]
-    schema = parse_schema(run.schema_text, run.path)
+def _by_schema(runs: Sequence[Run]) -> dict[str, list[int]]:
+    members: dict[str, list[int]] = {}
+    for at, run in enumerate(runs):
+        if run.values is not None:
+            members.setdefault(run.schema_text, []).append(at)
+    return members
+
+
+def _decode(schema_text: str, runs: Sequence[Run], columns: Sequence[str]) -> pa.Table:
+    values = pa.concat_arrays([EMPTY_BINARY, *(run.values for run in runs)])
+    _, offsets, content = values.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    path = runs[0].path if len(runs) == 1 else f"{runs[0].path} and {len(runs) - 1} more"
+    schema = parse_schema(schema_text, path)
     known = {field.name for field in schema.fields}
     # Releases before 1.1 lack some fields; they are null then.
     wanted = [name for name in columns if name in known]
-    decoded = decode_records(
-        content if content is not None else b"",
-        offsets[:-1],
-        offsets[1:],
-        schema,
-        run.path,
-        columns=wanted,
-    )
-    return pa.table(
-        {name: decoded.column(name) for name in wanted}
-        | {name: pa.nulls(len(run.values)) for name in columns if name not in known}
-    )
+    table = decode_records(content or b"", bounds[:-1], bounds[1:], schema, path, columns=wanted)
+    missing = {name: pa.nulls(len(values)) for name in columns if name not in known}
+    return pa.table({name: table.column(name) for name in wanted} | missing)
 
 
-def _concatenate(
-    tables: Sequence[pa.Table | None], lengths: Sequence[int], columns: Sequence[str]
-) -> pa.Table:
-    present = [table for table in tables if table is not None]
-    if not present:
-        return pa.table({name: pa.nulls(sum(lengths)) for name in columns})
-    model = pa.unify_schemas([table.schema for table in present], promote_options="permissive")
-    model = pa.schema([model.field(name).with_nullable(True) for name in columns])
-    filled = [
-        model.empty_table().cast(model)
-        if length == 0
-        else _nulls(model, length)
-        if table is None
-        else table.select(columns).cast(model)
-        for table, length in zip(tables, lengths, strict=True)
+def _united(tables: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
+    """Tables of different releases as one; newer releases add fields."""
+    if not tables:
+        return pa.table({name: pa.nulls(0) for name in columns})
+    if len(tables) == 1:
+        return tables[0].combine_chunks()
+    schemas = [
+        pa.schema([pa.field(field.name, nullable(field.type)) for field in table.schema])
+        for table in tables
     ]
-    return pa.concat_tables(filled).combine_chunks()
-
-
-def _nulls(model: pa.Schema, length: int) -> pa.Table:
-    return pa.table([pa.nulls(length, field.type) for field in model], schema=model)
+    model = pa.unify_schemas(schemas, promote_options="permissive")
+    parts = [
+        [widen(table.column(field.name).combine_chunks(), field.type) for field in model]
+        for table in tables
+    ]
+    return pa.concat_tables([pa.table(part, schema=model) for part in parts]).combine_chunks()
 
 
 def text_keys(keys: pa.LargeBinaryArray) -> list[str]:

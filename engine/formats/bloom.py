@@ -1,0 +1,216 @@
+"""Bloom filters over record keys, byte for byte as Hudi writes them into its base files.
+
+`DYNAMIC_V0` is a list of plain filters: when the last one has its number of keys, another one is
+begun, up to a bound; behind it, keys go round all of them. `SIMPLE` is one plain filter.
+"""
+
+import base64
+import binascii
+import math
+import struct
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.formats.murmur import Hashes, MurmurChain
+from lakewarden.engine.formats.octets import large_binary
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, corrupt
+
+BloomType = Literal["DYNAMIC_V0", "SIMPLE"]
+
+# What Hudi takes unless hoodie.index.bloom.* or hoodie.bloom.index.* say otherwise.
+DEFAULT_ENTRIES: Final = 60_000
+DEFAULT_FALSE_POSITIVE_RATE: Final = 1e-9
+DEFAULT_ENTRIES_MAX: Final = 100_000
+
+# Version, number of hashes, hash type, number of bits; the same before each row of a dynamic one.
+_FILTER = struct.Struct(">iibi")
+# Keys per row, keys in the last row, number of rows.
+_ROWS = struct.Struct(">iii")
+_VERSION = -1
+_MURMUR = 1
+_HASHES_MAX = 1024
+_INT_MAX = (1 << 31) - 1
+# So many keys that a round of hashing works in the processor's cache.
+_CHUNK_KEYS = 1 << 14
+_CHUNK_TESTS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BloomFilter:
+    """A filter; `rows` holds the bits of each plain filter, lowest bit of a byte first."""
+
+    type_code: BloomType
+    hash_count: int
+    bit_count: int
+    rows: npt.NDArray[np.uint8] = field(repr=False)
+    row_entries: int = 0
+    last_row_entries: int = 0
+
+    def might_contain(self, keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """For each key whether it may have been added; False is certain."""
+        binaries = large_binary(keys)
+        found = np.zeros(len(binaries), np.bool_)
+        chunk = min(_CHUNK_KEYS, _CHUNK_TESTS // len(self.rows) + 1)
+        for start in range(0, len(binaries), chunk):
+            found[start + self._members(MurmurChain(binaries.slice(start, chunk)))] = True
+        return found
+
+    def _members(self, chain: MurmurChain) -> npt.NDArray[np.int64]:
+        """Which of the keys have all their bits set in some row."""
+        alive = np.ones((len(self.rows), len(chain.order)), np.bool_)
+        for _ in range(self.hash_count):
+            places = _places(chain.next_round(), self.bit_count)
+            bits = self.rows[:, places >> 3] >> (places & 7).astype(np.uint8)
+            alive &= (bits & 1).view(np.bool_)
+            # At most half of the bits are set, so each round rules out half of the other keys.
+            open_keys = np.flatnonzero(alive.any(axis=0))
+            if len(open_keys) <= alive.shape[1] // 8:
+                chain.keep(open_keys)
+                alive = alive[:, open_keys]
+        return chain.order[alive.any(axis=0)]
+
+    def text(self) -> str:
+        """The filter as the Base64 text that goes to footers and to the metadata table."""
+        frame = _FILTER.pack(_VERSION, self.hash_count, _MURMUR, self.bit_count)
+        content = b"".join(frame + row.tobytes() for row in self.rows)
+        if self.type_code == "DYNAMIC_V0":
+            rows = _ROWS.pack(self.row_entries, self.last_row_entries, len(self.rows))
+            content = frame + rows + content
+        return base64.b64encode(content).decode()
+
+
+def build_bloom(
+    keys: pa.Array | pa.ChunkedArray,
+    *,
+    type_code: BloomType = "DYNAMIC_V0",
+    entries: int = DEFAULT_ENTRIES,
+    false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE,
+    entries_max: int = DEFAULT_ENTRIES_MAX,
+) -> BloomFilter:
+    """A filter that contains the keys, in the order in which they are written."""
+    bit_count, hash_count = _dimensions(entries, false_positive_rate)
+    binaries = large_binary(keys)
+    row_of_key, row_count = _rows(len(binaries), entries, entries_max)
+    if type_code == "SIMPLE":
+        row_of_key, row_count = np.zeros(len(binaries), np.int64), 1
+    row_bits = -(-bit_count // 8) * 8
+    bits = np.zeros(row_count * row_bits, np.uint8)
+    for start in range(0, len(binaries), _CHUNK_KEYS):
+        chain = MurmurChain(binaries.slice(start, _CHUNK_KEYS))
+        first_bits = row_of_key[start + chain.order] * row_bits
+        for _ in range(hash_count):
+            bits[first_bits + _places(chain.next_round(), bit_count)] = 1
+    rows = np.packbits(bits, bitorder="little").reshape(row_count, -1)
+    if type_code == "SIMPLE":
+        return BloomFilter(type_code, hash_count, bit_count, rows)
+    last_row_entries = len(binaries) - (row_count - 1) * entries
+    return BloomFilter(type_code, hash_count, bit_count, rows, entries, last_row_entries)
+
+
+def _dimensions(entries: int, false_positive_rate: float) -> tuple[int, int]:
+    """Number of bits and of hashes; in Java's order of operations, so that rounding agrees."""
+    if entries < 1 or not 0 < false_positive_rate < 1:
+        raise InvalidRequest(
+            "impossible_bloom_filter",
+            what=f"A filter of {entries} keys at a rate of {false_positive_rate} cannot be.",
+            why="It takes at least one key, and a rate of false positives between 0 and 1.",
+            now="Correct hoodie.index.bloom.num_entries or hoodie.index.bloom.fpp.",
+        )
+    bit_count = math.ceil(entries * (-math.log(false_positive_rate) / (math.log(2) * math.log(2))))
+    if bit_count > _INT_MAX:
+        raise InvalidRequest(
+            "impossible_bloom_filter",
+            what=f"A filter of {entries} keys would have {bit_count} bits.",
+            why="Its size is a 32-bit number.",
+            now="Lower hoodie.index.bloom.num_entries.",
+        )
+    return bit_count, math.ceil(math.log(2) * bit_count / entries)
+
+
+def _rows(count: int, entries: int, entries_max: int) -> tuple[npt.NDArray[np.int64], int]:
+    """The row of each key in order, and the number of rows."""
+    rows_max = max(-(-entries_max // entries), 1)
+    capacity = rows_max * entries
+    keys = np.arange(count)
+    rows = keys // entries
+    # The first key too many goes to the first row, and so does the next one: Java begins its
+    # round only then.
+    rows[capacity:] = np.maximum(keys[capacity:] - capacity - 1, 0) % rows_max
+    return rows, min(max(-(-count // entries), 1), rows_max)
+
+
+def _places(hashes: Hashes, bit_count: int) -> npt.NDArray[np.int64]:
+    """The bit of each hash: Java's remainder of the signed number, without its sign."""
+    # The absolute value of the smallest number is itself, which read as unsigned is right again.
+    magnitudes = np.abs(hashes.view(np.int32)).view(np.uint32)
+    magnitudes -= magnitudes // np.uint32(bit_count) * np.uint32(bit_count)
+    return magnitudes.astype(np.int64)
+
+
+def parse_bloom(text: str | bytes, type_code: str, path: str) -> BloomFilter:
+    """A filter from its Base64 text; `path` is the file that it was in."""
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as cause:
+        raise corrupt(path, None, f"Its bloom filter is not Base64: {cause}.") from cause
+    match type_code.upper():
+        case "SIMPLE":
+            hash_count, bit_count = _parse_frame(content, 0, path)
+            rows = _parse_rows(content, 0, 1, (hash_count, bit_count), path)
+            return BloomFilter("SIMPLE", hash_count, bit_count, rows)
+        case "DYNAMIC_V0":
+            return _parse_dynamic(content, path)
+    raise InvalidRequest(
+        "unsupported_bloom_filter_type",
+        what=f"{path} has a bloom filter of type {type_code}.",
+        why="DYNAMIC_V0 and SIMPLE are known.",
+        now="Look up keys without the bloom index.",
+        path=path,
+        type_code=type_code,
+    )
+
+
+def _parse_dynamic(content: bytes, path: str) -> BloomFilter:
+    hash_count, bit_count = _parse_frame(content, 0, path)
+    if len(content) < _FILTER.size + _ROWS.size:
+        raise _broken(path)
+    row_entries, last_row_entries, row_count = _ROWS.unpack_from(content, _FILTER.size)
+    if row_entries < 1 or last_row_entries < 0 or row_count < 1:
+        raise _broken(path)
+    start = _FILTER.size + _ROWS.size
+    rows = _parse_rows(content, start, row_count, (hash_count, bit_count), path)
+    return BloomFilter("DYNAMIC_V0", hash_count, bit_count, rows, row_entries, last_row_entries)
+
+
+def _parse_rows(
+    content: bytes, start: int, row_count: int, dimensions: tuple[int, int], path: str
+) -> npt.NDArray[np.uint8]:
+    """The bits of rows that all have the same dimensions and fill the rest of the content."""
+    row_bytes = _FILTER.size + -(-dimensions[1] // 8)
+    if len(content) - start != row_count * row_bytes:
+        raise _broken(path)
+    for row in range(row_count):
+        if _parse_frame(content, start + row * row_bytes, path) != dimensions:
+            raise _broken(path)
+    rows = np.frombuffer(content, np.uint8, offset=start).reshape(row_count, row_bytes)
+    return rows[:, _FILTER.size :]
+
+
+def _parse_frame(content: bytes, at: int, path: str) -> tuple[int, int]:
+    """Number of hashes and of bits."""
+    if len(content) - at < _FILTER.size:
+        raise _broken(path)
+    version, hash_count, hash_type, bit_count = _FILTER.unpack_from(content, at)
+    if version != _VERSION or hash_type != _MURMUR:
+        raise _broken(path)
+    if not 0 < hash_count <= _HASHES_MAX or bit_count < 1:
+        raise _broken(path)
+    return hash_count, bit_count
+
+
+def _broken(path: str) -> CorruptTable:
+    return corrupt(path, None, "Its bloom filter has an impossible size, version or hash.")

@@ -1,0 +1,126 @@
+"""Blocks of one file: fetched by range, neighbours together, checked and unpacked."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.hfile.cache import BlockCache
+from lakewarden.engine.formats.hfile.layout import DATA, HEADER_SIZE, Codec, parse_header
+from lakewarden.engine.formats.hfile.packing import unpack
+from lakewarden.engine.formats.range_source import RangeSource
+from lakewarden.engine.kernel.errors import corrupt
+
+# Neighbouring blocks are read together up to this size: large enough for any storage to be at its
+# best, small enough for the allocator to reuse the memory instead of asking for fresh pages.
+RANGE_BYTES_MAX = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a block is, with header and checksums."""
+
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The unpacked content of a block, as a part of some bytes that may hold its neighbours too."""
+
+    buffer: bytes = field(repr=False)
+    start: int
+    end: int
+    block_offset: int
+
+
+class BlockReader:
+    """Reads the blocks of one file."""
+
+    def __init__(self, source: RangeSource, path: str, codec: Codec, cache: BlockCache) -> None:
+        self._source = source
+        self._path = path
+        self._codec = codec
+        self._cache = cache
+
+    def fetch(self, offset: int, length: int) -> bytes:
+        """A range of the file, exactly."""
+        return fetch(self._source, self._path, offset, length)
+
+    def content(self, place: Place, kind: bytes) -> bytes:
+        """The unpacked content of one block."""
+        span = self._open(self.fetch(place.offset, place.size), 0, place.offset, kind)[0]
+        return span.buffer[span.start : span.end]
+
+    def contents(self, raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bytes]]:
+        """The blocks that lie end to end in some bytes: offset, kind and unpacked content."""
+        at = 0
+        while at < len(raw):
+            span, size, kind = self._open(raw, at, offset + at, None)
+            yield offset + at, kind, span.buffer[span.start : span.end]
+            at += size
+
+    def data_spans(self, places: Sequence[Place], *, keep: bool) -> Iterator[Span]:
+        """The contents of data blocks, which are given in file order; kept for later on demand."""
+        # A block that was never packed costs no more to read again than to keep.
+        cache = self._cache if keep and self._codec is not Codec.NONE else None
+        kept = [cache.get(self._path, place.offset) if cache else None for place in places]
+        missing = [place for place, content in zip(places, kept, strict=True) if content is None]
+        fetched = self._fetched(missing)
+        for place, content in zip(places, kept, strict=True):
+            if content is not None:
+                yield Span(content, 0, len(content), place.offset)
+                continue
+            span = next(fetched)
+            if cache:
+                cache.put(self._path, place.offset, span.buffer)
+            yield span
+
+    def _fetched(self, places: Sequence[Place]) -> Iterator[Span]:
+        for run in _neighbours(places):
+            first = run[0].offset
+            raw = self.fetch(first, run[-1].end - first)
+            for place in run:
+                span, size, _ = self._open(raw, place.offset - first, place.offset, DATA)
+                if size != place.size:
+                    raise corrupt(self._path, place.offset, "The index has another block size.")
+                yield span
+
+    def _open(
+        self, raw: bytes, at: int, offset: int, kind: bytes | None
+    ) -> tuple[Span, int, bytes]:
+        """The block at a position of `raw`: its content, its size on disk, its kind."""
+        header = parse_header(raw, at, self._path, offset)
+        if kind is not None and header.kind != kind:
+            raise corrupt(self._path, offset, f"Here should be a block of kind {kind.decode()}.")
+        start = at + HEADER_SIZE
+        end = start + header.packed_bytes
+        if at + header.block_bytes > len(raw):
+            raise corrupt(self._path, offset, "A block is longer than the room it has.")
+        if self._codec is Codec.NONE and header.unpacked_bytes == header.packed_bytes:
+            return Span(raw, start, end, offset), header.block_bytes, header.kind
+        packed = raw[start:end]
+        content = unpack(packed, header.unpacked_bytes, self._codec, self._path, offset)
+        return Span(content, 0, len(content), offset), header.block_bytes, header.kind
+
+
+def fetch(source: RangeSource, path: str, offset: int, length: int) -> bytes:
+    """A range of a source, exactly; a file that shrank since it was measured is corrupt."""
+    raw = source.read(offset, length)
+    if len(raw) != length:
+        raise corrupt(path, offset + len(raw), "The file ends early.")
+    return raw
+
+
+def _neighbours(places: Sequence[Place]) -> Iterator[list[Place]]:
+    """Blocks grouped so that each group is one range of bounded length without gaps."""
+    run: list[Place] = []
+    for place in places:
+        if run and (place.offset != run[-1].end or place.end - run[0].offset > RANGE_BYTES_MAX):
+            yield run
+            run = []
+        run.append(place)
+    if run:
+        yield run

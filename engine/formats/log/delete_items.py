@@ -1,103 +1,65 @@
-"""Where each record of a delete block begins and ends.
+"""Where the records of a delete block begin and end, found quickly where they are plain.
 
-The records are one Avro array, so their places are known only by going through them one by one.
-This does no more than that; decoding them all at once is left to the vectorised decoder.
+The records are one Avro array, which is read item by item; knowing where each begins, all can be
+decoded at once. Nearly all delete records have a key, a partition and an ordering value that is a
+number. Anything else, and anything wrong, is left to the general decoder.
 """
 
 import numpy as np
 
-from lakewarden.engine.formats.log.block import Block
-from lakewarden.engine.formats.log.delete_schema import ARRAY_BRANCHES, ARRAY_WRAPPER, BRANCHES
-from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.formats.log.delete_schema import BRANCHES
 
-_HEAD_BYTES = 8
-_VARINT_BYTES = 10
-# A record takes a byte for each of its three unions at least, an array element one.
-_SMALLEST_RECORD = 3
-_VARINTS = frozenset(
-    {"IntWrapper", "LongWrapper", "DateWrapper", "LocalDateWrapper"}
-    | {"TimeMicrosWrapper", "TimestampMicrosWrapper"}
-)
-_FIXED = {"null": 0, "BooleanWrapper": 1, "FloatWrapper": 4, "DoubleWrapper": 8}
+_NUMBERS = {
+    "IntWrapper",
+    "LongWrapper",
+    "DateWrapper",
+    "TimeMicrosWrapper",
+    "TimestampMicrosWrapper",
+}
+# A union's branch n is written as the zigzag number 2n.
+_NUMBER_BRANCHES = frozenset(2 * place for place, name in enumerate(BRANCHES) if name in _NUMBERS)
+_NULL_BRANCH = 0
+_TEXT_BRANCH = 2
+_MORE = 0x80
 
 
-def item_bounds(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and ends of the delete records, counted from the first byte of the content."""
-    walk = _Walk(block)
-    starts: list[int] = []
-    ends: list[int] = []
-    while count := walk.array_count(_SMALLEST_RECORD):
+def plain_bounds(octets: bytes, start: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Starts and ends of the records of an array at `start`, or None if they are not all plain."""
+    try:
+        count, cursor = _size(octets, start)
+        starts = []
         for _ in range(count):
-            starts.append(walk.cursor)
-            walk.delete_record()
-            ends.append(walk.cursor)
-    if walk.cursor != len(walk.content):
-        raise walk.corrupt("Bytes follow the last delete record.")
-    return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+            starts.append(cursor)
+            # The key, then the partition.
+            for _ in range(2):
+                if octets[cursor] != _TEXT_BRANCH:
+                    return None
+                size, cursor = _size(octets, cursor + 1)
+                cursor += size
+            branch = octets[cursor]
+            cursor += 1
+            if branch in _NUMBER_BRANCHES:
+                while octets[cursor] >= _MORE:
+                    cursor += 1
+                cursor += 1
+            elif branch != _NULL_BRANCH:
+                return None
+    except (IndexError, ValueError):
+        return None
+    if octets[cursor:] != b"\0":
+        return None
+    bounds = np.array([*starts, cursor], dtype=np.int64)
+    return bounds[:-1], bounds[1:]
 
 
-class _Walk:
-    """A cursor over the Avro bytes of a delete block."""
-
-    def __init__(self, block: Block) -> None:
-        self.block = block
-        # Single bytes of a memoryview are slower to get at than those of bytes.
-        self.content = bytes(block.content)
-        self.cursor = _HEAD_BYTES
-
-    def corrupt(self, reason: str) -> CorruptTable:
-        return self.block.corrupt(reason, within=self.cursor)
-
-    def varint(self) -> int:
-        content, cursor = self.content, self.cursor
-        value = 0
-        for place, byte in enumerate(content[cursor : cursor + _VARINT_BYTES]):
-            value |= (byte & 0x7F) << (7 * place)
-            if byte < 0x80:
-                self.cursor = cursor + place + 1
-                return (value >> 1) ^ -(value & 1)
-        raise self.corrupt("A number has no end.")
-
-    def skip(self, size: int) -> None:
-        if size < 0 or size > len(self.content) - self.cursor:
-            raise self.corrupt(f"{size} bytes are not there.")
-        self.cursor += size
-
-    def array_count(self, smallest: int) -> int:
-        count = self.varint()
-        if count < 0:
-            # A negative count is followed by the size of the items in bytes.
-            count = -count
-            self.varint()
-        if count * smallest > len(self.content) - self.cursor:
-            raise self.corrupt(f"{count} items do not fit into the block.")
-        return count
-
-    def delete_record(self) -> None:
-        self.optional_text()
-        self.optional_text()
-        branch = self.branch(BRANCHES)
-        if branch != ARRAY_WRAPPER:
-            self.value(branch)
-        elif self.branch(("null", "array")) == "array":
-            while count := self.array_count(1):
-                for _ in range(count):
-                    self.value(self.branch(ARRAY_BRANCHES))
-
-    def optional_text(self) -> None:
-        if self.branch(("null", "string")) == "string":
-            self.skip(self.varint())
-
-    def branch(self, names: tuple[str, ...]) -> str:
-        ordinal = self.varint()
-        if not 0 <= ordinal < len(names):
-            raise self.corrupt(f"{ordinal} is not the number of a type.")
-        return names[ordinal]
-
-    def value(self, branch: str) -> None:
-        if branch in _VARINTS:
-            self.varint()
-        elif branch in _FIXED:
-            self.skip(_FIXED[branch])
-        else:
-            self.skip(self.varint())
+def _size(octets: bytes, cursor: int) -> tuple[int, int]:
+    """A length or count of up to four bytes, and where it ends."""
+    value = shift = 0
+    for place in range(cursor, cursor + 4):
+        value |= (octets[place] & 0x7F) << shift
+        if octets[place] < _MORE:
+            if value & 1:
+                raise ValueError("negative")
+            return value >> 1, place + 1
+        shift += 7
+    raise ValueError("too large")

@@ -61,3 +61,9 @@ ARRAY_WRAPPER = "ArrayWrapper"
 BRANCHES = ("null", *_WRAPPED, ARRAY_WRAPPER)
 ARRAY_BRANCHES = ("null", *_WRAPPED, "LocalDateWrapper")
 DELETE_RECORD_SCHEMA = json.dumps(_delete_record())
+DELETE_LIST_SCHEMA = json.dumps(
+    _record(
+        "HoodieDeleteRecordList",
+        {"name": "deleteRecordList", "type": {"type": "array", "items": _delete_record()}},
+    )
+)

@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from lakewarden.engine.formats.avro.decode import decode_records
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.log.block import Block
-from lakewarden.engine.formats.log.delete_items import item_bounds
+from lakewarden.engine.formats.log.delete_items import plain_bounds
 from lakewarden.engine.formats.log.delete_schema import (
     ARRAY_WRAPPER,
+    DELETE_LIST_SCHEMA,
     DELETE_RECORD_SCHEMA,
     INT_WRAPPER,
 )
@@ -56,18 +57,24 @@ def deletes(block: Block) -> Deletes:
         )
     if version != DELETE_BLOCK_VERSION or size != len(content) - _HEAD.size:
         raise block.corrupt(f"The delete block's version {version} or length {size} is wrong.")
-    starts, ends = item_bounds(block)
-    schema = parse_schema(DELETE_RECORD_SCHEMA, block.path)
-    records = decode_records(content, starts, ends, schema, block.path)
-    keys = _whole(records.column("recordKey"))
+    keys, partitions, wrapped = _records(block)
     if keys.null_count:
         raise block.corrupt("A delete record has no record key.")
-    ordering, unconditional = _ordering(_whole(records.column("orderingVal")), block)
-    return Deletes(keys, _whole(records.column("partitionPath")), ordering, unconditional)
+    return Deletes(keys, partitions, *_ordering(wrapped, block))
 
 
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def _records(block: Block) -> list[pa.Array]:
+    """Keys, partitions and wrapped ordering values."""
+    content, path, origin = block.content, block.path, block.content_offset
+    bounds = plain_bounds(bytes(content), _HEAD.size)
+    if bounds is not None:
+        schema = parse_schema(DELETE_RECORD_SCHEMA, path)
+        records = decode_records(content, *bounds, schema, path, origin=origin)
+        return [column.combine_chunks() for column in records.columns]
+    start, end = np.array([_HEAD.size]), np.array([len(content)])
+    schema = parse_schema(DELETE_LIST_SCHEMA, path)
+    lists = decode_records(content, start, end, schema, path, origin=origin)
+    return lists.column(0).combine_chunks().flatten().flatten()
 
 
 def _ordering(wrapped: pa.StructArray, block: Block) -> tuple[tuple[pa.Array, ...], np.ndarray]:

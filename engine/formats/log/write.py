@@ -1,0 +1,149 @@
+"""Writing log blocks: what Java reads as its own.
+
+Every function gives the bytes of whole blocks; a log file is nothing but blocks one after another.
+"""
+
+import io
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewarden.engine.formats.avro.encode import encode_records
+from lakewarden.engine.formats.avro.schema import parse_schema
+from lakewarden.engine.formats.log.block import LOG_FORMAT_VERSION, MAGIC, BlockKind, Header
+from lakewarden.engine.formats.log.command import ROLLBACK_COMMAND
+from lakewarden.engine.formats.log.deletes import DELETE_BLOCK_VERSION, Deletes
+from lakewarden.engine.formats.log.encode_deletes import encode_deletes
+from lakewarden.engine.formats.log.positions import encode_positions
+from lakewarden.engine.formats.log.records import AVRO_BLOCK_VERSION
+
+# Java's hoodie.logfile.data.block.max.size.
+BLOCK_BYTES_MAX = 256 << 20
+PARQUET_CODEC = "snappy"
+
+_INT = struct.Struct(">i")
+_TWO_INTS = struct.Struct(">ii")
+_LONG = struct.Struct(">q")
+
+Content: TypeAlias = bytes | memoryview | pa.Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Rows of the base file of an instant: for each record in turn, in ascending order."""
+
+    base_instant: str
+    rows: np.ndarray
+
+    def between(self, start: int, end: int) -> "Positions":
+        return Positions(self.base_instant, self.rows[start:end])
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What all blocks of one write say of themselves."""
+
+    instant: str
+    schema_text: str | None = None
+    # Log compaction: the instants whose blocks these replace, oldest first.
+    compacted_instants: tuple[str, ...] = ()
+    is_partial: bool = False
+
+    def headers(self, positions: Positions | None = None) -> dict[Header, str]:
+        headers = {Header.INSTANT_TIME: self.instant}
+        if self.schema_text is not None:
+            headers[Header.SCHEMA] = self.schema_text
+        if self.compacted_instants:
+            headers[Header.COMPACTED_BLOCK_TIMES] = ",".join(self.compacted_instants)
+        if self.is_partial:
+            headers[Header.IS_PARTIAL] = "true"
+        if positions is not None:
+            headers[Header.RECORD_POSITIONS] = encode_positions(positions.rows)
+            headers[Header.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = positions.base_instant
+        return headers
+
+
+def encode_block(kind: BlockKind, headers: Mapping[Header, str], *content: Content) -> bytes:
+    """One block; its content may come in pieces."""
+    size = sum(memoryview(piece).nbytes for piece in content)
+    inside = [
+        _TWO_INTS.pack(LOG_FORMAT_VERSION, kind),
+        _encode_headers(headers),
+        _LONG.pack(size),
+        *content,
+        _encode_headers({}),
+    ]
+    length = sum(memoryview(piece).nbytes for piece in inside) + _LONG.size
+    # The reverse pointer counts the magic, too.
+    return b"".join([MAGIC, _LONG.pack(length), *inside, _LONG.pack(length + len(MAGIC))])
+
+
+def avro_blocks(
+    table: pa.Table,
+    origin: Origin,
+    *,
+    positions: Positions | None = None,
+    bytes_max: int = BLOCK_BYTES_MAX,
+) -> Iterator[bytes]:
+    """The records of a table as Avro data blocks, a new one whenever one is full.
+
+    The schema of the origin is the one the records are written by.
+    """
+    assert origin.schema_text is not None
+    schema = parse_schema(origin.schema_text, "the schema of a log block")
+    encoded = encode_records(table, schema, length_prefixed=True)
+    content = memoryview(encoded.content)
+    for start, end in _cuts(encoded.offsets, bytes_max):
+        headers = origin.headers(positions.between(start, end) if positions else None)
+        head = _TWO_INTS.pack(AVRO_BLOCK_VERSION, end - start)
+        records = content[int(encoded.offsets[start]) : int(encoded.offsets[end])]
+        yield encode_block(BlockKind.AVRO, headers, head, records)
+
+
+def parquet_block(table: pa.Table, origin: Origin, *, positions: Positions | None = None) -> bytes:
+    """The records of a table as one Parquet data block."""
+    out = io.BytesIO()
+    pq.write_table(table, out, compression=PARQUET_CODEC, store_schema=False)
+    return encode_block(BlockKind.PARQUET, origin.headers(positions), out.getbuffer())
+
+
+def hfile_block(hfile: Content, origin: Origin) -> bytes:
+    """A whole HFile as a block, as the metadata table's logs hold them."""
+    return encode_block(BlockKind.HFILE, origin.headers(), hfile)
+
+
+def delete_block(deletes: Deletes, origin: Origin, *, positions: Positions | None = None) -> bytes:
+    """Deleted keys as a block; those without a real ordering value are unconditional."""
+    encoded = encode_deletes(deletes)
+    head = _TWO_INTS.pack(DELETE_BLOCK_VERSION, memoryview(encoded).nbytes)
+    return encode_block(BlockKind.DELETE, origin.headers(positions), head, encoded)
+
+
+def rollback_block(origin: Origin, target: str) -> bytes:
+    """A command to forget an instant's earlier blocks; only version 6 writes it."""
+    headers = origin.headers() | {
+        Header.TARGET_INSTANT_TIME: target,
+        Header.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    return encode_block(BlockKind.COMMAND, headers)
+
+
+def _encode_headers(headers: Mapping[Header, str]) -> bytes:
+    texts = [(key, text.encode()) for key, text in headers.items()]
+    entries = [_TWO_INTS.pack(key, len(text)) + text for key, text in texts]
+    return _INT.pack(len(entries)) + b"".join(entries)
+
+
+def _cuts(offsets: np.ndarray, bytes_max: int) -> Iterator[tuple[int, int]]:
+    """Ranges of records that fill a block each; one at least, however large it is."""
+    count, start = len(offsets) - 1, 0
+    while start < count:
+        limit = int(offsets[start]) + bytes_max
+        end = max(int(np.searchsorted(offsets, limit, side="right")) - 1, start + 1)
+        yield start, min(end, count)
+        start = end

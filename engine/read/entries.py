@@ -150,13 +150,16 @@ def _delete_piece(deletes: Deletes, schema: pa.Schema, rules: MergeRules) -> _Pi
 
 
 def _as_field(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A delete's ordering values in the field's type; writers may store dates as plain numbers."""
+    """A delete's ordering values in the field's type.
+
+    Spark stores dates as days and timestamps as microseconds, whatever the column's unit.
+    """
     try:
         if pa.types.is_integer(column.type) and pa.types.is_date32(kind):
             return column.cast(pa.int32()).cast(kind)
-        if pa.types.is_integer(column.type) and pa.types.is_temporal(kind):
-            return column.cast(pa.int64()).cast(kind)
-        return column.cast(kind)
+        if pa.types.is_integer(column.type) and pa.types.is_timestamp(kind):
+            column = column.cast(pa.int64()).cast(pa.timestamp("us", kind.tz))
+        return column.cast(kind, safe=not pa.types.is_timestamp(kind))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise _unsupported_delete(f"ordering values of the type {column.type}", str(kind)) from None
 

@@ -28,19 +28,21 @@ class JavaTable:
         return set(self.client.getTableConfig().getMetadataPartitions())
 
     def metadata(self, *, from_table: bool) -> Java:
-        """Java's answers about files and statistics, from the metadata table or from storage."""
+        """Java's answers about files and statistics: from the metadata table if there is one."""
         storage, base = self.client.getStorage(), self.client.getBasePath().toString()
-        if not from_table:
+        if not from_table or "files" not in self.indexes:
             return self.hudi.metadata.FileSystemBackedTableMetadata(self.context, storage, base)
-        return self.hudi.metadata.HoodieBackedTableMetadata(
-            self.context, storage, self._metadata_config(enabled=True), base
-        )
+        config = self.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        return self.hudi.metadata.HoodieBackedTableMetadata(self.context, storage, config, base)
 
     def view(self, *, from_table: bool) -> Java:
-        """Java's file-system view."""
-        manager = self.hudi.common.table.view.FileSystemViewManager
-        config = self._metadata_config(enabled=from_table)
-        return manager.createInMemoryFileSystemView(self.context, self.client, config)
+        """Java's file-system view, over the instants that its readers take into account."""
+        instants = self.client.getCommitsAndCompactionTimeline()
+        return self.hudi.common.table.view.HoodieTableFileSystemView(
+            self.metadata(from_table=from_table),
+            self.client,
+            instants.filterCompletedAndCompactionInstants(),
+        )
 
     def partitions(self) -> list[str]:
         return sorted(self.metadata(from_table=False).getAllPartitionPaths())
@@ -65,9 +67,6 @@ class JavaTable:
             for partition in self.partitions()
             for file in items(view.getLatestBaseFiles(partition))
         ]
-
-    def _metadata_config(self, *, enabled: bool) -> Java:
-        return self.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(enabled).build()
 
 
 def items(stream: Java) -> Iterator[Java]:

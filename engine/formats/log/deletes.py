@@ -74,7 +74,7 @@ def _records(block: Block) -> list[pa.Array]:
     start, end = np.array([_HEAD.size]), np.array([len(content)])
     schema = parse_schema(DELETE_LIST_SCHEMA, path)
     lists = decode_records(content, start, end, schema, path, origin=origin)
-    return lists.column(0).combine_chunks().flatten().flatten()
+    return list(lists.column(0).combine_chunks().flatten().flatten())
 
 
 def _ordering(wrapped: pa.StructArray, block: Block) -> tuple[tuple[pa.Array, ...], np.ndarray]:

@@ -264,3 +264,14 @@ def test_a_marked_record_with_javas_default_ordering_value_removes_anything(
     merger = Merger(fold(log_entries([log], schema, rules), rules))
     base = pa.table({KEY: ["k"], "n": pa.array([9], kind)} | {"_hoodie_is_deleted": [False]})
     assert (len(merger.merge_batch(base.cast(schema))) == 0) is is_removed
+
+
+def test_microseconds_in_deletes_meet_timestamps_of_any_unit():
+    schema = pa.schema([(KEY, pa.string()), ("at", pa.timestamp("ms", "UTC"))])
+    rules = MergeRules(MergeMode.EVENT_TIME, ("at",))
+    deletes = Deletes(
+        pa.array(["k"]), pa.nulls(1, pa.string()), (pa.array([5000]),), np.array([False])
+    )
+    merger = Merger(fold(log_entries([deletes], schema, rules), rules))
+    base = pa.table({KEY: ["k", "k"], "at": pa.array([5, 6]).cast(schema.field("at").type)})
+    assert merger.merge_batch(base).column("at").cast(pa.int64()).to_pylist() == [6]

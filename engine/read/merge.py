@@ -5,7 +5,7 @@ with one key, which plain inserts can leave behind, are each treated as if they 
 Rows that stay keep their order; rows that change are appended to those of their batch.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,23 +29,38 @@ class Tally:
 
 
 class Merger:
-    """Merges base rows with what the logs say of their keys; remembers which keys it has met."""
+    """Merges base rows with what the logs say of their keys; remembers which keys it has met.
+
+    Several threads may merge different batches at the same time.
+    """
 
     def __init__(self, folded: Folded) -> None:
         self._folded = folded
         self._index = KeyIndex(folded.keys)
         self._met = np.zeros(len(folded), dtype=bool)
-        self.tally = Tally()
+        self._tallies: list[Tally] = []
+
+    @property
+    def tally(self) -> Tally:
+        return Tally(
+            sum(tally.updates for tally in self._tallies),
+            sum(tally.deletes for tally in self._tallies),
+            sum(tally.inserts for tally in self._tallies),
+        )
 
     def merge_batch(
         self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
     ) -> pa.Table:
-        """The batch's rows after the logs: `keys` is given where the key column is not filled."""
+        """The batch's rows after the logs: `keys` is given where the key column is not filled.
+
+        Columns may be dictionaries; those that stay are written out last, when they are fewest.
+        """
         table = base if isinstance(base, pa.Table) else pa.Table.from_batches([base])
-        assert table.schema.equals(self._folded.records.schema)
+        schema = self._folded.records.schema
+        assert table.schema.names == schema.names
         at, found = self._index.find(table.column(RECORD_KEY_FIELD) if keys is None else keys)
         if not len(at):
-            return table
+            return _written_out(table, schema)
         self._met[found] = True
         wins = self._log_wins(table, at, found)
         replaced = wins & ~self._folded.is_delete[found]
@@ -56,16 +71,16 @@ class Merger:
             filled = ~wins & ~self._folded.is_delete[found]
             changed.append(self._filled(table, at[filled], found[filled]))
             stays[at[filled]] = False
-        self._count(updates=int(replaced.sum()), deletes=int((wins & ~replaced).sum()))
-        if stays.all():
-            return table
-        return pa.concat_tables([table.filter(pa.array(stays)), *changed])
+        self._tallies.append(Tally(int(replaced.sum()), int((wins & ~replaced).sum())))
+        if not stays.all():
+            table = table.filter(pa.array(stays))
+        return pa.concat_tables([_written_out(table, schema), *changed])
 
     def rest(self) -> pa.Table:
         """The records whose keys no base row had, in the order the logs brought them up."""
         chosen = ~self._met & ~self._folded.is_delete
         self._met |= chosen
-        self._count(inserts=int(chosen.sum()))
+        self._tallies.append(Tally(inserts=int(chosen.sum())))
         return self._folded.records.take(self._folded.rows[chosen])
 
     def _log_wins(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> np.ndarray:
@@ -86,20 +101,23 @@ class Merger:
 
     def _filled(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> pa.Table:
         """Base rows that win; late log records fill their values that don't count."""
-        rows = table.take(at)
+        rows = _written_out(table.take(at), self._folded.records.schema)
         records = self._folded.records
         counting = counting_values(rows, self._folded.rules, self._folded.defaults)
         for name, counts in counting.items():
             rows = _patched(rows, name, ~counts, records.column(name), self._folded.rows[found])
         return rows
 
-    def _count(self, *, updates: int = 0, deletes: int = 0, inserts: int = 0) -> None:
-        self.tally = replace(
-            self.tally,
-            updates=self.tally.updates + updates,
-            deletes=self.tally.deletes + deletes,
-            inserts=self.tally.inserts + inserts,
-        )
+
+def _written_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows in the schema's types, which may differ in being no dictionaries."""
+    if rows.schema.equals(schema):
+        return rows
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _patched(
@@ -109,5 +127,6 @@ def _patched(
     if not gaps.any():
         return rows
     place = rows.schema.get_field_index(name)
-    column = pc.if_else(pa.array(gaps), source.take(at), rows.column(name))
-    return rows.set_column(place, rows.schema.field(place), column)
+    field = rows.schema.field(place)
+    column = pc.if_else(pa.array(gaps), source.take(at).cast(field.type), rows.column(name))
+    return rows.set_column(place, field, column)

@@ -13,16 +13,37 @@ from lakewarden.engine.kernel.errors import CorruptTable
 
 
 def project(
-    rows: pa.Table, target: pa.Schema, path: str, renamed: Mapping[str, str | None] | None = None
+    rows: pa.Table,
+    target: pa.Schema,
+    path: str,
+    renamed: Mapping[str, str | None] | None = None,
+    *,
+    keep_dictionaries: bool = False,
 ) -> pa.Table:
-    """The rows in the target schema; `renamed` gives the file's name of a column it calls else."""
+    """The rows in the target schema; `renamed` gives the file's name of a column it calls else.
+
+    Columns of dictionaries are written out, unless they may stay.
+    """
     if rows.schema.equals(target):
         return rows
     source_names = renamed or {}
+    sources = [source_names.get(field.name, field.name) for field in target]
+    if keep_dictionaries:
+        kept = [_as_kept(rows, *pair) for pair in zip(target, sources, strict=True)]
+        target = pa.schema(kept)
     columns = [
-        _column(rows, field, source_names.get(field.name, field.name), path) for field in target
+        _column(rows, field, source, path) for field, source in zip(target, sources, strict=True)
     ]
     return pa.table(columns, schema=target)
+
+
+def _as_kept(rows: pa.Table, field: pa.Field, source: str | None) -> pa.Field:
+    """The field as a dictionary if the rows have one of its values."""
+    if source is None or source not in rows.schema.names:
+        return field
+    type_ = rows.schema.field(source).type
+    is_kept = pa.types.is_dictionary(type_) and type_.value_type == field.type
+    return field.with_type(type_) if is_kept else field
 
 
 def _column(rows: pa.Table, field: pa.Field, source: str | None, path: str) -> pa.ChunkedArray:

@@ -48,3 +48,16 @@ def test_how_the_base_is_cut_into_batches_does_not_matter(history: History, data
     table = history.base_table
     result = merged(history, [table.slice(0, cut), table.slice(cut)])
     assert sorted_rows(result) == sorted_rows(merged(history, [table]))
+
+
+@given(histories())
+def test_dictionaries_are_merged_like_plain_texts(history: History):
+    table = history.base_table
+    assert merged(history, [_with_dictionaries(table)]).equals(merged(history, [table]))
+
+
+def _with_dictionaries(table: pa.Table) -> pa.Table:
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(place, field.name, table[field.name].dictionary_encode())
+    return table

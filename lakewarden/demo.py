@@ -92,7 +92,7 @@ def show_spark(table: Table) -> None:
 
 def quiet_session() -> SparkSession:
     """A small session on this machine that listens on loopback only and keeps its log to itself."""
-    settings = {
+    settings: dict[str, bool | float | int | str | None] = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",

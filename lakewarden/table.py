@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.read.changes import plan_changes
+from lakewarden.engine.read.explain import Explanation, explain
 from lakewarden.engine.read.lookup import plan_lookup
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
@@ -86,10 +87,11 @@ class Table:
         filter: Filter | None = None,
         as_of: str | None = None,
         mode: str = "snapshot",
+        *,
         use_metadata: bool = True,
     ) -> pa.Table:
         """The rows at once."""
-        scan = self.explain(columns, filter, as_of, mode, use_metadata)
+        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
         return scan.table(self._storage, self._executor)
 
     def read_batches(
@@ -98,10 +100,11 @@ class Table:
         filter: Filter | None = None,
         as_of: str | None = None,
         mode: str = "snapshot",
+        *,
         use_metadata: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """The rows in batches; memory is bounded by a slice's logs, not by the table."""
-        scan = self.explain(columns, filter, as_of, mode, use_metadata)
+        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
         return scan.batches(self._storage)
 
     def explain(
@@ -110,10 +113,11 @@ class Table:
         filter: Filter | None = None,
         as_of: str | None = None,
         mode: str = "snapshot",
+        *,
         use_metadata: bool = True,
-    ) -> Scan:
+    ) -> Explanation:
         """What a read with these arguments touches, and what it skips and why."""
-        return plan_query(self._state(), Query(columns, filter, as_of, mode, use_metadata))
+        return explain(self._storage, self._scan(Query(columns, filter, as_of, mode, use_metadata)))
 
     def changes_arrow(
         self,
@@ -139,10 +143,11 @@ class Table:
         filter: Filter | None = None,
         as_of: str | None = None,
         mode: str = "snapshot",
+        *,
         use_metadata: bool = True,
     ) -> "DataFrame":
         """The rows as a Spark DataFrame."""
-        scan = self.explain(columns, filter, as_of, mode, use_metadata)
+        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
         return scan_frame(spark, self._storage, scan, self._executor)
 
     def changes(
@@ -157,6 +162,9 @@ class Table:
         """The rows of later commits as a Spark DataFrame."""
         scan = plan_changes(self._state(), since, until, Query(columns, filter))
         return scan_frame(spark, self._storage, scan, self._executor)
+
+    def _scan(self, query: Query) -> Scan:
+        return plan_query(self._state(), query)
 
     def _state(self) -> TableState:
         return TableState(self._storage)

@@ -1,4 +1,4 @@
-"""Skipping files by statistics and partitions by path loses no row, whoever wrote the statistics."""
+"""Skipping files by statistics and partitions by path loses no row, whoever wrote them."""
 
 from collections import Counter
 
@@ -67,3 +67,14 @@ def test_partitions_and_files_are_skipped_and_the_reason_said(golden: GoldenTabl
     assert nothing.slices == ()
     assert all("column statistics" in item.reason for item in nothing.left_out)
     assert table.read_arrow(filter=[("n", ">", 1_000_000)]).num_rows == 0
+
+
+def test_explanation_counts_partitions_file_groups_row_groups_and_columns(
+    golden: GoldenTable,
+) -> None:
+    table = Table(str(golden("cow_clean_keep_latest_commits")))
+    explained = table.explain(["id"], filter=[("p", "in", ["a", "b"]), ("n", "<", 1)])
+    assert explained.partitions_skipped_count == 1
+    assert explained.file_groups_skipped_count >= 1
+    assert "columns" in str(explained)
+    assert all(row["reason"] for row in explained.rows())

@@ -1,6 +1,7 @@
 """Base files: Parquet read in whole or in batches, skipping row groups that cannot match."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,9 @@ from lakewarden.engine.storage.port import Storage
 
 # Java writes one or two huge row groups a file; a small buffer streams inside a row group.
 STREAM_BUFFER_BYTES = 1 << 20
+
+# A text that is no dictionary's is stored behind its length.
+PLAIN_TEXT_BYTES_MIN = 4
 
 RowFilter = tuple[pc.Expression, pa.Schema]
 
@@ -30,40 +34,96 @@ class BaseReader:
         batch_rows: int | None = None,
         use_threads: bool = False,
         row_filter: RowFilter | None = None,
+        keep_dictionaries: bool = False,
     ) -> Iterator[pa.Table]:
-        """The wanted columns that the file has: one table, or one for each batch of rows."""
+        """The wanted columns that the file has: one table, or one for each batch of rows.
+
+        Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
+        yet to be dropped.
+        """
+        with self._opened(path) as source:
+            streaming = batch_rows is not None
+            file = _open(source, streaming=streaming)
+            present = [name for name in columns if name in file.schema_arrow.names]
+            if keep_dictionaries:
+                texts = _repeated_texts(file)
+                file = _open(source, streaming=streaming, footer=file.metadata, texts=texts)
+            groups = _matching_groups(file, source, row_filter)
+            if batch_rows is None:
+                yield file.read_row_groups(groups, present, use_threads=use_threads)
+                return
+            for batch in file.iter_batches(batch_rows, groups, present, use_threads=False):
+                yield pa.Table.from_batches([batch])
+
+    def count_row_groups(self, path: str, row_filter: RowFilter | None) -> tuple[int, int]:
+        """How many row groups a read touches, and how many there are."""
+        with self._opened(path) as source:
+            file = _open(source, streaming=False)
+            return len(_matching_groups(file, source, row_filter)), file.num_row_groups
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[pa.NativeFile]:
         try:
             with self._storage.open(path) as source:
-                file = self._open(source, streaming=batch_rows is not None)
-                present = [name for name in columns if name in file.schema_arrow.names]
-                groups = list(range(file.num_row_groups))
-                if row_filter is not None:
-                    groups = _matching_groups(file, source, row_filter)
-                if batch_rows is None:
-                    yield file.read_row_groups(groups, present, use_threads=use_threads)
-                    return
-                for batch in file.iter_batches(batch_rows, groups, present, use_threads=False):
-                    yield pa.Table.from_batches([batch])
+                yield source
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise corrupt(path, None, f"It is no readable Parquet file: {reason}.") from None
 
-    def _open(self, source: pa.NativeFile, *, streaming: bool) -> pq.ParquetFile:
-        if streaming:
-            return pq.ParquetFile(source, buffer_size=STREAM_BUFFER_BYTES, pre_buffer=False)
-        return pq.ParquetFile(source)
+
+def _open(
+    source: pa.NativeFile,
+    *,
+    streaming: bool,
+    footer: pq.FileMetaData | None = None,
+    texts: Sequence[str] = (),
+) -> pq.ParquetFile:
+    """A file to read from; the given text columns come as dictionaries."""
+    if not streaming:
+        return pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
+    return pq.ParquetFile(
+        source,
+        metadata=footer,
+        read_dictionary=texts,
+        buffer_size=STREAM_BUFFER_BYTES,
+        pre_buffer=False,
+    )
 
 
-def _matching_groups(file: pq.ParquetFile, source: pa.NativeFile, filter_: RowFilter) -> list[int]:
+def _repeated_texts(file: pq.ParquetFile) -> list[str]:
+    """The text columns that are stored as dictionaries in the first row group.
+
+    A writer falls back to plain pages when a dictionary grows too large, which no field tells; but
+    a plain text takes more than the bytes of its length.
+    """
+    if not file.num_row_groups:
+        return []
+    group = file.metadata.row_group(0)
+    texts = {field.name for field in file.schema_arrow if pa.types.is_string(field.type)}
+    chunks = (group.column(number) for number in range(group.num_columns))
+    return [
+        chunk.path_in_schema
+        for chunk in chunks
+        if chunk.path_in_schema in texts
+        and chunk.total_uncompressed_size < PLAIN_TEXT_BYTES_MIN * chunk.num_values
+    ]
+
+
+def _matching_groups(
+    file: pq.ParquetFile, source: pa.NativeFile, filter_: RowFilter | None
+) -> list[int]:
     """The row groups whose statistics allow a match."""
+    everything = list(range(file.num_row_groups))
+    if filter_ is None or not everything:
+        return everything
     expression, schema = filter_
     stored = file.schema_arrow
-    evolved = any(
+    has_evolved = any(
         stored.field(name).type != schema.field(name).type
         for name in stored.names
         if name in schema.names
     )
-    if evolved or file.num_row_groups == 0:
-        return list(range(file.num_row_groups))
+    if has_evolved:
+        return everything
     fragment = ds.ParquetFileFormat().make_fragment(source)
     return [group.id for group in fragment.subset(expression, schema=schema).row_groups]

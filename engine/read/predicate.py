@@ -7,7 +7,7 @@ it without them, since expressions don't tell.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +26,7 @@ class Predicate:
 
     expression: pc.Expression
     columns: tuple[str, ...]
-    # The filter as alternatives of conditions, where it was given so; engines besides Arrow need it.
+    # Alternatives of conditions, where the filter was given so; other engines than Arrow need it.
     conditions: tuple[tuple[Condition, ...], ...] | None = None
 
     def apply(self, rows: pa.Table) -> pa.Table:
@@ -49,9 +49,10 @@ def bind_filter(filter_: Filter | None, schema: pa.Schema) -> Predicate | None:
 def _alternatives(filter_: Filter) -> tuple[tuple[Condition, ...], ...] | None:
     if isinstance(filter_, pc.Expression):
         return None
-    groups = [filter_] if isinstance(filter_[0], tuple) else filter_
+    groups = [filter_] if isinstance(filter_[0][0], str) else filter_
     return tuple(
-        tuple((name, operator, value) for name, operator, value in group) for group in groups
+        tuple((name, operator, value) for name, operator, value in group)
+        for group in cast(Sequence[Sequence[Condition]], groups)
     )
 
 
@@ -60,7 +61,7 @@ def _as_expression(filter_: Filter) -> pc.Expression:
         return filter_
     try:
         return pq.filters_to_expression(filter_)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidRequest(
             "bad_filter",
             what=f"The filter {filter_!r} is not understood: {error}.",

@@ -17,7 +17,7 @@ def check_retained(timeline: Timeline, moment: str | None) -> None:
             raise InvalidRequest(
                 "history_cleaned",
                 what=f"The table as of {moment} can't be read any more.",
-                why=f"The clean {instant.requested} removed files that were live before {earliest}.",
+                why=f"The clean {instant.requested} removed files live before {earliest}.",
                 now=f"Choose {earliest} or later; a savepoint would have kept the older files.",
                 as_of=moment,
                 earliest=earliest,

@@ -1,6 +1,9 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +19,7 @@ from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
 from lakewarden.engine.read.spec import ReadSpec
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import COMMIT_TIME
@@ -33,30 +37,44 @@ class SliceReader:
         self._spec = spec
         self._bases = BaseReader(storage)
 
-    def table(self, slice_: FileSlice, *, use_threads: bool = False) -> pa.Table:
-        """The slice's rows at once."""
-        parts = list(self._parts(slice_, batch_rows=None, use_threads=use_threads))
+    def table(self, slice_: FileSlice, *, workers: int = 1) -> pa.Table:
+        """The slice's rows at once, by so many threads."""
+        parts = list(self._parts(slice_, batch_rows=None, workers=workers))
         return pa.concat_tables([self._spec.output_schema.empty_table(), *parts])
 
     def batches(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         """The slice's rows in batches; memory holds one batch and the slice's logs."""
-        for part in self._parts(slice_, batch_rows=BATCH_ROWS, use_threads=False):
+        for part in self._parts(slice_, batch_rows=BATCH_ROWS, workers=1):
             yield from part.to_batches()
 
+    def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
+        """How many row groups of the slice's base file are read, and how many there are."""
+        if slice_.base_file is None:
+            return 0, 0
+        sources = self._spec.history.sources(slice_.base_file.instant)
+        path = slice_.path(slice_.base_file)
+        return self._bases.count_row_groups(path, self._row_filter(slice_, sources))
+
     def _parts(
-        self, slice_: FileSlice, *, batch_rows: int | None, use_threads: bool
+        self, slice_: FileSlice, *, batch_rows: int | None, workers: int
     ) -> Iterator[pa.Table]:
         merges = bool(slice_.log_files)
         names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
         read = self._merged if merges else self._base_rows
-        for part in read(slice_, schema, batch_rows, use_threads):
+        for part in read(slice_, schema, batch_rows=batch_rows, workers=workers):
             finished = self._finished(part, slice_)
             if len(finished):
                 yield finished
 
     def _base_rows(
-        self, slice_: FileSlice, schema: pa.Schema, batch_rows: int | None, use_threads: bool
+        self,
+        slice_: FileSlice,
+        schema: pa.Schema,
+        *,
+        batch_rows: int | None,
+        workers: int,
+        keep_dictionaries: bool = False,
     ) -> Iterator[pa.Table]:
         if slice_.base_file is None:
             return
@@ -67,11 +85,12 @@ class SliceReader:
             path,
             [name for name in stored if name is not None],
             batch_rows=batch_rows,
-            use_threads=use_threads,
+            use_threads=workers > 1,
             row_filter=self._row_filter(slice_, sources),
+            keep_dictionaries=keep_dictionaries,
         )
         for table in tables:
-            yield project(table, schema, path, sources)
+            yield project(table, schema, path, sources, keep_dictionaries=keep_dictionaries)
 
     def _row_filter(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowFilter | None:
         """The filter by which row groups of the base file may be skipped.
@@ -87,18 +106,35 @@ class SliceReader:
         return predicate.expression, self._spec.schema
 
     def _merged(
-        self, slice_: FileSlice, schema: pa.Schema, batch_rows: int | None, use_threads: bool
+        self, slice_: FileSlice, schema: pa.Schema, *, batch_rows: int | None, workers: int
     ) -> Iterator[pa.Table]:
+        """The base rows after the logs; the first are read while the logs are folded."""
         blocks = self._effective_blocks(slice_)
         whole = self._spec.whole_slices.get(slice_.key)
         if whole is not None and any(block.is_partial for block in blocks):
             slice_, blocks = whole, self._effective_blocks(whole)
+        base = self._base_rows(
+            slice_,
+            schema,
+            batch_rows=batch_rows,
+            workers=workers,
+            # Keys that must be put together from columns need these written out.
+            keep_dictionaries=self._spec.has_meta_fields,
+        )
+        threads = LocalExecutor(workers)
+        folding, reading = partial(self._merger, blocks, schema), partial(next, base, None)
+        merger, first = threads.map(_call, (folding, reading))
+        for table in base if first is None else chain((first,), base):
+            pieces = [table.slice(at, BATCH_ROWS) for at in range(0, len(table), BATCH_ROWS)]
+            yield from threads.map(
+                lambda piece: merger.merge_batch(piece, self._keys(piece)), pieces
+            )
+        yield merger.rest()
+
+    def _merger(self, blocks: Sequence[Block], schema: pa.Schema) -> Merger:
         parts = [self._contents(block, schema) for block in blocks]
         rules = self._spec.rules
-        merger = Merger(fold(log_entries(parts, schema, rules), rules, self._spec.defaults))
-        for table in self._base_rows(slice_, schema, batch_rows, use_threads):
-            yield merger.merge_batch(table, self._keys(table))
-        yield merger.rest()
+        return Merger(fold(log_entries(parts, schema, rules), rules, self._spec.defaults))
 
     def _effective_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
         return effective_blocks(self._blocks(slice_), self._spec.blocks.is_valid)
@@ -155,3 +191,7 @@ class SliceReader:
                 column = pa.repeat(value, len(rows))
                 rows = rows.set_column(place, field, column)
         return rows
+
+
+def _call(task: Callable[[], Any]) -> Any:
+    return task()

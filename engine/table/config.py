@@ -1,4 +1,4 @@
-"""Table configuration: what `hoodie.properties` says a table is, checked before anything is read."""
+"""Configuration: what `hoodie.properties` says a table is, checked before anything is read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -66,7 +66,10 @@ def test_partial_mode_marker_and_delete_field() -> None:
         {"hoodie.record.merge.mode": "CUSTOM"},
         {"hoodie.compaction.payload.class": "com.acme.OurPayload"},
         {"hoodie.compaction.payload.class": MODEL + "AWSDmsAvroPayload"},
-        {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING", "hoodie.table.partial.update.mode": "X"},
+        {
+            "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+            "hoodie.table.partial.update.mode": "X",
+        },
     ],
 )
 def test_what_only_java_code_defines_is_refused(properties: dict[str, str]) -> None:

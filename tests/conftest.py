@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
+
+# A busy machine makes any example slow; slowness is measured in `bench`, not asserted in tests.
+settings.register_profile("lakewarden", deadline=None, print_blob=True)
+settings.load_profile("lakewarden")
 
 
 @pytest.fixture(scope="session")

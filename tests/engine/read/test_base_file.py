@@ -43,7 +43,7 @@ def test_row_groups_that_cannot_match_are_not_read(expression: pc.Expression, re
     reader = BaseReader(stored(ROWS, row_group_size=10))
     wanted = (expression, ROWS.schema)
     assert reader.count_row_groups(PATH, wanted) == (read, 10)
-    found = pa.concat_tables(reader.tables(PATH, ["n"], row_filter=wanted))
+    found = pa.concat_tables(reader.tables(PATH, ["n", "s"], row_filter=wanted))
     assert len(found) == 10 * read
     assert len(found.filter(expression)) == len(ROWS.filter(expression))
 

@@ -9,7 +9,9 @@ import pytest
 import lakewarden
 
 MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(lakewarden.__path__, "lakewarden.")
+    module.name
+    for module in pkgutil.walk_packages(lakewarden.__path__, "lakewarden.")
+    if not module.name.endswith(".__main__")
 )
 
 

@@ -38,7 +38,7 @@ def encode_records(table: pa.Table, schema: RecordType, *, length_prefixed: bool
     step = _chunk_rows(table, schema)
     for first in range(0, table.num_rows, step):
         rows = min(step, table.num_rows - first)
-        columns = [column.slice(first, rows).combine_chunks() for column in table.columns]
+        columns = [_whole(column.slice(first, rows)) for column in table.columns]
         one = _encoded(columns, rows, schema, length_prefixed=length_prefixed)
         offsets = offsets_of(one)
         contents.append(one.buffers()[2].slice(offsets[0], offsets[-1] - offsets[0]))
@@ -50,6 +50,11 @@ def encode_records(table: pa.Table, schema: RecordType, *, length_prefixed: bool
 def _chunk_rows(table: pa.Table, schema: RecordType) -> int:
     by_bytes: int = table.num_rows * CHUNK_BYTES // max(table.nbytes, 1)
     return max(1, min(CHUNK_ROWS, CHUNK_VALUES // weight(schema), by_bytes))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    # Combining copies, even a single chunk.
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _encoded(

@@ -145,6 +145,7 @@ DATED = f'{{"type":"record","name":"r","fields":[{{"name":"d","type":{DAY}}}]}}'
         container(DATUM, extra=b"\x02\x00" + MARKER),
         container(DATUM + b"\x00"),
         container(DATUM[:-1]),
+        container(DATUM[:-1] + b"\xff" * 9 + b"\x02"),
         container(number_bytes(2**60)),
         container(b"\x02\x02\xff\x00\x00\x00\x06"),
         container(DATUM, schema="{"),

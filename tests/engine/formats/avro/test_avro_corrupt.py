@@ -79,6 +79,9 @@ BAD = [
     (ARRAY, number_bytes(3) + b"\x00\x00\x00\x00" + b"\x00"),
     (FLOATS, number_bytes(2) + b"\x00" * 7),
     (FLOATS, number_bytes(-1) + number_bytes(5) + b"\x00" * 5),
+    # After some blocks, one record is walked alone, whatever its items.
+    (FLOATS, (b"\x02" + b"\x00" * 4) * 6 + HUGE + b"\x00" * 8),
+    ({"type": "array", "items": "long"}, b"\x02" + b"\xff" * 9 + b"\x02\x00"),
     (MAP, HUGE + b"\x02a\x02"),
     (MAP, b"\x02\x02\xff\x02\x00"),
     ({"type": "array", "items": ARRAY}, number_bytes(2) + b"\x00" + HUGE + b"\x00"),

@@ -217,6 +217,21 @@ def test_chunks_and_slices_do_not_show() -> None:
     assert encoded(many, parse_schema(text, "test")) == expected
 
 
+def test_slices_of_nested_columns_without_nulls_do_not_show() -> None:
+    shown = pa.struct(
+        [
+            pa.field("m", pa.map_(pa.string(), pa.int32())),
+            pa.field("l", pa.list_(pa.int32())),
+            pa.field("s", pa.struct([("x", pa.int32())])),
+        ]
+    )
+    rows = [{"m": [(f"k{at}", at)], "l": [at, at], "s": {"x": at}} for at in range(5)]
+    table = column(rows, shown)
+    schema = parse_schema(avro_schema(table.schema, "r", "n"), "test")
+    one_by_one = [encoded(column([row], shown), schema) for row in rows]
+    assert encoded(table.slice(2, 2), schema) == b"".join(one_by_one[2:4])
+
+
 def test_what_stands_in_place_of_a_null_is_not_written() -> None:
     behind = pa.array([b"hidden", b"seen"], pa.binary()).buffers()
     values = pa.Array.from_buffers(pa.binary(), 2, [pa.py_buffer(b"\x02"), *behind[1:]])
@@ -332,10 +347,10 @@ def test_a_value_without_a_place_is_refused(
     assert (caught.value.code, caught.value.column) == ("value_does_not_fit", "f0")
 
 
-def test_a_decimal_wider_than_its_own_type_is_refused() -> None:
-    huge = pa.Array.from_buffers(
-        pa.decimal128(2, 0), 1, [None, pa.py_buffer((10**9).to_bytes(16, "little"))]
-    )
+@pytest.mark.parametrize("value", [10**9, 128, -129])
+def test_a_decimal_wider_than_its_own_type_is_refused(value: int) -> None:
+    words = pa.py_buffer(value.to_bytes(16, "little", signed=True))
+    huge = pa.Array.from_buffers(pa.decimal128(2, 0), 1, [None, words])
     decimal = {"type": "fixed", "name": "d", "size": 1, "logicalType": "decimal", "precision": 2}
     with pytest.raises(InvalidRequest):
         encoded(pa.table({"f0": huge}), record(decimal))

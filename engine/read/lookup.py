@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -50,10 +51,11 @@ def _texts(keys: Sequence[str]) -> list[str]:
 
 
 def _key_filter(state: TableState, keys: Sequence[str]) -> pc.Expression:
+    wanted = pa.array(keys, pa.string())
     if state.config.has_meta_fields:
-        return pc.field(RECORD_KEY).isin(keys)
+        return pc.field(RECORD_KEY).isin(wanted)
     if len(state.config.key_fields) == 1:
-        return pc.field(state.config.key_fields[0]).cast("string").isin(keys)
+        return pc.field(state.config.key_fields[0]).cast("string").isin(wanted)
     raise InvalidRequest(
         "unsupported_lookup",
         what="The table stores no record keys, and its keys have several fields.",

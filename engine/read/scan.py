@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.engine.read.prune import LeftOut
+from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.slice_reader import SliceReader
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import Executor
@@ -26,7 +27,7 @@ class Scan:
         reader = SliceReader(storage, self.spec)
         each = max(executor.workers // max(len(self.slices), 1), 1)
         tables = executor.map(lambda slice_: reader.table(slice_, workers=each), self.slices)
-        return pa.concat_tables([self.spec.output_schema.empty_table(), *tables])
+        return side_by_side(self.spec.output_schema, tables)
 
     def batches(self, storage: Storage) -> Iterator[pa.RecordBatch]:
         """All rows, slice after slice, batch after batch."""

@@ -18,6 +18,7 @@ from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
+from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
@@ -39,8 +40,8 @@ class SliceReader:
 
     def table(self, slice_: FileSlice, *, workers: int = 1) -> pa.Table:
         """The slice's rows at once, by so many threads."""
-        parts = list(self._parts(slice_, batch_rows=None, workers=workers))
-        return pa.concat_tables([self._spec.output_schema.empty_table(), *parts])
+        parts = self._parts(slice_, batch_rows=None, workers=workers)
+        return side_by_side(self._spec.output_schema, parts)
 
     def batches(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         """The slice's rows in batches; memory holds one batch and the slice's logs."""

@@ -44,3 +44,9 @@ def order_rows(random: np.random.Generator, ids: pa.Array, first_ts: int) -> pa.
             ),
         }
     )
+
+
+def order_columns() -> pa.Schema:
+    """The columns of the rows above."""
+    random = np.random.default_rng(0)
+    return order_rows(random, hex_texts(random, 0, 36, dashes=True), FIRST_TS).schema

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.measure import Measure, median_seconds
+from bench.measure import OURS, Measure, clocked, faster, in_turns
 from bench.workloads import FIRST_TS, hex_texts, order_rows
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, record_names
 from lakewarden.engine.formats.avro.decode import decode_records, split_length_prefixed
@@ -76,30 +76,24 @@ class _Block:
 
 def _decode(block: _Block) -> Measure:
     assert block.decoded().equals(block.decoded_by_fastavro())
-    ours = median_seconds(block.decoded)
-    peer = median_seconds(block.decoded_by_fastavro, runs=1)
-    return Measure(
-        case=f"decode an Avro block: {SHAPE}",
-        ours_seconds=ours,
-        peer="fastavro.schemaless_reader per record",
-        peer_seconds=peer,
-        ratio=peer / ours,
-        required="at least 15 times as fast",
+    peer = "fastavro.schemaless_reader per record"
+    return faster(
+        f"decode an Avro block: {SHAPE}",
+        in_turns({OURS: clocked(block.decoded), peer: clocked(block.decoded_by_fastavro)}),
+        peer,
+        at_least=15,
         includes="splitting the block; both end with Arrow columns",
     )
 
 
 def _encode(block: _Block) -> Measure:
     assert block.encoded() == block.content
-    ours = median_seconds(block.encoded)
-    peer = median_seconds(block.encoded_by_fastavro, runs=1)
-    return Measure(
-        case=f"encode an Avro block: {SHAPE}",
-        ours_seconds=ours,
-        peer="fastavro.schemaless_writer per record",
-        peer_seconds=peer,
-        ratio=peer / ours,
-        required="at least 30 times as fast",
+    peer = "fastavro.schemaless_writer per record"
+    return faster(
+        f"encode an Avro block: {SHAPE}",
+        in_turns({OURS: clocked(block.encoded), peer: clocked(block.encoded_by_fastavro)}),
+        peer,
+        at_least=30,
         includes="length prefixes; both begin with Arrow columns and end with the block's bytes",
     )
 

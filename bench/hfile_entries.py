@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bench.measure import Measure, median_seconds
+from bench.measure import OURS, Measure, clocked, faster, in_turns, within
 from bench.workloads import hex_texts
 from lakewarden.engine.formats.hfile import HFile, write_hfile
 from lakewarden.engine.formats.hfile.writer import CodecName
@@ -61,17 +61,18 @@ def _write(keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, codec: CodecN
     def ours() -> bytes:
         return write_hfile(keys, values, schema_text=SCHEMA, created_ms=0, codec=codec)
 
-    def peer() -> int:
+    def loop() -> int:
         return len(written_by_a_loop(keys, values, gzip_6 if codec == "gzip" else unpacked))
 
     assert HFile(BufferSource(ours()), "bench.hfile").entries().keys.equals(keys)
-    packing = "zlib at level 6" if codec == "gzip" else "no packing"
-    return _compared(
+    peer = f"a plain Python loop{' with zlib at level 6' if codec == 'gzip' else ''}"
+    return faster(
         f"write {ROWS:,} {SHAPE}, codec {codec}",
-        (median_seconds(ours), median_seconds(peer, runs=3)),
-        f"a plain Python loop over lists of bytes, {packing}",
-        "at least 5 times as fast" if codec == "gzip" else "at least 1.3 times as fast",
-        "both begin with Arrow columns; ours also checks the order, and writes index and trailer",
+        in_turns({OURS: clocked(ours), peer: clocked(loop)}),
+        peer,
+        at_least=5 if codec == "gzip" else 1.3,
+        includes="both begin with Arrow columns; ours also checks the order, and writes index "
+        "and trailer",
     )
 
 
@@ -83,12 +84,14 @@ def _read(keys: pa.LargeBinaryArray, values: pa.LargeBinaryArray, codec: CodecNa
         return len(HFile(BufferSource(content), "bench.hfile").entries())
 
     assert read_by_a_loop(content, unpack) == (keys.to_pylist(), values.to_pylist())
-    return _compared(
+    peer = "a plain Python loop"
+    return faster(
         f"read {ROWS:,} {SHAPE}, codec {codec}",
-        (median_seconds(ours), median_seconds(lambda: read_by_a_loop(content, unpack), runs=3)),
-        "a plain Python loop to lists of bytes",
-        "at least 1.3 times as fast",
-        "ours opens the file and ends with Arrow columns; the loop gets no further than lists",
+        in_turns({OURS: clocked(ours), peer: clocked(lambda: read_by_a_loop(content, unpack))}),
+        peer,
+        at_least=1.3,
+        includes="ours opens the file and ends with Arrow columns; the loop gets no further than "
+        "lists of bytes",
     )
 
 
@@ -96,41 +99,25 @@ def _lookup() -> Measure:
     keys, values = record_index_entries(LOOKUP_ROWS)
     content = write_hfile(keys, values, schema_text=SCHEMA, created_ms=0, codec="none")
     wanted = sorted(random.Random(5).sample(keys.to_pylist(), LOOKUP_KEYS))
+    blocks = blocks_of(content, bytes)
+    assert len(found_by_a_loop(blocks, wanted)) == LOOKUP_KEYS
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "index.hfile"
         path.write_bytes(content)
 
-        def ours() -> int:
+        def ours() -> None:
             with pa.OSFile(str(path)) as file:
-                return len(HFile(FileSource(file), path.name).lookup(wanted))
+                assert len(HFile(FileSource(file), path.name).lookup(wanted)) == LOOKUP_KEYS
 
-        blocks = blocks_of(content, bytes)
-        assert ours() == LOOKUP_KEYS == len(found_by_a_loop(blocks, wanted))
-        measured = (
-            median_seconds(ours),
-            median_seconds(lambda: found_by_a_loop(blocks, wanted), runs=3),
+        peer = "a plain Python loop over the same blocks in memory"
+        rounds = in_turns(
+            {OURS: clocked(ours), peer: clocked(lambda: found_by_a_loop(blocks, wanted))}, rounds=9
         )
-    return _compared(
+    return within(
         f"look up {LOOKUP_KEYS:,} random keys of {LOOKUP_ROWS:,} {SHAPE}, codec none",
-        measured,
-        "bisection over blocks in memory, then a plain loop over the block's cells",
-        "at most 0.040 s",
-        "ours opens the local file, and reads its index and the blocks",
-    )
-
-
-def _compared(
-    case: str, seconds: tuple[float, float], peer: str, required: str, includes: str
-) -> Measure:
-    ours_seconds, peer_seconds = seconds
-    return Measure(
-        case=case,
-        ours_seconds=ours_seconds,
-        peer=peer,
-        peer_seconds=peer_seconds,
-        ratio=peer_seconds / ours_seconds,
-        required=required,
-        includes=includes,
+        rounds,
+        at_most_ms=40,
+        includes="opening the local file, reading its index and the blocks that hold the keys",
     )
 
 

@@ -1,30 +1,107 @@
-"""One measured comparison: our time beside a peer's for the same work."""
+"""Measures: one figure of ours each, beside what is required of it."""
 
+import gc
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+# Does its work once and says the seconds it took.
+Clocked = Callable[[], float]
+# The seconds of every round, by contestant.
+Rounds = Mapping[str, tuple[float, ...]]
+
+OURS = "Lakewarden"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a figure has to reach, or not to exceed."""
+
+    limit: float
+    is_least: bool = False
+
+    def allows(self, figure: float) -> bool:
+        return figure >= self.limit if self.is_least else figure <= self.limit
+
+    def __str__(self) -> str:
+        return f"at {'least' if self.is_least else 'most'} {self.limit:g}"
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A case with both times; `ratio` is the peer's time over ours, `required` what we want."""
+    """What was done, the figure, and the rounds it comes from; `includes` says what was timed.
+
+    A figure without a bound is only told.
+    """
 
     case: str
-    ours_seconds: float
-    peer: str
-    peer_seconds: float
-    ratio: float
-    required: str
+    figure: float
+    unit: str
+    bound: Bound | None
     includes: str
+    rounds: Rounds = field(default_factory=dict)
+
+    @property
+    def is_met(self) -> bool | None:
+        return None if self.bound is None else self.bound.allows(self.figure)
 
 
-def median_seconds(function: Callable[[], object], runs: int = 5) -> float:
-    """The median time of some runs."""
-    return statistics.median(_seconds(function) for _ in range(runs))
+def clocked(work: Callable[[], object]) -> Clocked:
+    """Work of this process as something to measure."""
+
+    def run() -> float:
+        gc.collect()
+        begin = time.perf_counter()
+        # The result lives until the clock has stopped: freeing it is not part of the work.
+        result = work()
+        seconds = time.perf_counter() - begin
+        del result
+        return seconds
+
+    return run
 
 
-def _seconds(function: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
+def in_turns(contestants: Mapping[str, Clocked], *, rounds: int = 5, warm_ups: int = 1) -> Rounds:
+    """Measure all in turns, so that a busy minute of the machine meets everybody."""
+    for _ in range(warm_ups):
+        for contestant in contestants.values():
+            contestant()
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            taken[name].append(contestant())
+    return {name: tuple(seconds) for name, seconds in taken.items()}
+
+
+def faster(
+    case: str, rounds: Rounds, peer: str, *, at_least: float, includes: str, ours: str = OURS
+) -> Measure:
+    """How many times the peer's time is ours."""
+    figure = _median(rounds, peer) / _median(rounds, ours)
+    bound = Bound(at_least, is_least=True)
+    unit = f"times as fast as {peer}"
+    return Measure(case, figure, unit, bound, includes, _only(rounds, ours, peer))
+
+
+def near(
+    case: str, rounds: Rounds, peer: str, *, at_most: float, includes: str, ours: str = OURS
+) -> Measure:
+    """How many times our time is the peer's."""
+    figure = _median(rounds, ours) / _median(rounds, peer)
+    unit = f"times the time of {peer}"
+    return Measure(case, figure, unit, Bound(at_most), includes, _only(rounds, ours, peer))
+
+
+def within(case: str, rounds: Rounds, *, at_most_ms: float | None, includes: str) -> Measure:
+    """Our time itself, in milliseconds."""
+    bound = None if at_most_ms is None else Bound(at_most_ms)
+    return Measure(case, _median(rounds, OURS) * 1000, "ms", bound, includes, rounds)
+
+
+def _median(rounds: Rounds, name: str) -> float:
+    return statistics.median(rounds[name])
+
+
+def _only(rounds: Rounds, *names: str) -> Rounds:
+    return {name: rounds[name] for name in names}

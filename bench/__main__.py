@@ -1,0 +1,53 @@
+"""All measurements: `python -m bench`, or some of them with `--only`."""
+
+import argparse
+from types import ModuleType
+
+from bench import (
+    avro_records,
+    copy_on_write,
+    hfile_entries,
+    listing,
+    memory,
+    merge_on_read,
+    opening,
+    results,
+)
+from bench.machine import ForeignLoad
+
+TOPICS: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        avro_records,
+        hfile_entries,
+        merge_on_read,
+        copy_on_write,
+        opening,
+        listing,
+        memory,
+    )
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=TOPICS, default=list(TOPICS), metavar="TOPIC")
+    for topic in parser.parse_args().only:
+        _measure(topic, TOPICS[topic])
+    results.write_page(results.kept(TOPICS))
+    print(f"\nwritten to {results.PAGE}")
+
+
+def _measure(topic: str, module: ModuleType) -> None:
+    title = (module.__doc__ or topic).splitlines()[0].rstrip(".")
+    print(f"\n{title}\n", flush=True)
+    load = ForeignLoad()
+    measures = module.run()
+    outcome = results.outcome(topic, title, measures, load.cores())
+    results.keep(outcome)
+    print(results.table(measures))
+    print(f"\nothers used {outcome.foreign_cores:.2f} cores meanwhile", flush=True)
+
+
+if __name__ == "__main__":
+    main()

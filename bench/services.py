@@ -1,0 +1,57 @@
+"""Readers in processes of their own: Java Hudi, hudi-rs, and our Spark path.
+
+Each answers one request per line (see `tests.interop.lines`) and clocks itself, so that neither the
+start of a process nor the exchange counts.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.places import CHECKOUT, WORK
+from lakewarden.java_home import java_home
+from tests.interop.lines import LineClient
+
+# Another folder prepared by `tests/interop/setup.sh` may be named here.
+HOME = Path(os.environ.get("LAKEWARDEN_INTEROP", CHECKOUT / ".interop"))
+
+
+class Service(LineClient):
+    """A process that opens tables, reads them, and says how long that took."""
+
+    def __init__(self, python: Path, module: str, *arguments: Path) -> None:
+        name = module.rpartition(".")[2]
+        environment = {"JAVA_HOME": os.fspath(java_home()), "PYSPARK_PYTHON": os.fspath(python)}
+        super().__init__(
+            [python, "-m", module, *arguments], environment=environment, log=WORK / f"{name}.log"
+        )
+
+    def clocked(self, command: str, **arguments: Any) -> Callable[[], float]:
+        """A request as something to measure."""
+        return lambda: float(self.ask(command, **arguments))
+
+
+def java_hudi() -> Service:
+    """Java Hudi on its own Spark."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return Service(HOME / "venv" / "bin" / "python", "bench.java_reader", bundle)
+
+
+def rust_hudi() -> Service:
+    """hudi-rs, through its Python package."""
+    _prepare()
+    return Service(HOME / "venv" / "bin" / "python", "bench.rust_reader")
+
+
+def spark() -> Service:
+    """Our Spark path, and Spark's own Parquet scan."""
+    return Service(Path(sys.executable), "bench.spark_reader")
+
+
+def _prepare() -> None:
+    """Finished steps are skipped; what fails says why."""
+    subprocess.run([CHECKOUT / "tests" / "interop" / "setup.sh", HOME], check=True)

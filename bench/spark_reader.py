@@ -1,0 +1,58 @@
+"""Our Spark path as a service, and Spark's own Parquet scan beside it, to nowhere."""
+
+import os
+import time
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewarden.table import Table
+from tests.interop.lines import serve
+
+CONFIGURATION = {
+    "spark.driver.host": "localhost",
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+}
+
+
+def read(spark: SparkSession, table: str) -> float:
+    """The seconds from the path of the table to the last row read."""
+    begin = time.perf_counter()
+    _consume(Table(table).read(spark))
+    return time.perf_counter() - begin
+
+
+def read_files(spark: SparkSession, files: list[str]) -> float:
+    """The seconds that Spark takes for the same files without a table."""
+    begin = time.perf_counter()
+    _consume(spark.read.parquet(*files))
+    return time.perf_counter() - begin
+
+
+def checksum(spark: SparkSession, table: str, column: str) -> list[int]:
+    """How many rows a snapshot has, and what a column adds up to."""
+    return list(Table(table).read(spark).selectExpr("count(*)", f"sum({column})").first())
+
+
+def _consume(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _commands() -> dict[str, partial]:
+    cores = len(os.sched_getaffinity(0))
+    builder = SparkSession.builder.master(f"local[{cores}]")
+    for key, value in CONFIGURATION.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return {
+        "read": partial(read, spark),
+        "read_files": partial(read_files, spark),
+        "checksum": partial(checksum, spark),
+    }
+
+
+if __name__ == "__main__":
+    serve(_commands)

@@ -53,7 +53,10 @@ def test_how_the_base_is_cut_into_batches_does_not_matter(history: History, data
 @given(histories())
 def test_dictionaries_are_merged_like_plain_texts(history: History):
     table = history.base_table
-    assert merged(history, [_with_dictionaries(table)]).equals(merged(history, [table]))
+    result, plain = merged(history, [_with_dictionaries(table)]), merged(history, [table])
+    # Tables with NaN are never equal; their rows, as shown, are.
+    assert result.schema.equals(plain.schema)
+    assert sorted_rows(result) == sorted_rows(plain)
 
 
 def _with_dictionaries(table: pa.Table) -> pa.Table:

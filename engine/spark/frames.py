@@ -1,138 +1,93 @@
 """Frames: a scan as a Spark DataFrame.
 
-Slices without logs become one Parquet scan of Spark's own. Slices with logs are merged in workers,
-to which only descriptors travel: a slice, and what is wanted of it.
+Slices without logs become one Parquet scan of Spark's own. Slices with logs are merged in Spark's
+Python workers, which must be able to import this package.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.slice_reader import ReadSpec, SliceReader
-from lakewarden.engine.spark.ddl import ddl
-from lakewarden.engine.spark.where import sql_condition
-from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.read.spec import ReadSpec
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.spark.addresses import check_reachable, spark_address
+from lakewarden.engine.spark.merging import merge_tasks
+from lakewarden.engine.spark.native import share_out
+from lakewarden.engine.spark.types import ddl, quoted
+from lakewarden.engine.spark.where import EVERYTHING, sql_condition
 from lakewarden.engine.storage.port import Location, Storage
-from lakewarden.engine.table.schema import COMMIT_TIME
 from lakewarden.engine.view.slices import FileSlice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Enough tasks a core to even out slices of different size; each one costs a worker some 10 ms.
-TASKS_PER_CORE = 2
 CORES_WHEN_UNKNOWN = 8
 
+_PARQUET_OPTIONS = {
+    # The files are named one by one: no character in a name is a pattern, no folder a column.
+    "__globPaths__": "false",
+    "recursiveFileLookup": "true",
+    # Rows are the same whatever the session is set to.
+    "datetimeRebaseMode": "CORRECTED",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
 
-@dataclass(frozen=True, slots=True)
-class MergeTask:
-    """What a worker needs to read some slices."""
 
-    location: Location
-    spec: ReadSpec
-    slices: tuple[FileSlice, ...]
-
-
-def scan_frame(spark: "SparkSession", storage: Storage, scan: Scan) -> "DataFrame":
+def scan_frame(
+    spark: "SparkSession", storage: Storage, scan: Scan, executor: Executor
+) -> "DataFrame":
     """The rows of a scan; evaluated when the frame is."""
-    native = _native(storage, scan)
-    merged = [slice_ for slice_ in scan.slices if slice_ not in native]
+    check_reachable(storage.location)
+    columns = scan.spec.columns
+    # Frames of their own have each column once, and at least one, or they would lose their rows.
+    unique = tuple(dict.fromkeys(columns)) or (min(scan.spec.wanted()),)
+    scan = replace(scan, spec=replace(scan.spec, columns=unique))
+    shares = share_out(storage, scan, executor)
     frames = []
-    if native:
-        frames.append(_parquet_frame(spark, storage, native, scan.spec))
-    if merged or not native:
-        frames.append(_merged_frame(spark, storage.location, merged, scan.spec))
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    if shares.native:
+        frames.append(_parquet_frame(spark, storage, shares.native, scan.spec))
+    if shares.merged:
+        frames.append(_merged_frame(spark, storage.location, shares.merged, scan.spec))
+    frame = _united(frames) if frames else spark.createDataFrame([], ddl(scan.spec.output_schema))
+    return frame if columns == unique else frame.select(*map(quoted, columns))
 
 
-def _native(storage: Storage, scan: Scan) -> list[FileSlice]:
-    """The slices whose base file Spark reads to the very rows we would read."""
-    spec = scan.spec
-    if sql_condition(spec) is None or spec.drops_partition_columns or spec.history.versions:
-        return []
-    plain = [
-        slice_
-        for slice_ in scan.slices
-        if slice_.base_file is not None
-        and not slice_.log_files
-        and None not in spec.partitions.values(slice_.partition).values()
-    ]
-    # One write makes all its files with one schema, so a footer per instant tells.
-    samples = {slice_.base_instant: slice_ for slice_ in plain}
-    same = {
-        instant: _has_table_types(storage, slice_, spec.schema)
-        for instant, slice_ in samples.items()
-    }
-    return [slice_ for slice_ in plain if same[slice_.base_instant]]
-
-
-def _has_table_types(storage: Storage, slice_: FileSlice, schema: pa.Schema) -> bool:
-    assert slice_.base_file is not None
-    with storage.open(slice_.path(slice_.base_file)) as source:
-        stored = pq.read_schema(source)
-    return all(
-        stored.field(field.name).type == field.type
-        for field in schema
-        if field.name in stored.names
-    )
+def _united(frames: "Sequence[DataFrame]") -> "DataFrame":
+    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
 
 
 def _parquet_frame(
     spark: "SparkSession", storage: Storage, slices: Sequence[FileSlice], spec: ReadSpec
 ) -> "DataFrame":
-    wanted = pa.schema([field for field in spec.schema if field.name in spec.wanted()])
-    paths = [
-        storage.uri(slice_.path(slice_.base_file)) for slice_ in slices if slice_.base_file
+    wanted = spec.wanted()
+    schema = pa.schema([field for field in spec.schema if field.name in wanted])
+    addresses = [
+        spark_address(storage.uri(slice_.path(slice_.base_file)))
+        for slice_ in slices
+        if slice_.base_file is not None
     ]
-    # Partition values may hold characters that Spark would take for a pattern.
-    frame = spark.read.schema(ddl(wanted)).option("__globPaths__", "false").parquet(*paths)
+    reader = spark.read.schema(ddl(schema)).options(**_PARQUET_OPTIONS)
+    frame = reader.parquet(*filter(None, addresses))
     condition = sql_condition(spec)
-    if condition:
+    if condition not in (None, EVERYTHING):
         frame = frame.where(condition)
-    return frame.select(*(f"`{name}`" for name in spec.columns))
+    return frame.select(*map(quoted, spec.columns))
 
 
 def _merged_frame(
     spark: "SparkSession", location: Location, slices: Sequence[FileSlice], spec: ReadSpec
 ) -> "DataFrame":
-    tasks = tuple(MergeTask(location, spec, part) for part in _packed(slices, _slots(spark)))
-
-    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from task_batches(tasks[number])
-
-    schema = ddl(spec.output_schema)
-    # A range needs no Python process to be made, and puts one number into each task.
-    return spark.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(read, schema)
+    tasks = merge_tasks(location, spec, slices, _cores(spark))
+    count = len(tasks.packed)
+    # A range needs no Python process to be made, and puts one number into each partition.
+    return spark.range(0, count, 1, count).mapInArrow(tasks, ddl(spec.output_schema))
 
 
-def task_batches(task: MergeTask) -> Iterator[pa.RecordBatch]:
-    """The rows of a task, read where the task runs."""
-    reader = SliceReader(open_storage(task.location), task.spec)
-    for slice_ in task.slices:
-        yield from reader.batches(slice_)
-
-
-def _slots(spark: "SparkSession") -> int:
-    """How many tasks to make; a Connect session does not tell its cores, so take a usual number."""
-    try:
-        cores = spark.sparkContext.defaultParallelism
-    except Exception:  # The class differs between classic PySpark and Connect clients.
-        cores = CORES_WHEN_UNKNOWN
-    return cores * TASKS_PER_CORE
-
-
-def _packed(slices: Sequence[FileSlice], bins: int) -> list[tuple[FileSlice, ...]]:
-    """Slices in at most so many tasks of about the same size, largest first."""
-    tasks: list[list[FileSlice]] = [[] for _ in range(min(bins, len(slices)))]
-    sizes = [0] * len(tasks)
-    for slice_ in sorted(slices, key=lambda slice_: (-slice_.size_bytes, slice_.key)):
-        smallest = sizes.index(min(sizes))
-        tasks[smallest].append(slice_)
-        sizes[smallest] += slice_.size_bytes
-    return [tuple(task) for task in tasks]
+def _cores(spark: "SparkSession") -> int:
+    """The cores of the cluster; a Connect session does not tell them."""
+    context = getattr(spark, "sparkContext", None)
+    return CORES_WHEN_UNKNOWN if context is None else int(context.defaultParallelism)

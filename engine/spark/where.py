@@ -1,63 +1,75 @@
-"""Conditions for Spark: a scan's filters as SQL text, where they can be said in it."""
+"""Conditions for Spark: a query's filter as SQL text that keeps the very rows Arrow keeps."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from lakewarden.engine.read.predicate import Condition
-from lakewarden.engine.read.slice_reader import ReadSpec
+from lakewarden.engine.read.spec import ReadSpec
+from lakewarden.engine.spark.literals import literal
+from lakewarden.engine.spark.types import quoted
 from lakewarden.engine.table.schema import COMMIT_TIME
 
+EVERYTHING = "TRUE"
 _OPERATORS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_LISTS = {"in": "IN", "not in": "NOT IN"}
+# Types whose values are in a list or not without doubt; floating-point zeros, say, are two.
+_LISTABLE = (kinds.is_string, kinds.is_integer, kinds.is_date32)
 
 
 def sql_condition(spec: ReadSpec) -> str | None:
-    """What rows must fulfil, as SQL; empty when nothing, None when it can't be said in SQL."""
-    parts = []
+    """What the rows of a query fulfil; None when SQL has no exact words for it."""
+    parts: list[str | None] = []
     if spec.commit_times is not None:
-        parts.append(_condition((COMMIT_TIME, "in", sorted(spec.commit_times) or [""])))
+        commits = (COMMIT_TIME, "in", sorted(spec.commit_times))
+        parts.append(condition_sql(commits, spec.schema))
     if spec.predicate is not None:
-        if spec.predicate.conditions is None:
-            return None
-        parts.append(_any_of(spec.predicate.conditions))
-    if None in parts:
-        return None
-    return " AND ".join(f"({part})" for part in parts)
+        parts.append(_alternatives(spec.predicate.conditions, spec.schema))
+    return _joined(" AND ", parts) if parts else EVERYTHING
 
 
-def _any_of(groups: Sequence[Sequence[Condition]]) -> str | None:
-    spelled = [[_condition(condition) for condition in group] for group in groups]
-    if any(text is None for group in spelled for text in group):
-        return None
-    return " OR ".join(f"({' AND '.join(filter(None, group))})" for group in spelled)
-
-
-def _condition(condition: Condition) -> str | None:
+def condition_sql(condition: Condition, schema: pa.Schema) -> str | None:
+    """One condition on a column of a schema as SQL, or None."""
     name, operator, value = condition
-    quoted = f"`{name.replace('`', '``')}`"
-    if operator in _LISTS and isinstance(value, (list, tuple, set, frozenset)):
-        texts = [_literal(item) for item in value]
-        if not texts or None in texts:
-            return None
-        return f"{quoted} {_LISTS[operator]} ({', '.join(filter(None, texts))})"
-    text = _literal(value)
-    if operator not in _OPERATORS or text is None:
+    type_ = schema.field(name).type
+    if operator in ("in", "not in"):
+        return _membership(name, type_, value, is_in=operator == "in")
+    text = literal(value, type_)
+    if text is None or operator not in _OPERATORS:
         return None
-    return f"{quoted} {_OPERATORS[operator]} {text}"
+    comparison = f"{quoted(name)} {_OPERATORS[operator]} {text}"
+    if kinds.is_floating(type_) and operator in (">", ">="):
+        # For Spark NaN is larger than any number, for Arrow it is not.
+        return f"({comparison} AND NOT isnan({quoted(name)}))"
+    return comparison
 
 
-def _literal(value: object) -> str | None:
-    """A value as a SQL literal; None for values that have none both engines agree on."""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, (int, Decimal)):
-        return f"{value}" if isinstance(value, int) else f"{value:f}BD"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'" if value.tzinfo else None
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    return None
+def _alternatives(groups: Sequence[Sequence[Condition]] | None, schema: pa.Schema) -> str | None:
+    if groups is None:
+        return None
+    return _joined(
+        " OR ",
+        [_joined(" AND ", [condition_sql(one, schema) for one in group]) for group in groups],
+    )
+
+
+def _membership(name: str, type_: pa.DataType, values: object, *, is_in: bool) -> str | None:
+    if not isinstance(values, (list, tuple, set, frozenset)):
+        return None
+    if not any(matches(type_) for matches in _LISTABLE):
+        return None
+    texts = [literal(value, type_) for value in values]
+    if any(text is None for text in texts):
+        return None
+    if not texts:
+        return "FALSE" if is_in else EVERYTHING
+    listed = f"({', '.join(filter(None, texts))})"
+    if is_in:
+        return f"{quoted(name)} IN {listed}"
+    # For Arrow a null is not in the list, for SQL nobody knows.
+    return f"({quoted(name)} NOT IN {listed} OR {quoted(name)} IS NULL)"
+
+
+def _joined(word: str, parts: Sequence[str | None]) -> str | None:
+    known = [part for part in parts if part is not None]
+    return f"({word.join(known)})" if len(known) == len(parts) else None

@@ -1,0 +1,40 @@
+"""Addresses: where Spark finds a file that a storage knows.
+
+Spark takes an address as it stands: a percent sign in it is one, nothing is decoded.
+"""
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.storage.local_root import absolute
+from lakewarden.engine.storage.memory import SCHEME as MEMORY
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.storage.protocols import scheme_of
+
+# By our scheme, what Hadoop's file systems call it. Other stores are read in Python workers.
+_HADOOP_SCHEMES = {
+    "s3": "s3a",
+    "s3a": "s3a",
+    "s3n": "s3a",
+    **{name: name for name in ("abfs", "abfss", "gs", "hdfs", "oss", "viewfs")},
+}
+
+
+def spark_address(uri: str) -> str | None:
+    """The address under which Spark itself reads a file; None where it has no file system."""
+    scheme = scheme_of(uri)
+    if scheme in (None, "file"):
+        # Without a scheme the path would be one of Spark's default file system.
+        return f"file://{absolute(uri)[1]}"
+    known = _HADOOP_SCHEMES.get(scheme)
+    return known and f"{known}{uri[len(scheme) :]}"
+
+
+def check_reachable(location: Location) -> None:
+    """Refuse a storage that no other process can open."""
+    if location.uri.startswith(MEMORY):
+        raise InvalidRequest(
+            "unsupported_spark_storage",
+            what=f"Spark can't read {location.uri}.",
+            why="The table lives in the memory of this process, and Spark runs in others.",
+            now="Read it with read_arrow(), or keep it in a folder.",
+            uri=location.uri,
+        )

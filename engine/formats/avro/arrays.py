@@ -26,11 +26,12 @@ def plain_array(
 
 def raw(values: pa.Array, dtype: type[_Scalar], width: int) -> npt.NDArray[_Scalar]:
     """The values of a type of fixed width as rows of numbers; those for nulls are arbitrary."""
-    size = np.dtype(dtype).itemsize * width
-    content = values.buffers()[1] if len(values) else b""
-    return np.frombuffer(content, dtype, len(values) * width, values.offset * size).reshape(
-        -1, width
-    )
+    if not len(values):
+        # Arrow need not keep a buffer for no values, whatever their offset.
+        return np.zeros((0, width), dtype)
+    begin = np.dtype(dtype).itemsize * width * values.offset
+    numbers = np.frombuffer(values.buffers()[1], dtype, len(values) * width, begin)
+    return numbers.reshape(-1, width)
 
 
 def first_invalid(values: pa.Array) -> int | None:

@@ -35,6 +35,8 @@ def ends_of(sizes: Integers) -> Integers:
 
 def offsets_of(one: pa.Array) -> Integers:
     """The offsets of a piece."""
+    if not len(one):
+        return np.zeros(1, np.int64)
     return np.frombuffer(one.buffers()[1], np.int64, len(one) + 1, one.offset * 8)
 
 

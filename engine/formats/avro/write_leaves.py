@@ -115,7 +115,9 @@ def _fixed(values: pa.Array, size: int, used: Mask | None, type_: AvroType, plac
         raise misfit(place, type_, f"A value has not {size} bytes.")
     octets = np.zeros((len(values), size), np.uint8)
     # Dropping the nulls drops what may stand in their place, too.
-    octets[slice(None) if used is None else used] = _content(values.drop_null()).reshape(-1, size)
+    present = values.drop_null()
+    rows = slice(None) if used is None else used
+    octets[rows] = _content(present).reshape(len(present), size)
     return octets
 
 

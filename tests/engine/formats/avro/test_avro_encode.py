@@ -112,6 +112,44 @@ def test_records_of_any_type_equal_the_twin(case: tuple[RecordType, list[object]
     assert found.offsets.tolist() == places.tolist()
 
 
+@settings(deadline=None)
+@given(records())
+def test_slices_of_records_of_any_type_do_not_show(
+    case: tuple[RecordType, list[object]],
+) -> None:
+    type_, values = case
+    content, places = block_of(type_, values)
+    first = len(values) // 3 if type_.fields else 0
+    assert encoded(table_of(type_, values).slice(first), type_) == content[places[first] :]
+
+
+EMPTY_RECORD = {"type": "record", "name": "e", "fields": []}
+EMPTY_FIXED = {"type": "fixed", "name": "z", "size": 0}
+
+
+@pytest.mark.parametrize(
+    ("type_", "values"),
+    [
+        ("null", [None, None]),
+        (["null"], [(0, None), (0, None)]),
+        (["int"], [(0, 5), (0, 6)]),
+        (EMPTY_RECORD, [{}, {}]),
+        (["null", EMPTY_RECORD], [{}, None]),
+        (EMPTY_FIXED, [b"", b""]),
+        (["null", EMPTY_FIXED], [b"", None]),
+    ],
+)
+def test_types_that_hold_next_to_nothing_are_written_and_read(
+    type_: object, values: list[object]
+) -> None:
+    schema = record(type_)
+    rows = [{"f0": value} for value in values]
+    content, places = block_of(schema, rows)
+    table = decode_records(content, places[:-1], places[1:], schema, "test")
+    assert table.equals(table_of(schema, rows))
+    assert encoded(table, schema) == content
+
+
 def test_records_in_the_form_of_hudi_equal_those_of_fastavro() -> None:
     text = avro_schema(SCHEMA, "t_record", "hoodie.t")
     table = pa.Table.from_pylist(ROWS * 30, schema=SCHEMA)

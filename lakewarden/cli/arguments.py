@@ -1,0 +1,158 @@
+"""Arguments of the command line, checked before any table is opened."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import NoReturn
+
+from lakewarden.cli.output import FORMATS
+from lakewarden.cli.wish import Wish
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.plan_query import Mode
+
+_COMMANDS = {
+    "timeline": "the instants of the active timeline",
+    "files": "the latest file slices",
+    "partitions": "the partitions",
+    "indexes": "the indexes of the metadata table",
+    "read": "the rows, or the changes since an instant",
+    "explain": "what a read would touch and skip, and why",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others.
+
+    By itself it would exit with code 2, which here means that trying again may help.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        raise _bad_arguments(f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help")
+
+
+def parse(arguments: Sequence[str] | None) -> Wish:
+    """The wish of a command line, of that of this process without any."""
+    parsed = vars(_parser().parse_args(arguments))
+    wish = Wish(**{**parsed, "where": tuple(parsed.get("where", ()))})
+    _check_window(wish)
+    return wish
+
+
+def _check_window(wish: Wish) -> None:
+    if wish.until is not None and wish.since is None:
+        raise _bad_arguments("--until needs --since.", "lakewarden read --help")
+    is_snapshot = wish.as_of is not None or wish.mode != Mode.SNAPSHOT.value
+    if wish.since is not None and (is_snapshot or not wish.use_metadata):
+        what = "--since can't be combined with --as-of, --mode or --no-metadata."
+        raise _bad_arguments(what, "lakewarden read --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="lakewarden", description="Look at a Hudi table.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, description in _COMMANDS.items():
+        command = commands.add_parser(
+            name, help=description, description=f"Show {description}.", allow_abbrev=False
+        )
+        _add_common(command)
+        if name == "files":
+            command.add_argument("--partition", help="only this partition")
+        if name in ("files", "read", "explain"):
+            command.add_argument("--as-of", metavar="TIME", help="as the table was at this time")
+            _add_no_metadata(command)
+        if name in ("read", "explain"):
+            _add_query(command)
+        if name == "read":
+            command.add_argument("--since", metavar="TIME", help="only changes completed after it")
+            command.add_argument("--until", metavar="TIME", help="only changes until then")
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("path", metavar="PATH", help="the folder of the table, or its URI")
+    command.add_argument(
+        "--output", choices=sorted(FORMATS), default="table", help="json gives an object a line"
+    )
+    command.add_argument("--limit", type=_count, metavar="ROWS", help="show no more than these")
+    command.add_argument(
+        "--option",
+        dest="options",
+        action=_Options,
+        default={},
+        metavar="NAME=VALUE",
+        help="an option of the storage; may be repeated",
+    )
+
+
+def _add_no_metadata(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--no-metadata",
+        dest="use_metadata",
+        action="store_false",
+        help="list the storage instead of asking the metadata table",
+    )
+
+
+def _add_query(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--columns", type=_names, metavar="NAME,NAME", help="only these; all without it"
+    )
+    command.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="'COLUMN OP VALUE'",
+        help="for example 'qty > 3'; all of them must hold",
+    )
+    command.add_argument(
+        "--mode", choices=[mode.value for mode in Mode], default=Mode.SNAPSHOT.value
+    )
+
+
+class _Options(argparse.Action):
+    """Gathers NAME=VALUE; true, false, objects and lists are taken as JSON, the rest as text."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        name, equals, text = str(values).partition("=")
+        if not name or not equals:
+            parser.error(f"argument {option_string}: {values!r} is not NAME=VALUE")
+        gathered = {**getattr(namespace, self.dest), name: _option_value(text)}
+        setattr(namespace, self.dest, gathered)
+
+
+def _option_value(text: str) -> object:
+    if text not in ("true", "false") and not text.startswith(("{", "[")):
+        return text
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
+    return names
+
+
+def _bad_arguments(what: str, help_command: str) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_arguments",
+        what=what,
+        why="The command line is not understood.",
+        now=f"See: {help_command}",
+    )

@@ -1,0 +1,75 @@
+"""The entry of the command line: run one command, and tell by the exit code how it went."""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from lakewarden.cli.answers import answer
+from lakewarden.cli.arguments import parse
+from lakewarden.cli.output import FORMATS, Answer
+from lakewarden.cli.wish import Wish
+from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
+from lakewarden.table import Table
+
+DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130)."""
+    try:
+        _print(_lines(parse(arguments)))
+    except LakewardenError as error:
+        return _failed(error)
+    except BrokenPipeError:
+        _leave_stdout()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as cause:
+        return _failed(_defect(cause))
+    return DONE
+
+
+def _lines(wish: Wish) -> Iterable[str]:
+    found = answer(Table(wish.path, wish.options), wish)
+    rows = islice(found.rows, wish.limit)
+    return FORMATS[wish.output](Answer(found.columns, rows))
+
+
+def _print(lines: Iterable[str]) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # JSON is UTF-8 whatever the terminal is, and file names need not be text at all.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+
+
+def _leave_stdout() -> None:
+    """The reader has enough; what is left in our buffer must not fail on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def exit_code(error: LakewardenError) -> int:
+    """How the process ends after an error: 2 and 3 tell scripts that trying again may help."""
+    if isinstance(error, Conflict):
+        return CONFLICT
+    return RETRY if isinstance(error, Unavailable) else ERROR
+
+
+def _failed(error: LakewardenError) -> int:
+    print(f"{error.code}: {error}", file=sys.stderr)
+    return exit_code(error)
+
+
+def _defect(cause: Exception) -> Defect:
+    place = traceback.extract_tb(cause.__traceback__)[-1]
+    return Defect(
+        "unexpected_error",
+        what=f"{type(cause).__name__}: {cause}",
+        why=f"It came from {Path(place.filename).name}, line {place.lineno}, in {place.name}.",
+        now="This is our fault; please report it together with the command.",
+    )

@@ -46,7 +46,7 @@ format: $(READY) ## Format the code and mend what lint can mend
 bench: $(READY) ## Measure side by side with floors and peers
 	@$(WITH_JAVA) $(BIN)/python -m bench
 
-interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs Maven and Java 17)
+interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs Maven)
 	@tests/interop/setup.sh .interop
 	@$(BIN)/pytest tests/interop
 

@@ -34,14 +34,12 @@ need_maven() {
 
 fetch_with_maven() {
     need_maven
-    mvn --quiet --batch-mode dependency:get -Dtransitive=false \
-        -Dartifact="$group:$artifact:$version:jar" >"$folder/maven.log" 2>&1 ||
+    mvn --quiet --batch-mode dependency:copy \
+        -Dartifact="$group:$artifact:$version:jar" -DoutputDirectory="$folder/fetched" \
+        >"$folder/maven.log" 2>&1 ||
         fail "Maven cannot fetch $group:$artifact:$version; is a Maven repository within reach? See $folder/maven.log"
-    local repository
-    repository=$(mvn --quiet --batch-mode help:evaluate -DforceStdout \
-        -Dexpression=settings.localRepository 2>>"$folder/maven.log" | tail -n 1) || true
-    [ -d "$repository" ] || repository=$HOME/.m2/repository
-    cp "$repository/$path_in_repository" "$jar.part"
+    mv "$folder/fetched/$artifact-$version.jar" "$jar.part"
+    rmdir "$folder/fetched"
 }
 
 fetch_bundle() {

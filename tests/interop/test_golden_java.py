@@ -11,6 +11,7 @@ from tests.canonical import Row, canonical_rows, difference
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
 from tests.interop.differences import (
     JAVA_CANNOT_READ,
+    JAVA_CRASHES_ON_LATER_CHANGES,
     JAVA_NEEDS_OPTIONS,
     JAVA_READS_CHANGES_DIFFERENTLY,
     JAVA_READS_DIFFERENTLY,
@@ -91,6 +92,25 @@ def test_changes(
         else:
             expected = java_reads(name, window=[begin, end])
             assert not difference(expected, found), f"window {begin} to {end}"
+
+
+@pytest.mark.parametrize("name", sorted(JAVA_READS_CHANGES_DIFFERENTLY))
+def test_java_still_reads_changes_differently(
+    name: str, java_reads: JavaReads, golden: GoldenTable, golden_document: GoldenDocument
+) -> None:
+    window, *_ = golden_document(name)["expected"]["incremental"]
+    begin, end = window["begin"], window["end"]
+    found = canonical_rows(Table(str(golden(name))).changes_arrow(begin, end))
+    assert difference(java_reads(name, window=[begin, end]), found)
+
+
+@pytest.mark.parametrize("name", sorted(JAVA_CRASHES_ON_LATER_CHANGES))
+def test_later_changes_are_the_newer_rows_of_the_snapshot(name: str, golden: GoldenTable) -> None:
+    table = Table(str(golden(name)))
+    first, *_ = table.timeline().instants
+    newer = [row for row in ours(golden(name)) if str(row["_hoodie_commit_time"]) > first.requested]
+    assert newer
+    assert not difference(newer, canonical_rows(table.changes_arrow(str(first.completed))))
 
 
 @pytest.mark.parametrize("name", sorted(WE_REFUSE_WHAT_WAS_CLEANED))

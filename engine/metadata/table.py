@@ -11,7 +11,6 @@ from lakewarden.engine.metadata.file_group import MetadataFileGroup
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
-from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.layouts import layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.listing import data_files

@@ -13,13 +13,13 @@ class RangeSource(Protocol):
         """How many bytes there are."""
         ...
 
-    def read(self, offset: int, length: int) -> bytes:
+    def read(self, offset: int, length: int) -> bytes | memoryview:
         """The bytes of a range; fewer only where the source ends before it."""
         ...
 
 
 class BufferSource:
-    """A source in memory, for instance the content of a log block."""
+    """A source in memory, for instance the content of a log block; nothing is copied."""
 
     def __init__(self, content: bytes | memoryview | pa.Buffer) -> None:
         self._content = memoryview(content).cast("B")
@@ -28,8 +28,8 @@ class BufferSource:
     def size(self) -> int:
         return len(self._content)
 
-    def read(self, offset: int, length: int) -> bytes:
-        return bytes(self._content[offset : offset + length])
+    def read(self, offset: int, length: int) -> memoryview:
+        return self._content[offset : offset + length]
 
 
 class FileSource:

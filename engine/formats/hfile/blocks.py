@@ -30,10 +30,21 @@ class Place:
 class Span:
     """The unpacked content of a block, as a part of some bytes that may hold its neighbours too."""
 
-    buffer: bytes = field(repr=False)
+    buffer: bytes | memoryview = field(repr=False)
     start: int
     end: int
     block_offset: int
+
+    @property
+    def content(self) -> bytes:
+        """The content alone; copied unless it is all that the buffer holds."""
+        return bytes(self.buffer[self.start : self.end])
+
+    def in_bytes(self) -> tuple[bytes, int, int]:
+        """The content as a part of bytes, which can be searched, and where it begins and ends."""
+        if isinstance(self.buffer, bytes):
+            return self.buffer, self.start, self.end
+        return self.content, 0, self.end - self.start
 
 
 class BlockReader:
@@ -45,21 +56,21 @@ class BlockReader:
         self._codec = codec
         self._cache = cache
 
-    def fetch(self, offset: int, length: int) -> bytes:
+    def fetch(self, offset: int, length: int) -> bytes | memoryview:
         """A range of the file, exactly."""
         return fetch(self._source, self._path, offset, length)
 
     def content(self, place: Place, kind: bytes) -> bytes:
         """The unpacked content of one block."""
         span = self._open(self.fetch(place.offset, place.size), 0, place.offset, kind)[0]
-        return span.buffer[span.start : span.end]
+        return span.content
 
-    def contents(self, raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bytes]]:
+    def contents(self, raw: bytes | memoryview, offset: int) -> Iterator[tuple[int, bytes, bytes]]:
         """The blocks that lie end to end in some bytes: offset, kind and unpacked content."""
         at = 0
         while at < len(raw):
             span, size, kind = self._open(raw, at, offset + at, None)
-            yield offset + at, kind, span.buffer[span.start : span.end]
+            yield offset + at, kind, span.content
             at += size
 
     def data_spans(self, places: Sequence[Place], *, keep: bool) -> Iterator[Span]:
@@ -75,7 +86,7 @@ class BlockReader:
                 continue
             span = next(fetched)
             if cache:
-                cache.put(self._path, place.offset, span.buffer)
+                cache.put(self._path, place.offset, span.content)
             yield span
 
     def _fetched(self, places: Sequence[Place]) -> Iterator[Span]:
@@ -89,7 +100,7 @@ class BlockReader:
                 yield span
 
     def _open(
-        self, raw: bytes, at: int, offset: int, kind: bytes | None
+        self, raw: bytes | memoryview, at: int, offset: int, kind: bytes | None
     ) -> tuple[Span, int, bytes]:
         """The block at a position of `raw`: its content, its size on disk, its kind."""
         header = parse_header(raw, at, self._path, offset)
@@ -99,14 +110,15 @@ class BlockReader:
         end = start + header.packed_bytes
         if at + header.block_bytes > len(raw):
             raise corrupt(self._path, offset, "A block is longer than the room it has.")
-        if self._codec is Codec.NONE and header.unpacked_bytes == header.packed_bytes:
+        if self._codec is Codec.NONE:
+            if header.unpacked_bytes != header.packed_bytes:
+                raise corrupt(self._path, offset, "A block that is not packed has two sizes.")
             return Span(raw, start, end, offset), header.block_bytes, header.kind
-        packed = raw[start:end]
-        content = unpack(packed, header.unpacked_bytes, self._codec, self._path, offset)
+        content = unpack(raw[start:end], header.unpacked_bytes, self._path, offset)
         return Span(content, 0, len(content), offset), header.block_bytes, header.kind
 
 
-def fetch(source: RangeSource, path: str, offset: int, length: int) -> bytes:
+def fetch(source: RangeSource, path: str, offset: int, length: int) -> bytes | memoryview:
     """A range of a source, exactly; a file that shrank since it was measured is corrupt."""
     raw = source.read(offset, length)
     if len(raw) != length:

@@ -46,7 +46,7 @@ class CellRun:
     """The contents of some data blocks within one buffer, in file order."""
 
     path: str
-    buffer: bytes = field(repr=False)
+    buffer: bytes | memoryview = field(repr=False)
     starts: Positions
     ends: Positions
     block_offsets: Positions
@@ -89,7 +89,8 @@ def cell_positions(run: CellRun) -> Positions:
         positions, ends = _next_cells(run, positions, ends)
     for position, end in zip(positions.tolist(), ends.tolist(), strict=True):
         steps.append(_walk_alone(run, position, end))
-    return np.sort(np.concatenate(steps)) if steps else positions
+    # Each step is in order already, which a merging sort makes use of.
+    return np.sort(np.concatenate(steps), kind="stable") if steps else positions
 
 
 def _next_cells(run: CellRun, positions: Positions, ends: Positions) -> tuple[Positions, Positions]:

@@ -81,11 +81,11 @@ def parse_leaf(
 
 
 def block_index(keys: Sequence[bytes], places: list[Place], end: int, path: str) -> BlockIndex:
-    """An index of blocks that lie before `end`, checked to be in order."""
+    """An index of blocks that lie before `end`, where the root index is, checked to be in order."""
     check_places(places, end, path)
-    first_keys = [_content(key, path) for key in keys]
+    first_keys = [_content(key, path, end) for key in keys]
     if any(left >= right for left, right in pairwise(first_keys)):
-        raise corrupt(path, None, "The keys of the block index are not in ascending order.")
+        raise corrupt(path, end, "The keys of the block index are not in ascending order.")
     return BlockIndex(first_keys, places)
 
 
@@ -115,15 +115,15 @@ def check_places(places: Iterable[Place], end: int, path: str) -> None:
     before = 0
     for place in places:
         if place.size < HEADER_SIZE or not before <= place.offset <= end - place.size:
-            raise corrupt(path, None, f"The index names a block at {place.offset} that cannot be.")
+            raise corrupt(path, end, f"The index names a block at {place.offset} that cannot be.")
         before = place.end
 
 
-def _content(key: bytes, path: str) -> bytes:
+def _content(key: bytes, path: str, offset: int) -> bytes:
     """The content of a cell key, without its length and whatever HBase puts behind it."""
     size = int.from_bytes(key[:CONTENT_SIZE_BYTES], "big", signed=True)
     if not 0 <= size <= len(key) - CONTENT_SIZE_BYTES:
-        raise corrupt(path, None, "A key of the block index is longer than its room.")
+        raise corrupt(path, offset, "A key of the block index is longer than its room.")
     return key[CONTENT_SIZE_BYTES : CONTENT_SIZE_BYTES + size]
 
 

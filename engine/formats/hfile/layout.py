@@ -88,7 +88,7 @@ class BlockHeader:
         return HEADER_SIZE + self.packed_bytes + self.checksum_bytes
 
 
-def parse_header(raw: bytes, at: int, path: str, offset: int) -> BlockHeader:
+def parse_header(raw: bytes | memoryview, at: int, path: str, offset: int) -> BlockHeader:
     """The header at a position of `raw`; `offset` is where that is in the file."""
     if len(raw) - at < HEADER_SIZE:
         raise corrupt(path, offset, "A block header is cut off.")

@@ -34,12 +34,8 @@ def pack(content: bytes | memoryview, codec: Codec) -> bytes | memoryview:
     return packed
 
 
-def unpack(packed: bytes, unpacked_bytes: int, codec: Codec, path: str, offset: int) -> bytes:
-    """A block's content, which is exactly as long as its header says."""
-    if codec is Codec.NONE:
-        if len(packed) != unpacked_bytes:
-            raise corrupt(path, offset, "The sizes in a block header contradict each other.")
-        return packed
+def unpack(packed: bytes | memoryview, unpacked_bytes: int, path: str, offset: int) -> bytes:
+    """The content of a gzip block, which is exactly as long as its header says."""
     _check_claim(len(packed), unpacked_bytes, path, offset)
     stream = gzip_library.decompressobj(_GZIP_STREAM)
     try:

@@ -57,12 +57,12 @@ class HFile:
 
     def __init__(self, source: RangeSource, path: str, cache: BlockCache | None = None) -> None:
         self.path = path
-        tail = max(source.size - TRAILER_SIZE, 0)
-        raw = fetch(source, path, tail, source.size - tail)
+        self._tail = max(source.size - TRAILER_SIZE, 0)
+        raw = bytes(fetch(source, path, self._tail, source.size - self._tail))
         self._trailer = parse_trailer(raw, source.size, path)
         self._blocks = BlockReader(source, path, self._trailer.codec, cache or BlockCache())
         self._stride = Stride()
-        self._load(tail)
+        self._load()
 
     @property
     def entry_count(self) -> int:
@@ -97,7 +97,7 @@ class HFile:
         if len(parts) != self.entry_count:
             raise corrupt(
                 self.path,
-                None,
+                self._tail,
                 f"The file has {len(parts)} entries, and {self.entry_count} by its trailer.",
             )
         return parts
@@ -166,17 +166,17 @@ class HFile:
             self.path,
         )
 
-    def _load(self, tail: int) -> None:
+    def _load(self) -> None:
         """Read the section between data and trailer: data index, meta index, file info."""
         start = self._trailer.load_on_open_offset
-        blocks = self._blocks.contents(self._blocks.fetch(start, tail - start), start)
+        blocks = self._blocks.contents(self._blocks.fetch(start, self._tail - start), start)
         root_offset, root = self._expect(ROOT_INDEX, blocks)
         meta_offset, meta = self._expect(ROOT_INDEX, blocks)
         info_offset, info = self._expect(FILE_INFO, blocks)
         self._root = parse_root(root, self._trailer.data_index_count, self.path, root_offset)
         names, places = parse_root(meta, self._trailer.meta_index_count, self.path, meta_offset)
         for place in places:
-            check_places([place], tail, self.path)
+            check_places([place], self._tail, self.path)
         self._meta_places = dict(zip(names, places, strict=True))
         self._info = file_info.parse_file_info(info, self.path, info_offset)
         if not file_info.has_plain_versions(self._info):

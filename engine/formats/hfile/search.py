@@ -31,29 +31,29 @@ def entries_of_keys(
     span: Span, keys: Sequence[bytes], stride: Stride, path: str
 ) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each cell with one of the ascending keys; several where a key repeats."""
-    at = span.start
+    block, at, end = span.in_bytes()
     try:
         for key in keys:
             pattern = len(key).to_bytes(CONTENT_SIZE_BYTES, "big") + key + _NO_FAMILY
-            at = _find(span, at, pattern, stride)
-            while span.buffer.startswith(pattern, at + CELL_SIZES_BYTES, span.end):
-                behind = at + cell_size(span.buffer, at)
-                key_size = int.from_bytes(span.buffer[at : at + 4], "big")
-                if behind > span.end or key_size != len(key) + KEY_EXTRA_BYTES:
+            at = _find(block, at, end, pattern, stride)
+            while block.startswith(pattern, at + CELL_SIZES_BYTES, end):
+                behind = at + cell_size(block, at)
+                key_size = int.from_bytes(block[at : at + 4], "big")
+                if behind > end or key_size != len(key) + KEY_EXTRA_BYTES:
                     raise BrokenCell
                 value_start = at + CELL_SIZES_BYTES + key_size
-                yield key, span.buffer[value_start : behind - len(CELL_VERSION)]
+                yield key, block[value_start : behind - len(CELL_VERSION)]
                 at = behind
     except BrokenCell as cause:
         raise broken_cell(path, span.block_offset) from cause
 
 
-def _find(span: Span, at: int, pattern: bytes, stride: Stride) -> int:
+def _find(block: bytes, at: int, end: int, pattern: bytes, stride: Stride) -> int:
     """The first cell from `at` on whose key fits the pattern; some cell before it otherwise."""
     start = at + CELL_SIZES_BYTES
-    while (match := span.buffer.find(pattern, start, span.end)) >= 0:
+    while (match := block.find(pattern, start, end)) >= 0:
         found = match - CELL_SIZES_BYTES
-        at = stride.boundary(span.buffer, at, found)
+        at = stride.boundary(block, at, found)
         if at == found:
             break
         start = match + 1
@@ -66,7 +66,7 @@ def entries_of_prefixes(run: CellRun, prefixes: Sequence[bytes]) -> Entries:
     def key_at(position: np.int64) -> bytes:
         start = int(position) + CONTENT_OFFSET
         size = int.from_bytes(run.buffer[start - CONTENT_SIZE_BYTES : start], "big")
-        return run.buffer[start : start + size]
+        return bytes(run.buffer[start : start + size])
 
     positions = cell_positions(run)
     is_wanted = np.zeros(len(positions), np.bool_)

@@ -147,7 +147,7 @@ def test_membership_is_that_of_a_plain_loop(
 
 
 @settings(deadline=None)
-@given(keys, st.integers(1, 6), st.integers(1, 25))
+@given(st.lists(st.binary(min_size=1), max_size=40), st.integers(1, 3), st.integers(1, 9))
 def test_rows_grow_and_go_round_as_in_java(
     added: list[bytes], entries: int, entries_max: int
 ) -> None:
@@ -208,6 +208,46 @@ def parse_or_refuse(text: bytes | str, type_code: str) -> None:
     except CorruptTable:
         return
     filter_.might_contain(pa.array(["a", "bc"]))
+
+
+ROW_START = 25
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        (0, -2),  # version
+        (4, 0),  # number of hashes
+        (4, 1 << 20),
+        (5, 0x1F00),  # hash type, the last byte of these four
+        (9, 0),  # number of bits
+        (9, -8),
+        (13, 0),  # keys per row
+        (17, -1),  # keys in the last row
+        (21, 0),  # number of rows
+        (21, 2),
+        (21, (1 << 31) - 1),
+        (ROW_START + 4, 29),  # a row's own number of hashes
+        (ROW_START + 9, 8),  # a row's own number of bits
+    ],
+)
+def test_impossible_numbers_are_refused(place: int, number: int) -> None:
+    damaged = SAMPLE[:place] + struct.pack(">i", number) + SAMPLE[place + 4 :]
+    with pytest.raises(CorruptTable, match="impossible"):
+        parse_bloom(base64.b64encode(damaged), "DYNAMIC_V0", "some.parquet")
+
+
+@pytest.mark.parametrize(("hash_count", "bit_count"), [(0, 8), (1 << 20, 8), (-1, 8), (3, 0)])
+def test_impossible_plain_filters_are_refused(hash_count: int, bit_count: int) -> None:
+    content = struct.pack(">iibi", -1, hash_count, 1, bit_count) + bytes(bit_count // 8)
+    with pytest.raises(CorruptTable, match="impossible"):
+        parse_bloom(base64.b64encode(content), "SIMPLE", "some.parquet")
+
+
+def test_a_cut_filter_is_refused() -> None:
+    for size in (0, 12, 24, len(SAMPLE) - 1):
+        with pytest.raises(CorruptTable, match="impossible"):
+            parse_bloom(base64.b64encode(SAMPLE[:size]), "DYNAMIC_V0", "some.parquet")
 
 
 @settings(deadline=None)

@@ -1,15 +1,17 @@
 """Any bytes are read as an HFile or refused as corrupt, in bounded time and memory."""
 
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.hfile import HFile
-from lakewarden.engine.formats.range_source import BufferSource
+from lakewarden.engine.formats.range_source import BufferSource, FileSource
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, LakewardenError
 from tests.engine.formats.hfile.hbase_files import HBaseFile, cell, file_info, hbase_file, trailer
 from tests.engine.formats.hfile.java_files import one_base_file
@@ -119,10 +121,26 @@ def test_a_block_that_claims_more_than_deflate_can_do_is_refused() -> None:
     assert "claims to unpack" in str(refusal(bytes(content)))
 
 
+def file_of_a_packed_block(packed: bytes, unpacked_bytes: int) -> bytes:
+    framed = 33 + len(packed)
+    header = struct.pack(
+        ">8siiqbii", b"IDXROOT2", len(packed), unpacked_bytes, -1, 0, 16384, framed
+    )
+    return header + packed + trailer({1: 0, 2: 0, 5: 0, 6: 0, 7: 0, 8: 1, 12: 1})
+
+
 def test_a_bomb_is_cut_off_at_the_size_it_says() -> None:
-    bomb = zlib.compress(bytes(100 << 20), 9, 31)
-    header = struct.pack(">8siiqbii", b"IDXROOT2", len(bomb), 100, -1, 0, 16384, 33 + len(bomb))
-    content = header + bomb + trailer({1: 0, 2: 0, 5: 0, 6: 0, 7: 0, 8: 1, 12: 1})
+    content = file_of_a_packed_block(zlib.compress(bytes(100 << 20), 9, 31), 100)
+    tracemalloc.start()
+    try:
+        assert "another size" in str(refusal(content))
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_packed_block_without_its_checksum_is_refused() -> None:
+    content = file_of_a_packed_block(zlib.compress(b"content", 6, 31)[:-8], 7)
     assert "another size" in str(refusal(content))
 
 
@@ -171,6 +189,105 @@ def test_a_cell_that_leaves_one_of_many_blocks_is_refused_with_its_offset() -> N
     place = content.index(cell(*entries[200]))
     content[place + 7] += 1
     assert refusal(bytes(content)).parameters["offset"] == place - 33
+
+
+def test_a_block_of_another_size_than_in_the_index_is_refused() -> None:
+    content = hbase_file(ENTRIES[:1], is_packed=False)
+    size = 33 + len(cell(*ENTRIES[0])) + 4
+    place = struct.pack(">qi", 0, size)
+    damaged = content.replace(place, struct.pack(">qi", 0, size + 1))
+    assert damaged != content
+    assert "another block size" in str(refusal(damaged))
+
+
+def unpacked_index_file(
+    *, root: bytes = b"", meta: bytes = b"", info: bytes = file_info([]), entries: int = 0
+) -> bytes:
+    """A file that has nothing but what is loaded on opening, with the given contents."""
+    file = HBaseFile(is_packed=False)
+    for kind, content in ((b"IDXROOT2", root), (b"IDXROOT2", meta), (b"FILEINF2", info)):
+        info_offset, _ = file.add(kind, content)
+    counts = {5: int(bool(root)), 6: int(bool(meta)), 7: entries}
+    return bytes(file.content) + trailer({1: info_offset, 2: 0, 8: 1, 12: 2} | counts)
+
+
+def test_a_file_of_indexes_alone_is_empty() -> None:
+    assert not len(HFile(BufferSource(unpacked_index_file()), "empty.hfile").entries())
+
+
+def test_a_meta_block_before_the_file_is_refused() -> None:
+    meta = struct.pack(">qi", -50, 40) + b"\x04name"
+    with pytest.raises(CorruptTable, match="cannot be"):
+        HFile(FileSource(pa.BufferReader(unpacked_index_file(meta=meta))), "damaged.hfile")
+
+
+@pytest.mark.parametrize("length", [b"\x05", b"\x8f\x05", b"\x87\x01", b"\xff", b"\x80"])
+def test_an_index_key_with_an_impossible_length_is_refused(length: bytes) -> None:
+    meta = struct.pack(">qi", 0, 40) + length + b"name"
+    assert "longer than the index" in str(refusal(unpacked_index_file(meta=meta)))
+
+
+@pytest.mark.parametrize("size", [b"\x00\x05", b"\xff\xff", b"\x7f\xff"])
+def test_an_index_key_with_an_impossible_content_is_refused(size: bytes) -> None:
+    content = hbase_file([(b"name", b"")], is_packed=False)
+    key = b"\x10" + b"\x00\x04name"
+    damaged = content.replace(key, b"\x06" + size + b"name", 1)
+    assert damaged != content
+    assert "longer than its room" in str(refusal(damaged))
+
+
+def test_an_index_with_too_few_entries_is_refused() -> None:
+    meta = struct.pack(">qi", 0, 40)
+    assert "fewer entries" in str(refusal(unpacked_index_file(meta=meta)))
+
+
+@pytest.mark.parametrize(
+    ("info", "reason"),
+    [
+        (b"", "not in the form"),
+        (b"PBUF", "varint"),
+        (b"PBUF\x7f\x0a\x00", "longer than what holds it"),
+        (b"PBUF\x02\x0a\x05", "longer than what holds it"),
+        (b"PBUF\x02\x0d\x01", "longer than what holds it"),
+        (b"PBUF\x04\x0a\x02\x08\x01", "not bytes and bytes"),
+        (b"PBUF\x01\x0c", "wire type 4"),
+        (b"PBUF" + b"\xff" * 12, "varint"),
+    ],
+)
+def test_a_file_info_that_is_no_message_is_refused(info: bytes, reason: str) -> None:
+    assert reason in str(refusal(unpacked_index_file(info=info)))
+
+
+def test_a_block_longer_than_its_room_is_refused() -> None:
+    content = bytearray(unpacked_index_file())
+    start = content.index(b"FILEINF2")
+    for place in (8, 12, 29):
+        content[start + place + 3] += 5
+    assert "longer than the room" in str(refusal(bytes(content)))
+
+
+def test_a_key_with_more_than_its_content_is_refused() -> None:
+    content = bytearray(hbase_file(ENTRIES, is_packed=False))
+    # The first cell's key grows by the first byte of its value, which shrinks by it.
+    content[33 + 3] += 1
+    content[33 + 7] -= 1
+    assert refusal(bytes(content)).parameters["offset"] == 0
+    assert refusal_of(lambda file: file.lookup([b"key 000"]), bytes(content)) is not None
+
+
+@pytest.mark.parametrize("blocks", [10, 100])
+def test_a_key_smaller_than_its_frame_is_refused(blocks: int) -> None:
+    entries = [(b"%03d" % number, bytes(30)) for number in range(blocks)]
+    content = bytearray(hbase_file(entries, per_block=1, is_packed=False))
+    content[33 : 33 + 8] = struct.pack(">ii", 3, 30 + 12)
+    assert refusal(bytes(content)).parameters["offset"] == 0
+
+
+def test_a_value_that_leaves_its_block_is_not_looked_up() -> None:
+    content = bytearray(hbase_file(ENTRIES, per_block=1, is_packed=False))
+    content[33 + 7] += 1
+    asked = refusal_of(lambda file: file.lookup([b"key 000"]), bytes(content))
+    assert "longer than its room" in str(asked)
 
 
 def test_fewer_entries_than_the_trailer_says_are_refused() -> None:

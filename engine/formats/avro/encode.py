@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.formats.avro.pieces import joined, offsets_of, packed, sizes_of
+from lakewarden.engine.formats.avro.pieces import Cells, joined, offsets_of, sizes_of
 from lakewarden.engine.formats.avro.types import RecordType, weight
 from lakewarden.engine.formats.avro.window import Integers
 from lakewarden.engine.formats.avro.write_values import order_of, write_fields
@@ -13,7 +13,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 
 # What stands in memory beside the result is bounded by these.
 CHUNK_ROWS = 1 << 15
-CHUNK_VALUES = 1 << 24
+CHUNK_VALUES = 1 << 23
 CHUNK_BYTES = 1 << 28
 MAXIMUM_RECORD = 2**31 - 1
 
@@ -71,5 +71,5 @@ def _encoded(
         )
     if length_prefixed:
         lengths = sizes.astype(">i4").view(np.uint8).reshape(rows, 4)
-        pieces = [packed(lengths, np.full(rows, 4)), *pieces]
+        pieces = [Cells(lengths, np.full(rows, 4)), *pieces]
     return joined(pieces, rows)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.formats.avro.arrays import raw
 from lakewarden.engine.formats.avro.decimals import decimal_octets
 from lakewarden.engine.formats.avro.fitting import fitted, misfit
-from lakewarden.engine.formats.avro.pieces import offsets_of, packed, varints
+from lakewarden.engine.formats.avro.pieces import Cells, Piece, offsets_of, varints
 from lakewarden.engine.formats.avro.types import (
     NULL,
     AvroType,
@@ -31,21 +31,17 @@ class Codes:
     absent: int
 
 
-def write_leaf(array: pa.Array, type_: AvroType, codes: Codes | None, place: str) -> list[pa.Array]:
+def write_leaf(array: pa.Array, type_: AvroType, codes: Codes | None, place: str) -> list[Piece]:
     """Pieces that together hold each row's value, behind its code if the type is optional."""
     values = fitted(array, type_, place)
     used = valid_rows(values)
     if used is not None and codes is None and type_ != NULL:
         raise unexpected_null(place)
     room = 0 if codes is None else 1
-    octets, sizes = _rows(values, type_, used, room, place)
+    cells = _cells(values, type_, used, room, place)
     if codes is not None:
-        octets[:, 0] = codes.present
-        sizes += 1
-    if used is not None:
-        octets[~used, :room] = codes.absent if codes else 0
-        sizes[~used] = room
-    return [packed(octets, sizes), *([values] if _follows(type_) else [])]
+        cells = _coded(cells, used, codes)
+    return [cells, values] if _follows(type_) else [cells]
 
 
 def valid_rows(array: pa.Array) -> Mask | None:
@@ -75,10 +71,17 @@ def _follows(type_: AvroType) -> bool:
     )
 
 
-def _rows(
-    values: pa.Array, type_: AvroType, used: Mask | None, room: int, place: str
-) -> tuple[Octets, Integers]:
-    """Bytes of each row behind some free room, and how many count; nulls get any."""
+def _coded(cells: Cells, used: Mask | None, codes: Codes) -> Cells:
+    """Cells with the code in the free room in front, alone in rows not in use."""
+    cells.octets[:, 0] = codes.present
+    if used is None:
+        return Cells(cells.octets, cells.sizes + 1)
+    cells.octets[~used, 0] = codes.absent
+    return Cells(cells.octets, np.where(used, cells.sizes + 1, 1))
+
+
+def _cells(values: pa.Array, type_: AvroType, used: Mask | None, room: int, place: str) -> Cells:
+    """Bytes of each row behind some free room; nulls get any."""
     match type_:
         case PrimitiveType(primitive=Primitive.BYTES | Primitive.STRING):
             return varints(_numbers(pc.binary_length(values), used), room)
@@ -93,7 +96,7 @@ def _rows(
             return _behind(room, _fixed(values, size, used, type_, place))
         case DecimalType():
             octets, sizes = decimal_octets(values, type_, used, place)
-            return _behind(room, octets)[0], sizes
+            return Cells(_behind(room, octets).octets, sizes)
         case PrimitiveType(primitive=Primitive.NULL):
             return _behind(room, np.zeros((len(values), 0), np.uint8))
         case PrimitiveType(primitive=Primitive.BOOLEAN):
@@ -128,9 +131,9 @@ def _content(one: pa.Array) -> Octets:
     return content[offsets[0] : offsets[-1]]
 
 
-def _behind(room: int, octets: Octets) -> tuple[Octets, Integers]:
+def _behind(room: int, octets: Octets) -> Cells:
     """Bytes that all count, with free room in front of each row."""
     rows, width = octets.shape
     if room:
         octets = np.concatenate([np.empty((rows, room), np.uint8), octets], axis=1)
-    return octets, np.full(rows, width)
+    return Cells(octets, np.full(rows, width))

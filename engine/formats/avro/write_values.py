@@ -9,11 +9,12 @@ import pyarrow.compute as pc
 from lakewarden.engine.formats.avro.arrow_types import branch_names, is_list
 from lakewarden.engine.formats.avro.fitting import misfit
 from lakewarden.engine.formats.avro.pieces import (
+    Cells,
+    Piece,
+    binary,
     ends_of,
     joined,
     offsets_of,
-    packed,
-    piece,
     spread,
     varints,
 )
@@ -36,7 +37,7 @@ from lakewarden.engine.formats.avro.write_leaves import (
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 
-def write_value(array: pa.Array, type_: AvroType, place: str) -> list[pa.Array]:
+def write_value(array: pa.Array, type_: AvroType, place: str) -> list[Piece]:
     """Pieces that together hold each row's value; `place` names the column in errors."""
     match type_:
         case UnionType(optional=None):
@@ -52,7 +53,7 @@ def write_value(array: pa.Array, type_: AvroType, place: str) -> list[pa.Array]:
             return write_leaf(array, type_, None, place)
 
 
-def _nested(array: pa.Array, type_: RecordType | ArrayType | MapType, place: str) -> list[pa.Array]:
+def _nested(array: pa.Array, type_: RecordType | ArrayType | MapType, place: str) -> list[Piece]:
     """The pieces of values none of which is null."""
     match type_:
         case RecordType():
@@ -70,9 +71,9 @@ def _nested(array: pa.Array, type_: RecordType | ArrayType | MapType, place: str
     raise misfit(place, type_, f"Its type {array.type} is another one.")
 
 
-def write_fields(columns: Sequence[pa.Array], record: RecordType, place: str) -> list[pa.Array]:
+def write_fields(columns: Sequence[pa.Array], record: RecordType, place: str) -> list[Piece]:
     """The pieces of records, from their columns in the order of the fields."""
-    pieces = []
+    pieces: list[Piece] = []
     for column, field in zip(columns, record.fields, strict=True):
         pieces += write_value(column, field.type, place + field.name)
     return pieces
@@ -94,21 +95,21 @@ def order_of(names: Sequence[str], record: RecordType, place: str) -> list[int]:
     return [places[name] for name in fields]
 
 
-def _children(array: pa.Array, record: RecordType, place: str) -> list[pa.Array]:
+def _children(array: pa.Array, record: RecordType, place: str) -> list[Piece]:
     if not pa.types.is_struct(array.type):
         raise misfit(place, record, f"Its type {array.type} is another one.")
     return [array.field(at) for at in order_of([one.name for one in array.type], record, place)]
 
 
-def _blocks(sizes: Integers, items: list[pa.Array]) -> list[pa.Array]:
+def _blocks(sizes: Integers, items: list[Piece]) -> list[Piece]:
     """Arrays or maps out of their items: one block of them all, then an empty one."""
     together = joined(items, int(sizes.sum()))
-    content = piece(offsets_of(together)[ends_of(sizes)], together.buffers()[2])
-    ending = packed(np.zeros((sizes.size, 1), np.uint8), (sizes > 0).astype(np.int64))
-    return [packed(*varints(sizes)), content, ending]
+    content = binary(offsets_of(together)[ends_of(sizes)], together.buffers()[2])
+    ending = Cells(np.zeros((sizes.size, 1), np.uint8), (sizes > 0).astype(np.int64))
+    return [varints(sizes), content, ending]
 
 
-def _optional(array: pa.Array, union: UnionType, value: AvroType, place: str) -> list[pa.Array]:
+def _optional(array: pa.Array, union: UnionType, value: AvroType, place: str) -> list[Piece]:
     null_index = union.null_index or 0
     codes = Codes(present=2 * (1 - null_index), absent=2 * null_index)
     if not isinstance(value, RecordType | ArrayType | MapType):
@@ -118,15 +119,15 @@ def _optional(array: pa.Array, union: UnionType, value: AvroType, place: str) ->
     used = valid_rows(array)
     if used is None:
         front = np.full((len(array), 1), codes.present, np.uint8)
-        return [packed(front, _ones(array)), *_nested(array, value, place)]
+        return [Cells(front, _ones(array)), *_nested(array, value, place)]
     front = np.where(used, codes.present, codes.absent).astype(np.uint8)[:, np.newaxis]
-    pieces = [packed(front, _ones(array))]
+    pieces: list[Piece] = [Cells(front, _ones(array))]
     if used.any():
         pieces.append(_spread_rows(array, used, value, place))
     return pieces
 
 
-def _union(array: pa.Array, union: UnionType, place: str) -> list[pa.Array]:
+def _union(array: pa.Array, union: UnionType, place: str) -> list[Piece]:
     """A struct with a column for each branch, of which every row fills at most one."""
     if not pa.types.is_struct(array.type):
         raise misfit(place, union, f"Its type {array.type} is another one.")
@@ -150,7 +151,7 @@ def _union(array: pa.Array, union: UnionType, place: str) -> list[pa.Array]:
         raise misfit(place, union, "A row has values in several branches.")
     if (chosen < 0).any():
         raise unexpected_null(place)
-    return [packed(*varints(chosen)), *pieces]
+    return [varints(chosen), *pieces]
 
 
 def _spread_rows(array: pa.Array, used: Mask, type_: AvroType, place: str) -> pa.Array:

@@ -1,11 +1,11 @@
 """The `column_stats` partition: bounds and null counts of each column of each file."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 import pyarrow as pa
 
 from lakewarden.engine.formats.hashing import column_stats_prefix, partition_stats_key
+from lakewarden.engine.formats.parquet_values import as_scalar
 from lakewarden.engine.metadata.column_range import ColumnRange
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import text_keys
@@ -112,7 +112,7 @@ def _unwrapped(wrapped: object) -> object:
     return None if chosen is None else chosen.get("value", chosen.get("wrappedValues"))
 
 
-def _decimal(unscaled: bytes, detail: str) -> pa.Scalar:
+def _decimal(unscaled: bytes, detail: str) -> pa.Scalar | None:
     precision, _, scale = detail.partition(",")
-    number = Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(-int(scale))
-    return pa.scalar(number, pa.decimal128(int(precision), int(scale)))
+    number = int.from_bytes(unscaled, "big", signed=True)
+    return as_scalar(number, pa.decimal128(int(precision), int(scale)))

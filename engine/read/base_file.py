@@ -50,7 +50,10 @@ class BaseReader:
                 file = _open(source, streaming=streaming, footer=file.metadata, texts=texts)
             groups = _matching_groups(file, source, row_filter)
             if batch_rows is None:
-                yield file.read_row_groups(groups, present, use_threads=use_threads)
+                whole = file.read_row_groups(groups, present, use_threads=use_threads)
+                # The file's stored bytes, which it keeps, would wait here as long as we do.
+                del file
+                yield whole
                 return
             for batch in file.iter_batches(batch_rows, groups, present, use_threads=False):
                 yield pa.Table.from_batches([batch])

@@ -1,6 +1,6 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -20,14 +20,14 @@ from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
 from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.spec import ReadSpec
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import COMMIT_TIME
 from lakewarden.engine.view.slices import FileSlice
 
-# Rows per streamed batch: large enough that the log's keys are hashed seldom.
-BATCH_ROWS = 122_880
+# Rows that are read and merged together. Larger batches take memory and hardly save time.
+BATCH_ROWS = 1 << 16
 
 
 class SliceReader:
@@ -109,31 +109,42 @@ class SliceReader:
     def _merged(
         self, slice_: FileSlice, schema: pa.Schema, *, batch_rows: int | None, workers: int
     ) -> Iterator[pa.Table]:
-        """The base rows after the logs; the first are read while the logs are folded."""
-        blocks = self._effective_blocks(slice_)
-        whole = self._spec.whole_slices.get(slice_.key)
-        if whole is not None and any(block.is_partial for block in blocks):
-            slice_, blocks = whole, self._effective_blocks(whole)
-        base = self._base_rows(
-            slice_,
-            schema,
-            batch_rows=batch_rows,
-            workers=workers,
-            # Keys that must be put together from columns need these written out.
-            keep_dictionaries=self._spec.has_meta_fields,
-        )
         threads = LocalExecutor(workers)
-        folding, reading = partial(self._merger, blocks, schema), partial(next, base, None)
-        merger, first = threads.map(_call, (folding, reading))
-        for table in base if first is None else chain((first,), base):
+        merger, base = self._prepared(slice_, schema, threads, batch_rows=batch_rows)
+        for table in base:
             pieces = [table.slice(at, BATCH_ROWS) for at in range(0, len(table), BATCH_ROWS)]
             yield from threads.map(
                 lambda piece: merger.merge_batch(piece, self._keys(piece)), pieces
             )
         yield merger.rest()
 
-    def _merger(self, blocks: Sequence[Block], schema: pa.Schema) -> Merger:
-        parts = [self._contents(block, schema) for block in blocks]
+    def _prepared(
+        self, slice_: FileSlice, schema: pa.Schema, threads: Executor, *, batch_rows: int | None
+    ) -> tuple[Merger, Iterator[pa.Table]]:
+        """The folded logs, and the base rows; the first of these are read in the meantime."""
+        slice_ = self._sufficient(slice_)
+        base = self._base_rows(
+            slice_,
+            schema,
+            batch_rows=batch_rows,
+            workers=threads.workers,
+            # Keys that must be put together from columns need these written out.
+            keep_dictionaries=self._spec.has_meta_fields,
+        )
+        # Reading begins first: it soon needs the interpreter no more, and folding does throughout.
+        reading, folding = partial(next, base, None), partial(self._merger, slice_, schema)
+        first, merger = threads.map(_call, (reading, folding))
+        return merger, base if first is None else chain([first], base)
+
+    def _sufficient(self, slice_: FileSlice) -> FileSlice:
+        """The slice, or the whole one for records that leave columns to older files."""
+        whole = self._spec.whole_slices.get(slice_.key)
+        if whole is not None and any(block.is_partial for block in self._effective_blocks(slice_)):
+            return whole
+        return slice_
+
+    def _merger(self, slice_: FileSlice, schema: pa.Schema) -> Merger:
+        parts = [self._contents(block, schema) for block in self._effective_blocks(slice_)]
         rules = self._spec.rules
         return Merger(fold(log_entries(parts, schema, rules), rules, self._spec.defaults))
 

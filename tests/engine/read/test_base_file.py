@@ -64,3 +64,16 @@ def test_bytes_that_are_no_parquet_file_name_the_path() -> None:
     storage.put(PATH, b"PAR1 but nothing else PAR1")
     with pytest.raises(CorruptTable, match=r"base\.parquet"):
         list(BaseReader(storage).tables(PATH, ["n"]))
+
+
+@pytest.mark.parametrize("batch_rows", [None, 30])
+def test_only_texts_that_repeat_are_left_as_dictionaries(batch_rows: int | None) -> None:
+    rows = ROWS.append_column("unique", pa.array([f"{n:064d}" for n in range(100)]))
+    # A dictionary page of a few bytes is full at once, so that unique texts are stored plain.
+    reader = BaseReader(stored(rows, dictionary_pagesize_limit=64))
+    tables = reader.tables(
+        PATH, ["n", "s", "unique"], batch_rows=batch_rows, keep_dictionaries=True
+    )
+    found = pa.concat_tables(tables)
+    assert [pa.types.is_dictionary(type_) for type_ in found.schema.types] == [False, True, False]
+    assert found["s"].cast(pa.string()).to_pylist() == rows["s"].to_pylist()

@@ -13,7 +13,6 @@ from bench import (
     opening,
     results,
 )
-from bench.machine import ForeignLoad
 
 TOPICS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
@@ -41,12 +40,9 @@ def main() -> None:
 def _measure(topic: str, module: ModuleType) -> None:
     title = (module.__doc__ or topic).splitlines()[0].rstrip(".")
     print(f"\n{title}\n", flush=True)
-    load = ForeignLoad()
     measures = module.run()
-    outcome = results.outcome(topic, title, measures, load.cores())
-    results.keep(outcome)
-    print(results.table(measures))
-    print(f"\nothers used {outcome.foreign_cores:.2f} cores meanwhile", flush=True)
+    results.keep(results.outcome(topic, title, measures))
+    print(results.table(measures), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,10 @@ def run() -> list[Measure]:
         ),
         within(
             STORAGE,
-            {OURS: rounds[STORAGE]},
+            rounds,
             at_most_ms=None,
             includes=f"{PARTITIONS:,} folders on the local disk, which object stores are far from",
+            ours=STORAGE,
         ),
     ]
 

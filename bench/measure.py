@@ -4,14 +4,28 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from bench.machine import ForeignLoad
 
 # Does its work once and says the seconds it took.
 Clocked = Callable[[], float]
-# The seconds of every round, by contestant.
-Rounds = Mapping[str, tuple[float, ...]]
 
 OURS = "Lakewarden"
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The seconds of every round, by contestant, and the cores that others used meanwhile."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+    foreign_cores: float
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.seconds[name])
+
+    def only(self, *names: str) -> "Rounds":
+        return Rounds({name: self.seconds[name] for name in names}, self.foreign_cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ class Measure:
     unit: str
     bound: Bound | None
     includes: str
-    rounds: Rounds = field(default_factory=dict)
+    rounds: Rounds
 
     @property
     def is_met(self) -> bool | None:
@@ -68,40 +82,36 @@ def in_turns(contestants: Mapping[str, Clocked], *, rounds: int = 5, warm_ups: i
         for contestant in contestants.values():
             contestant()
     taken: dict[str, list[float]] = {name: [] for name in contestants}
+    load = ForeignLoad()
     for _ in range(rounds):
         for name, contestant in contestants.items():
             taken[name].append(contestant())
-    return {name: tuple(seconds) for name, seconds in taken.items()}
+    seconds = {name: tuple(own) for name, own in taken.items()}
+    return Rounds(seconds, load.cores())
 
 
 def faster(
     case: str, rounds: Rounds, peer: str, *, at_least: float, includes: str, ours: str = OURS
 ) -> Measure:
     """How many times the peer's time is ours."""
-    figure = _median(rounds, peer) / _median(rounds, ours)
+    figure = rounds.median(peer) / rounds.median(ours)
     bound = Bound(at_least, is_least=True)
     unit = f"times as fast as {peer}"
-    return Measure(case, figure, unit, bound, includes, _only(rounds, ours, peer))
+    return Measure(case, figure, unit, bound, includes, rounds.only(ours, peer))
 
 
 def near(
     case: str, rounds: Rounds, peer: str, *, at_most: float, includes: str, ours: str = OURS
 ) -> Measure:
     """How many times our time is the peer's."""
-    figure = _median(rounds, ours) / _median(rounds, peer)
+    figure = rounds.median(ours) / rounds.median(peer)
     unit = f"times the time of {peer}"
-    return Measure(case, figure, unit, Bound(at_most), includes, _only(rounds, ours, peer))
+    return Measure(case, figure, unit, Bound(at_most), includes, rounds.only(ours, peer))
 
 
-def within(case: str, rounds: Rounds, *, at_most_ms: float | None, includes: str) -> Measure:
+def within(
+    case: str, rounds: Rounds, *, at_most_ms: float | None, includes: str, ours: str = OURS
+) -> Measure:
     """Our time itself, in milliseconds."""
     bound = None if at_most_ms is None else Bound(at_most_ms)
-    return Measure(case, _median(rounds, OURS) * 1000, "ms", bound, includes, rounds)
-
-
-def _median(rounds: Rounds, name: str) -> float:
-    return statistics.median(rounds[name])
-
-
-def _only(rounds: Rounds, *names: str) -> Rounds:
-    return {name: rounds[name] for name in names}
+    return Measure(case, rounds.median(ours) * 1000, "ms", bound, includes, rounds.only(ours))

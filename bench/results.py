@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from bench.machine import description
-from bench.measure import Bound, Measure
+from bench.measure import Bound, Measure, Rounds
 from bench.places import CHECKOUT, WORK
 
 KEPT = WORK / "results"
@@ -24,25 +24,25 @@ HEAD = """\
 
 Written by `make bench`; do not edit. What we and a peer take for the same work is measured in one
 run, in turns, and the figure is the ratio of the medians of several rounds. Tables are in the page
-cache, on the local disk. Below each table stands what its figures include.
+cache, on the local disk. "Others" are the processes that had nothing to do with the measuring and
+the cores they used. Below each table stands what its figures include.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The measures of one topic, when they were taken, and how busy others kept the machine."""
+    """The measures of one topic, and when and where they were taken."""
 
     topic: str
     title: str
     measured_at: str
-    foreign_cores: float
     machine: Mapping[str, str]
     measures: tuple[Measure, ...]
 
 
-def outcome(topic: str, title: str, measures: Sequence[Measure], foreign_cores: float) -> Outcome:
+def outcome(topic: str, title: str, measures: Sequence[Measure]) -> Outcome:
     at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return Outcome(topic, title, at, foreign_cores, description(), tuple(measures))
+    return Outcome(topic, title, at, description(), tuple(measures))
 
 
 def keep(outcome: Outcome) -> None:
@@ -71,35 +71,33 @@ def write_page(outcomes: Sequence[Outcome]) -> None:
 
 def table(measures: Sequence[Measure]) -> str:
     """The measures as a Markdown table."""
-    rows = [("case", "figure", "required", "met", "seconds: median (fastest to slowest)")]
+    rows = [("case", "figure", "required", "met", "seconds: median (fastest to slowest)", "others")]
     rows += [
         (
             measure.case,
             f"**{_digits(measure.figure)}** {measure.unit}",
             str(measure.bound or "only told"),
             _VERDICTS[measure.is_met],
-            "; ".join(f"{name} {_spread(taken)}" for name, taken in measure.rounds.items()),
+            "; ".join(f"{name} {_spread(taken)}" for name, taken in measure.rounds.seconds.items()),
+            _noise(measure.rounds.foreign_cores),
         )
         for measure in measures
     ]
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], "|---|---|---|---|---|", *lines[1:]])
+    return "\n".join([lines[0], "|---|---|---|---|---|---|", *lines[1:]])
 
 
 def _section(outcome: Outcome, *, elsewhere: bool) -> str:
-    circumstances = [
-        f"Measured on {outcome.measured_at}",
-        f"others used {outcome.foreign_cores:.2f} cores",
-    ]
-    if outcome.foreign_cores > QUIET_CORES:
-        circumstances.append("**noisy**")
-    if elsewhere:
-        circumstances.append(f"on another machine: {_machine(outcome)}")
     remarks = [f"* {measure.case}: {measure.includes}" for measure in outcome.measures]
-    sentence = "; ".join(circumstances) + "."
+    where = f", on another machine: {_machine(outcome)}" if elsewhere else ""
+    circumstances = f"Measured on {outcome.measured_at}{where}."
     return "\n".join(
-        [f"## {outcome.title}", "", table(outcome.measures), "", *remarks, "", sentence, ""]
+        [f"## {outcome.title}", "", table(outcome.measures), "", *remarks, "", circumstances, ""]
     )
+
+
+def _noise(cores: float) -> str:
+    return f"{cores:.2f} cores" + (", **noisy**" if cores > QUIET_CORES else "")
 
 
 def _machine(outcome: Outcome) -> str:
@@ -124,9 +122,13 @@ def _outcome(kept: dict[str, object]) -> Outcome:
             **{
                 **measure,
                 "bound": measure["bound"] and Bound(**measure["bound"]),
-                "rounds": {name: tuple(taken) for name, taken in measure["rounds"].items()},
+                "rounds": _rounds(**measure["rounds"]),
             }
         )
         for measure in kept.pop("measures")
     )
     return Outcome(**kept, measures=measures)
+
+
+def _rounds(seconds: Mapping[str, Sequence[float]], foreign_cores: float) -> Rounds:
+    return Rounds({name: tuple(taken) for name, taken in seconds.items()}, foreign_cores)

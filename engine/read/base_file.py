@@ -35,33 +35,34 @@ class BaseReader:
         use_threads: bool = False,
         row_filter: RowFilter | None = None,
         keep_dictionaries: bool = False,
+        small_buffers: bool = False,
     ) -> Iterator[pa.Table]:
         """The wanted columns that the file has: one table, or one for each batch of rows.
 
         Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
-        yet to be dropped.
+        yet to be dropped. Small buffers spare memory, and ask the storage more often.
         """
         with self._opened(path) as source:
-            streaming = batch_rows is not None
-            file = _open(source, streaming=streaming)
+            # What is fetched in advance stays in memory until the last row has been read.
+            options: dict[str, object] = {"pre_buffer": batch_rows is None}
+            if small_buffers:
+                options = {"pre_buffer": False, "buffer_size": STREAM_BUFFER_BYTES}
+            file = pq.ParquetFile(source, **options)
             present = [name for name in columns if name in file.schema_arrow.names]
             if keep_dictionaries:
-                texts = _repeated_texts(file)
-                file = _open(source, streaming=streaming, footer=file.metadata, texts=texts)
+                options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
+                file = pq.ParquetFile(source, **options)
             groups = _matching_groups(file, source, row_filter)
             if batch_rows is None:
-                whole = file.read_row_groups(groups, present, use_threads=use_threads)
-                # The file's stored bytes, which it keeps, would wait here as long as we do.
-                del file
-                yield whole
+                yield file.read_row_groups(groups, present, use_threads=use_threads)
                 return
-            for batch in file.iter_batches(batch_rows, groups, present, use_threads=False):
+            for batch in file.iter_batches(batch_rows, groups, present, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
 
     def count_row_groups(self, path: str, row_filter: RowFilter | None) -> tuple[int, int]:
         """How many row groups a read touches, and how many there are."""
         with self._opened(path) as source:
-            file = _open(source, streaming=False)
+            file = pq.ParquetFile(source)
             return len(_matching_groups(file, source, row_filter)), file.num_row_groups
 
     @contextmanager
@@ -72,25 +73,6 @@ class BaseReader:
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise corrupt(path, None, f"It is no readable Parquet file: {reason}.") from None
-
-
-def _open(
-    source: pa.NativeFile,
-    *,
-    streaming: bool,
-    footer: pq.FileMetaData | None = None,
-    texts: Sequence[str] = (),
-) -> pq.ParquetFile:
-    """A file to read from; the given text columns come as dictionaries."""
-    if not streaming:
-        return pq.ParquetFile(source, metadata=footer, read_dictionary=texts)
-    return pq.ParquetFile(
-        source,
-        metadata=footer,
-        read_dictionary=texts,
-        buffer_size=STREAM_BUFFER_BYTES,
-        pre_buffer=False,
-    )
 
 
 def _repeated_texts(file: pq.ParquetFile) -> list[str]:

@@ -1,9 +1,7 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +18,7 @@ from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
 from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.spec import ReadSpec
-from lakewarden.engine.run.executor import Executor, LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import COMMIT_TIME
@@ -28,6 +26,8 @@ from lakewarden.engine.view.slices import FileSlice
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
 BATCH_ROWS = 1 << 16
+# Batches that may wait for the logs where all rows are wanted at once.
+BATCHES_AHEAD = 32
 
 
 class SliceReader:
@@ -40,12 +40,12 @@ class SliceReader:
 
     def table(self, slice_: FileSlice, *, workers: int = 1) -> pa.Table:
         """The slice's rows at once, by so many threads."""
-        parts = self._parts(slice_, batch_rows=None, workers=workers)
+        parts = self._parts(slice_, workers=workers, sparing=False)
         return side_by_side(self._spec.output_schema, parts)
 
     def batches(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         """The slice's rows in batches; memory holds one batch and the slice's logs."""
-        for part in self._parts(slice_, batch_rows=BATCH_ROWS, workers=1):
+        for part in self._parts(slice_, workers=1, sparing=True):
             yield from part.to_batches()
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
@@ -56,14 +56,13 @@ class SliceReader:
         path = slice_.path(slice_.base_file)
         return self._bases.count_row_groups(path, self._row_filter(slice_, sources))
 
-    def _parts(
-        self, slice_: FileSlice, *, batch_rows: int | None, workers: int
-    ) -> Iterator[pa.Table]:
+    def _parts(self, slice_: FileSlice, *, workers: int, sparing: bool) -> Iterator[pa.Table]:
+        """The slice's rows in parts; a sparing read takes little memory for each."""
         merges = bool(slice_.log_files)
         names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
         read = self._merged if merges else self._base_rows
-        for part in read(slice_, schema, batch_rows=batch_rows, workers=workers):
+        for part in read(slice_, schema, workers=workers, sparing=sparing):
             finished = self._finished(part, slice_)
             if len(finished):
                 yield finished
@@ -73,20 +72,23 @@ class SliceReader:
         slice_: FileSlice,
         schema: pa.Schema,
         *,
-        batch_rows: int | None,
         workers: int,
-        keep_dictionaries: bool = False,
+        sparing: bool,
+        for_merging: bool = False,
     ) -> Iterator[pa.Table]:
         if slice_.base_file is None:
             return
+        # Keys that must be put together from columns need these written out.
+        keep_dictionaries = for_merging and self._spec.has_meta_fields
         path = slice_.path(slice_.base_file)
         sources = self._spec.history.sources(slice_.base_file.instant)
         stored = [sources.get(name, name) for name in schema.names]
         tables = self._bases.tables(
             path,
             [name for name in stored if name is not None],
-            batch_rows=batch_rows,
+            batch_rows=BATCH_ROWS if for_merging or sparing else None,
             use_threads=workers > 1,
+            small_buffers=sparing,
             row_filter=self._row_filter(slice_, sources),
             keep_dictionaries=keep_dictionaries,
         )
@@ -107,34 +109,17 @@ class SliceReader:
         return predicate.expression, self._spec.schema
 
     def _merged(
-        self, slice_: FileSlice, schema: pa.Schema, *, batch_rows: int | None, workers: int
+        self, slice_: FileSlice, schema: pa.Schema, *, workers: int, sparing: bool
     ) -> Iterator[pa.Table]:
-        threads = LocalExecutor(workers)
-        merger, base = self._prepared(slice_, schema, threads, batch_rows=batch_rows)
-        for table in base:
-            pieces = [table.slice(at, BATCH_ROWS) for at in range(0, len(table), BATCH_ROWS)]
-            yield from threads.map(
-                lambda piece: merger.merge_batch(piece, self._keys(piece)), pieces
-            )
-        yield merger.rest()
-
-    def _prepared(
-        self, slice_: FileSlice, schema: pa.Schema, threads: Executor, *, batch_rows: int | None
-    ) -> tuple[Merger, Iterator[pa.Table]]:
-        """The folded logs, and the base rows; the first of these are read in the meantime."""
+        """The base rows after the logs; reading goes on while the logs are folded."""
         slice_ = self._sufficient(slice_)
-        base = self._base_rows(
-            slice_,
-            schema,
-            batch_rows=batch_rows,
-            workers=threads.workers,
-            # Keys that must be put together from columns need these written out.
-            keep_dictionaries=self._spec.has_meta_fields,
+        threads = LocalExecutor(workers)
+        merger = threads.start(partial(self._merger, slice_, schema))
+        base = self._base_rows(slice_, schema, workers=workers, sparing=sparing, for_merging=True)
+        yield from threads.map(
+            lambda rows: merger().merge_batch(rows, self._keys(rows)), base, ahead=BATCHES_AHEAD
         )
-        # Reading begins first: it soon needs the interpreter no more, and folding does throughout.
-        reading, folding = partial(next, base, None), partial(self._merger, slice_, schema)
-        first, merger = threads.map(_call, (reading, folding))
-        return merger, base if first is None else chain([first], base)
+        yield merger().rest()
 
     def _sufficient(self, slice_: FileSlice) -> FileSlice:
         """The slice, or the whole one for records that leave columns to older files."""
@@ -203,7 +188,3 @@ class SliceReader:
                 column = pa.repeat(value, len(rows))
                 rows = rows.set_column(place, field, column)
         return rows
-
-
-def _call(task: Callable[[], Any]) -> Any:
-    return task()

@@ -2,9 +2,12 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Protocol, TypeVar
+
+THREAD_NAME = "lakewarden"
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
@@ -34,24 +37,44 @@ class LocalExecutor:
         return self._workers
 
     def map(
-        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+        self,
+        function: Callable[[TaskT], ResultT],
+        tasks: Iterable[TaskT],
+        *,
+        ahead: int | None = None,
     ) -> Iterator[ResultT]:
-        """Results in the order of the tasks; no more than `workers` results wait to be taken."""
-        if self._workers == 1 or len(tasks) <= 1:
+        """Results in the order of the tasks, which may come one by one.
+
+        At most `ahead` results wait to be taken, by default as many as there are workers.
+        """
+        if self._workers == 1 or (isinstance(tasks, Sequence) and len(tasks) <= 1):
             yield from map(function, tasks)
             return
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="lakewarden") as pool:
+        ahead = ahead or self._workers
+        with ThreadPoolExecutor(self._workers, thread_name_prefix=THREAD_NAME) as pool:
             waiting: deque[Future[ResultT]] = deque()
             try:
                 for task in tasks:
                     waiting.append(pool.submit(function, task))
-                    if len(waiting) > self._workers:
+                    if len(waiting) > ahead:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
             finally:
                 for future in waiting:
                     future.cancel()
+
+    def start(self, function: Callable[[], ResultT]) -> Callable[[], ResultT]:
+        """Begin with what is needed later; the answer waits for the result and gives it.
+
+        A single worker has no time to spare: it begins when it is asked.
+        """
+        if self._workers == 1:
+            return cache(function)
+        pool = ThreadPoolExecutor(1, thread_name_prefix=THREAD_NAME)
+        future = pool.submit(function)
+        pool.shutdown(wait=False)
+        return future.result
 
 
 def available_cores() -> int:

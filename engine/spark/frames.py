@@ -13,9 +13,10 @@ import pyarrow as pa
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.spark.addresses import check_reachable, spark_address
+from lakewarden.engine.spark.addresses import check_reachable
 from lakewarden.engine.spark.merging import merge_tasks
 from lakewarden.engine.spark.native import share_out
+from lakewarden.engine.spark.settings import setting
 from lakewarden.engine.spark.types import ddl, quoted
 from lakewarden.engine.spark.where import EVERYTHING, sql_condition
 from lakewarden.engine.storage.port import Location, Storage
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CORES_WHEN_UNKNOWN = 8
+LISTING_TASKS_PER_CORE = 2
 
+# Spark looks at many files in a job, with a task for each file, which costs it 5 ms a file.
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _PARQUET_OPTIONS = {
     # The files are named one by one: no character in a name is a pattern, no folder a column.
     "__globPaths__": "false",
@@ -43,35 +47,27 @@ def scan_frame(
     """The rows of a scan; evaluated when the frame is."""
     check_reachable(storage.location)
     columns = scan.spec.columns
-    # Frames of their own have each column once, and at least one, or they would lose their rows.
+    if not scan.slices:
+        return spark.createDataFrame([], ddl(scan.spec.output_schema))
+    # A part without columns would lose its rows, and a part need not give a column twice.
     unique = tuple(dict.fromkeys(columns)) or (min(scan.spec.wanted()),)
-    scan = replace(scan, spec=replace(scan.spec, columns=unique))
-    shares = share_out(storage, scan, executor)
-    frames = []
-    if shares.native:
-        frames.append(_parquet_frame(spark, storage, shares.native, scan.spec))
-    if shares.merged:
-        frames.append(_merged_frame(spark, storage.location, shares.merged, scan.spec))
-    frame = _united(frames) if frames else spark.createDataFrame([], ddl(scan.spec.output_schema))
+    spec = replace(scan.spec, columns=unique)
+    shares = share_out(storage, replace(scan, spec=spec), executor)
+    parts = []
+    if shares.addresses:
+        parts.append(_parquet_frame(spark, shares.addresses, spec))
+    if shares.slices:
+        parts.append(_merged_frame(spark, storage.location, shares.slices, spec))
+    frame = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     return frame if columns == unique else frame.select(*map(quoted, columns))
 
 
-def _united(frames: "Sequence[DataFrame]") -> "DataFrame":
-    return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
-
-
-def _parquet_frame(
-    spark: "SparkSession", storage: Storage, slices: Sequence[FileSlice], spec: ReadSpec
-) -> "DataFrame":
+def _parquet_frame(spark: "SparkSession", addresses: Sequence[str], spec: ReadSpec) -> "DataFrame":
     wanted = spec.wanted()
     schema = pa.schema([field for field in spec.schema if field.name in wanted])
-    addresses = [
-        spark_address(storage.uri(slice_.path(slice_.base_file)))
-        for slice_ in slices
-        if slice_.base_file is not None
-    ]
     reader = spark.read.schema(ddl(schema)).options(**_PARQUET_OPTIONS)
-    frame = reader.parquet(*filter(None, addresses))
+    with setting(spark, _LISTING_TASKS, str(_cores(spark) * LISTING_TASKS_PER_CORE)):
+        frame = reader.parquet(*addresses)
     condition = sql_condition(spec)
     if condition not in (None, EVERYTHING):
         frame = frame.where(condition)

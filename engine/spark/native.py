@@ -12,40 +12,51 @@ from lakewarden.engine.spark.addresses import spark_address
 from lakewarden.engine.spark.types import spark_type
 from lakewarden.engine.spark.where import sql_condition
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.view.slices import FileSlice, SliceKey
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The slices of a scan by who reads them: Spark by itself, or our reader in Spark's workers."""
+    """A scan shared out: files for Spark to read by itself, slices for our reader in workers."""
 
-    native: tuple[FileSlice, ...]
-    merged: tuple[FileSlice, ...]
+    addresses: tuple[str, ...]
+    slices: tuple[FileSlice, ...]
 
 
 def share_out(storage: Storage, scan: Scan, executor: Executor) -> Shares:
-    """Give Spark what it reads to the same rows, and keep the rest."""
-    if spark_address(storage.uri("")) is None or sql_condition(scan.spec) is None:
-        return Shares((), scan.slices)
-    plain = [slice_ for slice_ in scan.slices if _is_plain(slice_, scan.spec)]
+    """Give Spark the base files that it reads to the same rows, and keep the other slices."""
+    plain = _plain_files(storage, scan)
     # One write makes all its files with one schema, so one footer of each write tells.
-    samples = {slice_.base_instant: slice_ for slice_ in plain}
+    samples = {slice_.base_instant: slice_ for slice_ in scan.slices if slice_.key in plain}
     answers = executor.map(
         lambda slice_: _has_table_types(storage, slice_, scan.spec), tuple(samples.values())
     )
     fitting = {instant for instant, fits in zip(samples, answers, strict=True) if fits}
-    native = frozenset(slice_.key for slice_ in plain if slice_.base_instant in fitting)
-    return Shares(
-        tuple(slice_ for slice_ in scan.slices if slice_.key in native),
-        tuple(slice_ for slice_ in scan.slices if slice_.key not in native),
-    )
+    addresses, rest = [], []
+    for slice_ in scan.slices:
+        if slice_.key in plain and slice_.base_instant in fitting:
+            addresses.append(plain[slice_.key])
+        else:
+            rest.append(slice_)
+    return Shares(tuple(addresses), tuple(rest))
+
+
+def _plain_files(storage: Storage, scan: Scan) -> dict[SliceKey, str]:
+    """Where Spark finds the base files of slices that have all rows and values in them."""
+    if sql_condition(scan.spec) is None or scan.spec.drops_partition_columns:
+        return {}
+    found = {}
+    for slice_ in scan.slices:
+        if slice_.base_file is not None and _is_plain(slice_, scan.spec):
+            address = spark_address(storage.uri(slice_.path(slice_.base_file)))
+            if address is not None:
+                found[slice_.key] = address
+    return found
 
 
 def _is_plain(slice_: FileSlice, spec: ReadSpec) -> bool:
-    """Whether the base file alone has the rows, and every value as it is shown."""
-    if slice_.base_file is None or slice_.log_files or spec.drops_partition_columns:
-        return False
-    if spec.history.sources(slice_.base_instant):
+    """Whether the base file alone has the rows, under the names and values that are shown."""
+    if slice_.log_files or spec.history.sources(slice_.base_instant):
         return False
     # A null in the partition path is text in the file.
     return None not in spec.partitions.values(slice_.partition).values()

@@ -3,12 +3,16 @@
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.java_home import java_home
 from tests.engine.spark.small_session import SETTINGS
+
+# The client of Spark Connect is no part of PySpark proper.
+collect_ignore = [] if find_spec("grpc") else ["test_connect.py"]
 
 
 @pytest.fixture(scope="session")

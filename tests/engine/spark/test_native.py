@@ -53,49 +53,49 @@ def test_spark_gets_the_slices_it_reads_right(
     name: str, native: int, merged: int, golden: GoldenTable
 ) -> None:
     found = shares(golden(name), Table(str(golden(name))).explain().scan)
-    assert (len(found.native), len(found.merged)) == (native, merged)
+    assert (len(found.addresses), len(found.slices)) == (native, merged)
 
 
 def test_base_files_alone_are_for_spark(golden: GoldenTable) -> None:
     scan = Table(str(golden("mor_all_types"))).explain(mode="read_optimized").scan
-    assert not shares(golden("mor_all_types"), scan).merged
+    assert not shares(golden("mor_all_types"), scan).slices
 
 
 def test_an_expression_that_has_no_sql_text_is_for_arrow(golden: GoldenTable) -> None:
     scan = Table(str(golden(PLAIN))).explain(filter=pc.field("i") > 0, use_metadata=False).scan
-    assert not shares(golden(PLAIN), scan).native
+    assert not shares(golden(PLAIN), scan).addresses
 
 
 def test_conditions_are_for_spark(golden: GoldenTable) -> None:
     scan = Table(str(golden(PLAIN))).explain(filter=[("i", ">", 0)], use_metadata=False).scan
-    assert not shares(golden(PLAIN), scan).merged
+    assert not shares(golden(PLAIN), scan).slices
 
 
 def test_a_store_that_spark_has_no_driver_for_is_left_to_workers(golden: GoldenTable) -> None:
     scan = Table(str(golden(PLAIN))).explain().scan
     storage = open_storage(Location("memory://lake"))
-    assert not share_out(storage, scan, LocalExecutor()).native
+    assert not share_out(storage, scan, LocalExecutor()).addresses
 
 
 def test_narrower_types_in_older_files_are_widened_by_us(golden_copy: GoldenTable) -> None:
     path = golden_copy(PLAIN)
     rewrite_base_files(path, {}, ts=pa.int32())
     scan = Table(str(path)).explain(columns=["id", "ts"]).scan
-    assert not shares(path, scan).native
-    assert not shares(path, replace(scan, spec=replace(scan.spec, columns=("id",)))).merged
+    assert not shares(path, scan).addresses
+    assert not shares(path, replace(scan, spec=replace(scan.spec, columns=("id",)))).slices
 
 
 def test_columns_that_differ_by_case_are_not_told_apart_by_spark(golden_copy: GoldenTable) -> None:
     path = golden_copy(PLAIN)
     rewrite_base_files(path, {"i": "B"})
-    assert not shares(path, Table(str(path)).explain(columns=["b"]).scan).native
-    assert not shares(path, Table(str(path)).explain(columns=["id"]).scan).merged
+    assert not shares(path, Table(str(path)).explain(columns=["b"]).scan).addresses
+    assert not shares(path, Table(str(path)).explain(columns=["id"]).scan).slices
 
 
 def test_columns_that_a_file_lacks_are_null_for_spark_too(golden_copy: GoldenTable) -> None:
     path = golden_copy(PLAIN)
     rewrite_base_files(path, {"i": "else"})
-    assert not shares(path, Table(str(path)).explain(columns=["i"]).scan).merged
+    assert not shares(path, Table(str(path)).explain(columns=["i"]).scan).slices
 
 
 def test_a_file_nobody_can_read_is_left_to_the_reader_that_says_why(
@@ -105,4 +105,4 @@ def test_a_file_nobody_can_read_is_left_to_the_reader_that_says_why(
     scan = Table(str(path)).explain().scan
     for file in path.glob("[!.]*/*.parquet"):
         file.write_bytes(b"no parquet")
-    assert not shares(path, scan).native
+    assert not shares(path, scan).addresses

@@ -41,7 +41,8 @@ def checksum(spark: SparkSession, table: str, column: str) -> list[int]:
 
 
 def versions(spark: SparkSession, bundle: str) -> str:
-    return f"{Path(bundle).stem} on Spark {spark.version}"
+    hudi = Path(bundle).stem.rpartition("-")[2]
+    return f"Java Hudi {hudi} on Spark {spark.version}"
 
 
 def _snapshot(spark: SparkSession, table: str) -> DataFrame:

@@ -81,8 +81,8 @@ def _beside_java(rounds: Rounds, java: str) -> list[Measure]:
             rounds,
             java,
             at_least=8,
-            includes="from the path of the table to all columns as Arrow; the peer ends with Spark's "
-            "rows to nowhere, in a JVM that has read the table before",
+            includes="from the path of the table to all columns as Arrow; the peer ends with "
+            "Spark's rows to nowhere, in a JVM that has read the table before",
         ),
         faster(
             "a snapshot on Spark to nowhere, beside Java",

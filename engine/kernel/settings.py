@@ -1,0 +1,156 @@
+"""Settings: declared once, given in layers, and each answer knows where it came from.
+
+Layers go from the most to the least telling: argument, session, table properties, environment,
+default. A setting has one key; older and foreign spellings of it are aliases.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+T = TypeVar("T", covariant=True)
+_TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
+
+
+class Origin(StrEnum):
+    """Where a value was given; the order is that of precedence."""
+
+    ARGUMENT = "argument"
+    SESSION = "session"
+    TABLE = "table properties"
+    ENVIRONMENT = "environment"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """One thing that can be set; `parse` turns text into a value or raises ValueError."""
+
+    key: str
+    default: T
+    parse: Callable[[str], T] = field(repr=False)
+    description: str = ""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.key, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Generic[T]):
+    """A value, and where it was found."""
+
+    value: T
+    origin: Origin
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What has been given, layer by layer."""
+
+    layers: tuple[tuple[Origin, Mapping[str, str]], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        arguments: Mapping[str, object] | None = None,
+        session: Mapping[str, str] | None = None,
+        table: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> "Settings":
+        given: tuple[tuple[Origin, Mapping[str, object] | None], ...] = (
+            (Origin.ARGUMENT, arguments),
+            (Origin.SESSION, session),
+            (Origin.TABLE, table),
+            (Origin.ENVIRONMENT, environment),
+        )
+        return cls(tuple((origin, _texts(values)) for origin, values in given if values))
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        return self.resolve(setting).value
+
+    def resolve(self, setting: Setting[T]) -> Resolved[T]:
+        """The value from the first layer that has it under any of its names."""
+        for origin, values in self.layers:
+            for name in setting.names:
+                if name in values:
+                    return Resolved(_parsed(setting, name, values[name]), origin, name)
+        return Resolved(setting.default, Origin.DEFAULT, setting.key)
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[Setting[object]]) -> None:
+    """Refuse options that mean nothing, naming the nearest one that does."""
+    names = {name for setting in known for name in setting.names}
+    for option in given:
+        if option not in names:
+            raise _unknown(option, names)
+
+
+def flag(text: str) -> bool:
+    """A boolean as people and Hudi spell it."""
+    lowered = text.strip().lower()
+    if lowered in _TRUE:
+        return True
+    if lowered in _FALSE:
+        return False
+    raise ValueError("it must be true or false")
+
+
+def whole_number(text: str) -> int:
+    """A number without a fraction that is not negative."""
+    number = int(text)
+    if number < 0:
+        raise ValueError("it must not be negative")
+    return number
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser for a closed list of words, in any case."""
+
+    def parse(text: str) -> str:
+        for word in words:
+            if word.lower() == text.strip().lower():
+                return word
+        raise ValueError(f"it must be one of {', '.join(words)}")
+
+    return parse
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in values.items()
+    }
+
+
+def _parsed(setting: Setting[T], name: str, text: str) -> T:
+    try:
+        return setting.parse(text)
+    except ValueError as error:
+        raise InvalidRequest(
+            "bad_setting",
+            what=f"{name} = {text!r} is not valid.",
+            why=f"{setting.description.rstrip('.')}; {error}.",
+            now=f"Its default is {setting.default!r}.",
+            setting=name,
+            value=text,
+        ) from None
+
+
+def _unknown(option: str, names: set[str]) -> InvalidRequest:
+    nearest = difflib.get_close_matches(option, sorted(names), n=1, cutoff=0.5)
+    return InvalidRequest(
+        "unknown_option",
+        what=f"There is no option {option!r}.",
+        why="Options that mean nothing are refused, so that a typing error does no harm.",
+        now=f"Did you mean {nearest[0]!r}?" if nearest else "See the list of settings in docs.",
+        option=option,
+        nearest=nearest[0] if nearest else None,
+    )

@@ -1,0 +1,29 @@
+"""Matches: which file groups already have the keys that are about to be written."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lakewarden.engine.view.slices import FileSlice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Pairs of a row and a slice that has the row's key, sorted by row.
+
+    A row without a pair is new. A row has several pairs when plain inserts have left its key in
+    several file groups; all of them are updated then. `slices` may hold ones without any pair.
+    """
+
+    rows: npt.NDArray[np.int64]
+    # For each pair the place of the slice in `slices`.
+    at: npt.NDArray[np.int32]
+    slices: tuple[FileSlice, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def no_matches() -> Matches:
+    return Matches(np.zeros(0, np.int64), np.zeros(0, np.int32), ())

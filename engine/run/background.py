@@ -1,0 +1,72 @@
+"""Background work: something that is done again and again while other work goes on.
+
+Beats need it. With threads it runs by itself; in a simulation it runs when the test says so, and
+then a failure replays exactly.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Repetition(Protocol):
+    """Work that repeats until it is stopped; stopping twice is no error."""
+
+    def stop(self) -> None: ...
+
+
+class Background(Protocol):
+    """Starts repetitions. The work itself must not raise: it keeps what went wrong."""
+
+    def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition: ...
+
+
+class ThreadBackground:
+    """A thread for each repetition, independent of the storage calls of the work it stands for."""
+
+    def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition:
+        return _Thread(work, every_seconds)
+
+
+class ManualBackground:
+    """Repetitions that run once whenever `tick` is called."""
+
+    def __init__(self) -> None:
+        self._works: list[Callable[[], None]] = []
+
+    def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition:
+        self._works.append(work)
+        return _Registered(self._works, work)
+
+    def tick(self) -> None:
+        for work in list(self._works):
+            work()
+
+
+class _Thread:
+    def __init__(self, work: Callable[[], None], every_seconds: float) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(work, every_seconds), name="lakewarden-beat", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, work: Callable[[], None], every_seconds: float) -> None:
+        while not self._stopped.wait(every_seconds):
+            work()
+
+    def stop(self) -> None:
+        """After this the work does not run any more; a run under way is waited for."""
+        self._stopped.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+
+class _Registered:
+    def __init__(self, works: list[Callable[[], None]], work: Callable[[], None]) -> None:
+        self._works = works
+        self._work = work
+
+    def stop(self) -> None:
+        if self._work in self._works:
+            self._works.remove(self._work)

@@ -1,0 +1,20 @@
+"""The ports an operation is given: time, chance, threads and ears, all of them exchangeable."""
+
+from dataclasses import dataclass, field
+
+from lakewarden.engine.kernel.clock import Clock, SystemClock
+from lakewarden.engine.kernel.events import EventSink, ignore
+from lakewarden.engine.kernel.ids import Ids, SystemIds
+from lakewarden.engine.run.background import Background, ThreadBackground
+from lakewarden.engine.run.executor import Executor, LocalExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What an operation may use besides storage; the defaults are those of real life."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+    executor: Executor = field(default_factory=LocalExecutor)
+    background: Background = field(default_factory=ThreadBackground)
+    events: EventSink = ignore

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
-from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.formats.properties import CHECKSUM_KEY, parse_properties, verify_checksum
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeRules, merge_rules
@@ -74,12 +74,26 @@ class TableConfig:
 def load_config(storage: Storage) -> TableConfig:
     """Read and check the properties of the table at a storage's root."""
     payload = storage.read_if_present(PROPERTIES_PATH)
-    if not payload:
-        payload = storage.read_if_present(BACKUP_PATH)
+    if not is_whole(payload):
+        # Either an update of it was cut short, or somebody writes no checksums.
+        backup = storage.read_if_present(BACKUP_PATH)
+        payload = backup if is_whole(backup) else payload or backup
     if not payload:
         raise _no_table(storage)
     properties = parse_properties(payload, PROPERTIES_PATH)
     return table_config(properties)
+
+
+def is_whole(payload: bytes | None) -> bool:
+    """Whether a properties file ends as it should: with the right checksum."""
+    if not payload:
+        return False
+    try:
+        properties = parse_properties(payload, PROPERTIES_PATH)
+        verify_checksum(properties, PROPERTIES_PATH)
+    except CorruptTable:
+        return False
+    return CHECKSUM_KEY in properties
 
 
 def table_config(properties: Mapping[str, str]) -> TableConfig:

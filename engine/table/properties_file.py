@@ -1,0 +1,104 @@
+"""The properties file: created once, changed so that a crash at any moment leaves a good copy."""
+
+from collections.abc import Mapping
+
+from lakewarden.engine.formats.properties import (
+    CHECKSUM_KEY,
+    format_properties,
+    parse_properties,
+    table_checksum,
+    verify_checksum,
+)
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, Unsettled
+from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.table.config import BACKUP_PATH, PROPERTIES_PATH, is_whole
+
+_CREATED = "Properties saved by Lakewarden"
+_UPDATED = "Updated by Lakewarden"
+
+
+def write_properties(storage: Storage, properties: Mapping[str, str]) -> None:
+    """Create the file, with its checksum; doing it again with the same properties is no error."""
+    match storage.create_exclusive(PROPERTIES_PATH, _file_of(properties, _CREATED)):
+        case Won():
+            return
+        case Lost(content):
+            if content != _file_of(properties, _CREATED):
+                raise _table_exists(storage)
+        case Unknown(cause):
+            raise Unsettled(
+                "creation_unsettled",
+                what=f"Whether {PROPERTIES_PATH} was created is not known.",
+                why=cause,
+                now="Create the table again: with the same properties that does no harm.",
+                path=PROPERTIES_PATH,
+            )
+
+
+def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> Mapping[str, str]:
+    """Set properties, or remove those that are changed to None; the answer is all of them after.
+
+    The caller holds the table's lock. Steps, each of which leaves a whole file behind:
+      1 recover  a file that an earlier update left damaged comes back from its backup
+      2 backup   what the file says now
+      3 replace  the new content, in one call
+      4 forget   the backup is not needed any more
+    """
+    current = _recovered(storage)
+    kept = {key: value for key, value in current.items() if key not in changes}
+    after = kept | {key: value for key, value in changes.items() if value is not None}
+    if after != current:
+        _put(storage, BACKUP_PATH, _file_of(current, _UPDATED))
+        _put(storage, PROPERTIES_PATH, _file_of(after, _UPDATED))
+    storage.delete(BACKUP_PATH)
+    return after
+
+
+def _recovered(storage: Storage) -> Mapping[str, str]:
+    """The properties, after a backup has replaced a file that is damaged or not there."""
+    payload = storage.read_if_present(PROPERTIES_PATH)
+    if not is_whole(payload):
+        backup = storage.read_if_present(BACKUP_PATH)
+        if backup is not None and is_whole(backup):
+            _put(storage, PROPERTIES_PATH, backup)
+            payload = backup
+    if not payload:
+        raise _no_properties()
+    properties = parse_properties(payload, PROPERTIES_PATH)
+    verify_checksum(properties, PROPERTIES_PATH)
+    return properties
+
+
+def _put(storage: Storage, path: str, payload: bytes) -> None:
+    # Java refuses new content beside the checksum that Hadoop's local files kept of the old.
+    folder, _, name = path.rpartition("/")
+    storage.delete(f"{folder}/.{name}.crc")
+    storage.put(path, payload)
+
+
+def _file_of(properties: Mapping[str, str], comment: str) -> bytes:
+    names = (properties.get("hoodie.database.name", ""), properties.get("hoodie.table.name", ""))
+    lines = {key: properties[key] for key in sorted(properties) if key != CHECKSUM_KEY}
+    # The checksum stands last, so that a file that was cut lacks it.
+    lines[CHECKSUM_KEY] = str(table_checksum(*names))
+    return format_properties(lines, comment)
+
+
+def _table_exists(storage: Storage) -> InvalidRequest:
+    return InvalidRequest(
+        "table_exists",
+        what=f"There is a table at {storage.location.uri} already.",
+        why=f"{PROPERTIES_PATH} is there and says something else.",
+        now="Choose another path, or open the table that is there.",
+        path=storage.location.uri,
+    )
+
+
+def _no_properties() -> CorruptTable:
+    return CorruptTable(
+        "missing_properties",
+        what=f"{PROPERTIES_PATH} is not there, or is empty, and has no backup.",
+        why="Somebody removed it.",
+        now="Restore the file.",
+        path=PROPERTIES_PATH,
+    )

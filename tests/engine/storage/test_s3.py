@@ -22,10 +22,10 @@ def storage(s3_location: Location) -> Storage:
     return open_storage(s3_location)
 
 
+# The server answers one request after the other, so that the races alone take a minute and more.
+@pytest.mark.timeout(900)
 class TestS3Storage(StorageContract, ProcessContract):
-    # The server answers some sixty requests a second on a busy machine.
-    thread_races = 60
-    process_races = 10
+    pass
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])

@@ -93,6 +93,40 @@ def refuse_unknown(given: Iterable[str], known: Iterable[Setting[object]]) -> No
             raise _unknown(option, names)
 
 
+def by_keyword(given: Mapping[str, object], known: Iterable[Setting[object]]) -> dict[str, object]:
+    """Keyword arguments as options: a keyword is the end of a key, with `_` for the dots.
+
+    So `small_file_limit` means `hoodie.parquet.small.file.limit`; an end that several keys share
+    means none of them.
+    """
+    meanings = _keywords(known)
+    options: dict[str, object] = {}
+    for keyword, value in given.items():
+        keys = meanings.get(keyword, set())
+        if len(keys) > 1:
+            raise InvalidRequest(
+                "ambiguous_option",
+                what=f"{keyword!r} may be any of {', '.join(sorted(keys))}.",
+                why="A keyword must be the end of one key only.",
+                now="Spell out more of the key, with underscores for its dots.",
+                option=keyword,
+            )
+        if not keys:
+            raise _unknown(keyword, set(meanings))
+        options[keys.pop()] = value
+    return options
+
+
+def _keywords(known: Iterable[Setting[object]]) -> dict[str, set[str]]:
+    meanings: dict[str, set[str]] = {}
+    for setting in known:
+        for name in setting.names:
+            words = name.replace(".", "_").split("_")
+            for start in range(len(words)):
+                meanings.setdefault("_".join(words[start:]), set()).add(setting.key)
+    return meanings
+
+
 def flag(text: str) -> bool:
     """A boolean as people and Hudi spell it."""
     lowered = text.strip().lower()

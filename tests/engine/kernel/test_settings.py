@@ -8,6 +8,7 @@ from lakewarden.engine.kernel.settings import (
     Resolved,
     Setting,
     Settings,
+    by_keyword,
     flag,
     one_of,
     refuse_unknown,
@@ -82,3 +83,22 @@ def test_an_unknown_option_names_the_nearest_known_one() -> None:
 
 def test_known_options_pass_under_every_name() -> None:
     refuse_unknown([*RETAINED.names, AUTOMATIC.key], [RETAINED, AUTOMATIC])
+
+
+def test_a_keyword_is_the_end_of_a_key() -> None:
+    options = by_keyword({"commits_retained": 3, "clean_automatic": False}, [RETAINED, AUTOMATIC])
+    assert options == {RETAINED.key: 3, AUTOMATIC.key: False}
+
+
+def test_a_keyword_that_several_keys_end_in_is_refused() -> None:
+    other = Setting("hoodie.archive.automatic", True, flag, "Whether writes archive")
+    with pytest.raises(
+        InvalidRequest, match=r"hoodie\.archive\.automatic, hoodie\.clean"
+    ) as caught:
+        by_keyword({"automatic": True}, [AUTOMATIC, other])
+    assert caught.value.code == "ambiguous_option"
+
+
+def test_an_unknown_keyword_names_the_nearest() -> None:
+    with pytest.raises(InvalidRequest, match="Did you mean 'commits_retained'"):
+        by_keyword({"commits_retain": 3}, [RETAINED])

@@ -1,0 +1,236 @@
+"""Creation: from what a user asks for to the properties of a new table, all checked beforehand."""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.avro.arrow_types import avro_schema
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.config import (
+    TIMESTAMP_GENERATORS,
+    TableConfig,
+    TableType,
+    table_config,
+)
+from lakewarden.engine.table.merge_rules import MergeMode
+from lakewarden.engine.table.schema import META_COLUMNS
+
+CREATED_VERSION = "9"
+
+_TYPES = {
+    "cow": TableType.COPY_ON_WRITE,
+    "copy_on_write": TableType.COPY_ON_WRITE,
+    "mor": TableType.MERGE_ON_READ,
+    "merge_on_read": TableType.MERGE_ON_READ,
+}
+_MODES = {
+    "commit_time": MergeMode.COMMIT_TIME,
+    "commit_time_ordering": MergeMode.COMMIT_TIME,
+    "event_time": MergeMode.EVENT_TIME,
+    "event_time_ordering": MergeMode.EVENT_TIME,
+}
+# What every new table of version 9 has, whatever is asked for.
+_CONSTANT = {
+    "hoodie.table.version": CREATED_VERSION,
+    "hoodie.table.initial.version": CREATED_VERSION,
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.archivelog.folder": "history",
+    "hoodie.table.format": "native",
+    "hoodie.table.base.file.format": "PARQUET",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.partition.metafile.use.base.format": "false",
+    "hoodie.table.cdc.enabled": "false",
+    "hoodie.table.multiple.base.file.formats.enable": "false",
+}
+# What a user may choose by property; the value is the default.
+_CHOICES = {
+    "hoodie.table.name": "",
+    "hoodie.database.name": "",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "false",
+    "hoodie.datasource.write.slash.separated.date.partitioning": "",
+    "hoodie.table.keygenerator.type": "",
+    "hoodie.table.partial.update.mode": "",
+}
+_CHOICE_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.record.merge.property.")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTable:
+    """What a user asks for; `properties` are Hudi's own names for everything else."""
+
+    name: str
+    schema: pa.Schema
+    key: Sequence[str]
+    partition: Sequence[str] = ()
+    ordering: Sequence[str] = ()
+    type: str = "cow"
+    merge_mode: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def new_table_config(asked: NewTable) -> TableConfig:
+    """The configuration of the table to be; anything wrong with the request is named here."""
+    _check_columns(asked)
+    properties = {key: value for key, value in {**_CONSTANT, **_chosen(asked)}.items() if value}
+    # Parsing refuses what no reader of ours would understand, before anything is written.
+    return table_config(MappingProxyType(properties))
+
+
+def is_creation_property(key: str) -> bool:
+    """Whether a property belongs to the table itself, not to how it is written."""
+    return key in _CHOICES or key.startswith(_CHOICE_PREFIXES)
+
+
+def refuse_fixed(properties: Mapping[str, str]) -> None:
+    """Refuse properties that creation itself decides, when they say something else."""
+    for key, value in properties.items():
+        if key in _CONSTANT and _CONSTANT[key] != value:
+            raise InvalidRequest(
+                "unsupported_property",
+                what=f"A table with {key}={value} can't be created.",
+                why=f"New tables have {key}={_CONSTANT[key]}.",
+                now="Leave the property out.",
+                property=key,
+            )
+
+
+def table_name(path: str) -> str:
+    """The name of a table from its folder's, as Avro allows names."""
+    name = _UNSAFE.sub("_", path.rstrip("/").rpartition("/")[2])
+    return name if _NAME.fullmatch(name) else f"t_{name}"
+
+
+def _chosen(asked: NewTable) -> dict[str, str]:
+    given = {key: value for key, value in asked.properties.items() if is_creation_property(key)}
+    name = given.get("hoodie.table.name") or asked.name
+    if not _NAME.fullmatch(name):
+        raise InvalidRequest(
+            "bad_table_name",
+            what=f"{name!r} can't be the name of a table.",
+            why="It becomes part of the Avro schema: letters, digits and underscores only.",
+            now="Pass another name; the folder may be called as you like.",
+            name=name,
+        )
+    generator = given.get("hoodie.table.keygenerator.type") or _key_generator(asked)
+    return {
+        **_CHOICES,
+        **given,
+        "hoodie.table.name": name,
+        "hoodie.table.type": _table_type(asked.type).value,
+        "hoodie.table.recordkey.fields": ",".join(asked.key),
+        "hoodie.table.partition.fields": ",".join(asked.partition),
+        "hoodie.table.ordering.fields": ",".join(asked.ordering),
+        "hoodie.table.keygenerator.type": generator.upper(),
+        "hoodie.record.merge.mode": _merge_mode(asked).value,
+        "hoodie.table.create.schema": schema_text(asked.schema, name),
+    }
+
+
+def schema_text(schema: pa.Schema, name: str) -> str:
+    """The schema as new tables store it: every column may be null."""
+    columns = pa.schema([column.with_nullable(True) for column in schema])
+    return avro_schema(columns, f"{name}_record", f"hoodie.{name}")
+
+
+def _key_generator(asked: NewTable) -> str:
+    if not asked.partition:
+        return "NON_PARTITION"
+    if any(":" in item for item in asked.partition):
+        return "CUSTOM"
+    if any(key.startswith("hoodie.keygen.timebased.") for key in asked.properties):
+        return TIMESTAMP_GENERATORS[0]
+    return "SIMPLE" if len(asked.key) == len(asked.partition) == 1 else "COMPLEX"
+
+
+def _table_type(text: str) -> TableType:
+    if text.lower() not in _TYPES:
+        raise _bad_argument("type", text, ("cow", "mor"))
+    return _TYPES[text.lower()]
+
+
+def _merge_mode(asked: NewTable) -> MergeMode:
+    if asked.merge_mode is None:
+        return MergeMode.EVENT_TIME if asked.ordering else MergeMode.COMMIT_TIME
+    if asked.merge_mode.lower() not in _MODES:
+        raise _bad_argument("merge_mode", asked.merge_mode, ("event_time", "commit_time"))
+    mode = _MODES[asked.merge_mode.lower()]
+    if mode is MergeMode.EVENT_TIME and not asked.ordering:
+        raise InvalidRequest(
+            "missing_ordering",
+            what="Merging by event time needs an ordering column.",
+            why="Without one there is nothing that tells which of two rows is newer.",
+            now="Pass ordering=['<column>'], or merge_mode='commit_time'.",
+        )
+    return mode
+
+
+def _check_columns(asked: NewTable) -> None:
+    names = asked.schema.names
+    if not names:
+        raise InvalidRequest(
+            "no_columns", what="A table needs columns.", why="The schema has none.", now="Add some."
+        )
+    if not asked.key:
+        raise InvalidRequest(
+            "unsupported_generated_keys",
+            what="A table without key columns can't be created.",
+            why="Hudi would generate keys, and rows could then never be updated by key.",
+            now="Pass key=['<column>', ...].",
+        )
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InvalidRequest(
+            "repeated_columns",
+            what=f"The schema has {repeated[0]!r} more than once.",
+            why="Columns are found by name.",
+            now="Rename one of them.",
+        )
+    for name in names:
+        if not _NAME.fullmatch(name) or name in META_COLUMNS:
+            raise InvalidRequest(
+                "bad_column_name",
+                what=f"{name!r} can't be the name of a column.",
+                why="Avro allows letters, digits and underscores; Hudi's own columns are taken.",
+                now="Rename the column.",
+                column=name,
+            )
+    for role, fields in (
+        ("key", asked.key),
+        ("partition", [item.partition(":")[0] for item in asked.partition]),
+        ("ordering", asked.ordering),
+    ):
+        for column in fields:
+            _check_known(role, column, names)
+
+
+def _check_known(role: str, column: str, names: Sequence[str]) -> None:
+    if column.partition(".")[0] in names:
+        return
+    nearest = difflib.get_close_matches(column, names, n=1)
+    raise InvalidRequest(
+        "unknown_column",
+        what=f"There is no column {column!r} to be a {role} column.",
+        why=f"The schema has {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}.",
+        now=f"Did you mean {nearest[0]!r}?" if nearest else "Name one of them.",
+        column=column,
+    )
+
+
+def _bad_argument(name: str, value: str, allowed: tuple[str, ...]) -> InvalidRequest:
+    return InvalidRequest(
+        f"bad_{name}",
+        what=f"{name}={value!r} is not known.",
+        why=f"It must be one of {', '.join(allowed)}.",
+        now=f"Pass {name}={allowed[0]!r}, for example.",
+    )

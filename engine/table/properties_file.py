@@ -48,8 +48,8 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> Ma
     kept = {key: value for key, value in current.items() if key not in changes}
     after = kept | {key: value for key, value in changes.items() if value is not None}
     if after != current:
-        _put(storage, BACKUP_PATH, _file_of(current, _UPDATED))
-        _put(storage, PROPERTIES_PATH, _file_of(after, _UPDATED))
+        storage.put(BACKUP_PATH, _file_of(current, _UPDATED))
+        storage.put(PROPERTIES_PATH, _file_of(after, _UPDATED))
     storage.delete(BACKUP_PATH)
     return after
 
@@ -60,20 +60,13 @@ def _recovered(storage: Storage) -> Mapping[str, str]:
     if not is_whole(payload):
         backup = storage.read_if_present(BACKUP_PATH)
         if backup is not None and is_whole(backup):
-            _put(storage, PROPERTIES_PATH, backup)
+            storage.put(PROPERTIES_PATH, backup)
             payload = backup
     if not payload:
         raise _no_properties()
     properties = parse_properties(payload, PROPERTIES_PATH)
     verify_checksum(properties, PROPERTIES_PATH)
     return properties
-
-
-def _put(storage: Storage, path: str, payload: bytes) -> None:
-    # Java refuses new content beside the checksum that Hadoop's local files kept of the old.
-    folder, _, name = path.rpartition("/")
-    storage.delete(f"{folder}/.{name}.crc")
-    storage.put(path, payload)
 
 
 def _file_of(properties: Mapping[str, str], comment: str) -> bytes:

@@ -1,6 +1,7 @@
 """Properties files: created once, and changed so that every crash leaves a good one."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,8 @@ from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.fault_plan import crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import BACKUP_PATH, PROPERTIES_PATH, load_config
 from lakewarden.engine.table.properties_file import update_properties, write_properties
 
@@ -19,7 +21,6 @@ TABLE = {
     "hoodie.table.version": "9",
     "lakewarden.note": "a=b: c",
 }
-CRC_PATH = ".hoodie/.hoodie.properties.crc"
 
 
 def properties_of(storage: Storage) -> dict[str, str]:
@@ -68,18 +69,19 @@ def test_an_update_leaves_no_backup() -> None:
     assert storage.stat(BACKUP_PATH) is None
 
 
-def test_t2_an_update_removes_the_checksum_that_hadoop_kept_of_the_file() -> None:
-    storage = created()
-    storage.put(CRC_PATH, b"crc")
+def test_t2_an_update_removes_the_checksum_that_hadoop_kept_of_the_file(tmp_path: Path) -> None:
+    storage = open_storage(Location(tmp_path.as_uri()))
+    write_properties(storage, TABLE)
+    crc = tmp_path / ".hoodie" / ".hoodie.properties.crc"
+    crc.write_bytes(b"crc")
     update_properties(storage, {"a": "b"})
-    assert storage.stat(CRC_PATH) is None
+    assert not crc.exists()
 
 
 def test_an_update_that_changes_nothing_writes_nothing() -> None:
-    storage = created()
-    storage.put(CRC_PATH, b"crc")
+    storage = FaultyStorage(created())
     update_properties(storage, {"hoodie.table.version": "9", "never.there": None})
-    assert storage.stat(CRC_PATH) is not None
+    assert "put" not in {call.operation for call in storage.calls}
 
 
 def test_t7_a_new_name_gets_a_new_checksum() -> None:

@@ -4,9 +4,12 @@ Entries are created exclusively, and only behind a claim that was read as the la
 the commit and the cancel compete for one next number: one wins, the others see who did. Two laws
 follow, and the functions here assert them:
 
-1. Nobody deletes a file of an instant unless its ledger ends in `cancelled`, or a newer claim has
-   superseded the attempt that made the file.
+1. Nobody deletes a file of an instant unless its ledger ends in `cancelled` or `withdrawn`, or a
+   newer claim has superseded the attempt that made the file.
 2. Nobody publishes a completed instant unless its ledger ends in `committed`.
+
+What was committed stays so, except that a rollback of the completed instant appends `withdrawn`
+first: from then on nobody rolls it forward, however far the rollback has come.
 """
 
 import re
@@ -20,8 +23,11 @@ from lakewarden.engine.timeline.ledger_entries import (
     Claim,
     Committed,
     Entry,
+    Torn,
+    Withdrawn,
     decode_entry,
     encode_entry,
+    is_torn,
 )
 from lakewarden.engine.timeline.state import LedgerEnd
 
@@ -35,11 +41,23 @@ class Ledger:
     """The entries of one instant as they were read; the first has number 1."""
 
     instant: str
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry | Torn, ...] = ()
 
     @property
-    def last(self) -> Entry | None:
+    def last(self) -> Entry | Torn | None:
         return self.entries[-1] if self.entries else None
+
+    @property
+    def last_whole(self) -> Entry | None:
+        """The last entry that says something."""
+        whole = (entry for entry in reversed(self.entries) if not isinstance(entry, Torn))
+        return next(whole, None)
+
+    @property
+    def last_claim(self) -> Claim | None:
+        """The newest attempt, whatever came of it."""
+        claims = (entry for entry in reversed(self.entries) if isinstance(entry, Claim))
+        return next(claims, None)
 
     @property
     def next_number(self) -> int:
@@ -47,14 +65,14 @@ class Ledger:
 
     @property
     def ends_in(self) -> LedgerEnd:
-        match self.last:
+        match self.last_whole:
             case None:
                 return LedgerEnd.NONE
             case Claim():
                 return LedgerEnd.CLAIM
             case Committed():
                 return LedgerEnd.COMMITTED
-            case Cancelled():
+            case Cancelled() | Withdrawn():
                 return LedgerEnd.CANCELLED
 
 
@@ -69,7 +87,7 @@ class Appended:
 class LostTo:
     """Somebody else's entry has that number."""
 
-    entry: Entry
+    entry: Entry | Torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +111,7 @@ def read_ledger(storage: Storage, instant: str) -> Ledger:
     ledger = Ledger(instant)
     for number in sorted(numbers):
         path = entry_path(instant, number)
-        entry = decode_entry(storage.read(path), path)
+        entry = _decoded(storage.read(path), path, number)
         fault = _fault(ledger, entry, number)
         if fault is not None:
             raise _broken(path, fault)
@@ -122,7 +140,7 @@ def append(storage: Storage, ledger: Ledger, entry: Entry) -> Appending:
         case Won():
             return Appended(Ledger(ledger.instant, (*ledger.entries, entry)))
         case Lost(content):
-            return LostTo(decode_entry(content, path))
+            return LostTo(_decoded(content, path, ledger.next_number))
         case Unknown(cause):
             return InDoubt(cause)
 
@@ -131,32 +149,48 @@ def assert_may_delete(ledger: Ledger, attempt: int) -> None:
     """Law 1, for the files that an attempt made."""
     last = ledger.last
     is_superseded = isinstance(last, Claim) and last.attempt > attempt
-    if not (isinstance(last, Cancelled) or is_superseded):
+    if not (ledger.ends_in is LedgerEnd.CANCELLED or is_superseded):
         raise _law_broken(1, ledger, f"Files of attempt {attempt} were about to be deleted.")
 
 
 def assert_may_publish(ledger: Ledger) -> Committed:
     """Law 2; the answer is the entry that allows it."""
-    last = ledger.last
+    last = ledger.last_whole
     if not isinstance(last, Committed):
         raise _law_broken(2, ledger, "A completed instant was about to be published.")
     return last
 
 
-def _fault(ledger: Ledger, entry: Entry, number: int) -> str | None:
+def _decoded(payload: bytes, path: str, number: int) -> Entry | Torn:
+    return Torn(number) if is_torn(payload) else decode_entry(payload, path)
+
+
+def _fault(ledger: Ledger, entry: Entry | Torn, number: int) -> str | None:
     """What is wrong with an entry of that number behind a ledger, if anything."""
-    last = ledger.last
     if number != ledger.next_number:
         return f"Entry {ledger.next_number} is missing."
-    if isinstance(last, Committed | Cancelled):
+    if ledger.ends_in is LedgerEnd.CANCELLED:
         return "Nothing may follow an entry that ends the ledger."
+    if isinstance(entry, Torn):
+        return None
+    if isinstance(ledger.last_whole, Committed) and not isinstance(entry, Withdrawn):
+        return "Nothing may follow an entry that ends the ledger."
+    return _misfit(ledger, entry, number)
+
+
+def _misfit(ledger: Ledger, entry: Entry, number: int) -> str | None:
+    """What does not fit between an entry and the ones before it."""
+    last = ledger.last
     if entry.instant != ledger.instant:
         return f"The entry is about instant {entry.instant}."
-    if last is not None and entry.action is not last.action:
+    before = ledger.last_whole
+    if before is not None and entry.action is not before.action:
         return f"The entry is about a {entry.action.value}, the one before it is not."
     if isinstance(entry, Claim) and entry.attempt != number:
         return f"Claim {number} is for attempt {entry.attempt}."
-    if isinstance(entry, Committed) and (last is None or entry.attempt != last.attempt):
+    if isinstance(entry, Committed) and not (
+        isinstance(last, Claim) and entry.attempt == last.attempt
+    ):
         return f"Attempt {entry.attempt} committed without holding the last claim."
     return None
 

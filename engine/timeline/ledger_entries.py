@@ -52,13 +52,38 @@ class Cancelled:
     missing_partitions: tuple[str, ...] = ()
 
 
-Entry = Claim | Committed | Cancelled
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """A completed instant is taken back: its completed file goes first, then all that it made."""
+
+    instant: str
+    action: Action
+    owner: str
+    by: str
+    reason: str
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """An entry that was cut short while it was created: its maker died before it was in force.
+
+    It keeps its number and says nothing, so that anybody may go on behind it.
+    """
+
+    number: int
+
+
+Entry = Claim | Committed | Cancelled | Withdrawn
 
 _KINDS: dict[str, type[Entry]] = {
     "claim": Claim,
     "committed": Committed,
     "cancelled": Cancelled,
+    "withdrawn": Withdrawn,
 }
+# Every whole entry is one JSON object.
+_ENDING = b"}"
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -71,3 +96,8 @@ def decode_entry(payload: bytes, path: str) -> Entry:
     """The entry in a file; what a newer engine wrote is refused by name."""
     document = parse_document(payload, path, kinds=frozenset(_KINDS))
     return value_of(_KINDS[document.kind], document.record, path, str)
+
+
+def is_torn(payload: bytes) -> bool:
+    """Whether the file of an entry was cut short."""
+    return not payload.endswith(_ENDING)

@@ -28,6 +28,8 @@ from lakewarden.engine.timeline.ledger_entries import (
     Claim,
     Committed,
     Entry,
+    Torn,
+    Withdrawn,
     decode_entry,
     encode_entry,
 )
@@ -74,6 +76,12 @@ def cancelled(owner: str = "me") -> Cancelled:
     )
 
 
+def withdrawn(owner: str = "me") -> Withdrawn:
+    return Withdrawn(
+        instant=T, action=Action.COMPACTION, owner=owner, by="somebody", reason="wrong", at_ms=8
+    )
+
+
 def ledger_with(storage: MemoryStorage, *entries: Entry) -> Ledger:
     ledger = read_ledger(storage, T)
     for entry in entries:
@@ -90,6 +98,8 @@ ENDINGS: list[tuple[tuple[Entry, ...], LedgerEnd]] = [
     ((claim(1), claim(2), committed(2)), LedgerEnd.COMMITTED),
     ((cancelled(),), LedgerEnd.CANCELLED),
     ((claim(1), cancelled()), LedgerEnd.CANCELLED),
+    ((claim(1), committed(1), withdrawn()), LedgerEnd.CANCELLED),
+    ((withdrawn(),), LedgerEnd.CANCELLED),
 ]
 
 
@@ -140,6 +150,8 @@ MISUSES: list[tuple[tuple[Entry, ...], Entry]] = [
     ((claim(1), committed(1)), cancelled()),
     ((cancelled(),), claim(2)),
     ((cancelled(),), committed(1)),
+    ((claim(1), committed(1), withdrawn()), claim(4)),
+    ((claim(1), committed(1), withdrawn()), withdrawn()),
     ((), committed(1)),
     ((), claim(2)),
     ((claim(1),), claim(1)),
@@ -207,7 +219,8 @@ def test_a_newer_entry_is_refused_by_name(payload: bytes) -> None:
     assert (raised.value.code, raised.value.path) == ("unsupported_document", "some/path")
 
 
-ENCODED = [encode_entry(entry) for entry in (claim(1), committed(1), cancelled())]
+ENTRIES = (claim(1), committed(1), cancelled(), withdrawn())
+ENCODED = [encode_entry(entry) for entry in ENTRIES]
 
 
 @pytest.mark.parametrize(
@@ -241,6 +254,54 @@ def test_any_damage_gives_an_entry_or_a_named_error(payload: bytes, data: st.Dat
     assert decode_entry(encode_entry(entry), "p") == entry
 
 
+def torn_behind(storage: MemoryStorage, *entries: Entry) -> Ledger:
+    """A ledger whose newest entry was cut short by a crash."""
+    number = ledger_with(storage, *entries).next_number
+    storage.put(entry_path(T, number), encode_entry(cancelled())[:-1])
+    return read_ledger(storage, T)
+
+
+def test_an_entry_that_was_cut_short_says_nothing_and_keeps_its_number() -> None:
+    ledger = torn_behind(fresh_memory_storage(), claim(1))
+    assert ledger == Ledger(T, (claim(1), Torn(2)))
+    assert (ledger.ends_in, ledger.next_number) == (LedgerEnd.CLAIM, 3)
+    assert torn_behind(fresh_memory_storage()).ends_in is LedgerEnd.NONE
+
+
+@pytest.mark.parametrize("entry", [claim(3), cancelled()])
+def test_anybody_may_go_on_behind_an_entry_that_was_cut_short(entry: Entry) -> None:
+    storage = fresh_memory_storage()
+    assert isinstance(append(storage, torn_behind(storage, claim(1)), entry), Appended)
+    assert read_ledger(storage, T).entries == (claim(1), Torn(2), entry)
+
+
+def test_an_attempt_does_not_commit_behind_an_entry_that_was_cut_short() -> None:
+    storage = fresh_memory_storage()
+    with pytest.raises(Defect):
+        append(storage, torn_behind(storage, claim(1)), committed(1))
+
+
+def test_what_was_committed_stays_so_when_its_withdrawal_was_cut_short() -> None:
+    storage = fresh_memory_storage()
+    ledger = torn_behind(storage, claim(1), committed(1))
+    assert assert_may_publish(ledger) == committed(1)
+    with pytest.raises(Defect):
+        append(storage, ledger, claim(4))
+    assert isinstance(append(storage, ledger, withdrawn()), Appended)
+
+
+def test_losing_to_an_entry_that_was_cut_short_is_a_loss() -> None:
+    storage = fresh_memory_storage()
+    ledger = ledger_with(storage, claim(1))
+    torn_behind(storage)
+    assert append(storage, ledger, committed(1)) == LostTo(Torn(2))
+
+
+def test_a_withdrawn_instant_is_never_published_again() -> None:
+    with pytest.raises(Defect):
+        assert_may_publish(Ledger(T, (claim(1), committed(1), withdrawn())))
+
+
 LIVING = ((), (claim(1),), (claim(1), committed(1)))
 
 
@@ -251,7 +312,10 @@ def test_nobody_deletes_the_files_of_the_newest_attempt(entries: tuple[Entry, ..
     assert (raised.value.code, raised.value.law) == ("law_broken", 1)
 
 
-@pytest.mark.parametrize("entries", [(claim(1), claim(2)), (claim(1), cancelled()), (cancelled(),)])
+DEAD = ((claim(1), claim(2)), (claim(1), cancelled()), (cancelled(),), (withdrawn(),))
+
+
+@pytest.mark.parametrize("entries", DEAD)
 def test_files_of_a_superseded_or_cancelled_attempt_may_be_deleted(
     entries: tuple[Entry, ...],
 ) -> None:

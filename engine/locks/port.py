@@ -25,9 +25,10 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True)
 class HeldBy:
-    """Somebody else has it."""
+    """Somebody else has it; the remedy says how it may come free, as far as it is known."""
 
     holder: Holder
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

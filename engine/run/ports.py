@@ -1,4 +1,4 @@
-"""The ports an operation is given: time, chance, threads and ears, all of them exchangeable."""
+"""The ports an operation is given: time, chance, threads, processes and ears, all exchangeable."""
 
 from dataclasses import dataclass, field
 
@@ -7,6 +7,7 @@ from lakewarden.engine.kernel.events import EventSink, ignore
 from lakewarden.engine.kernel.ids import Ids, SystemIds
 from lakewarden.engine.run.background import Background, ThreadBackground
 from lakewarden.engine.run.executor import Executor, LocalExecutor
+from lakewarden.engine.run.processes import Processes, SystemProcesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,4 @@ class Ports:
     executor: Executor = field(default_factory=LocalExecutor)
     background: Background = field(default_factory=ThreadBackground)
     events: EventSink = ignore
+    processes: Processes = field(default_factory=SystemProcesses)

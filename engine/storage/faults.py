@@ -95,6 +95,9 @@ class FaultyStorage:
     def put(self, path: str, payload: bytes) -> None:
         self._written("put", path, payload)
 
+    def touch(self, path: str) -> bool:
+        return self._made("touch", path, partial(self._inner.touch, path))
+
     def create(self, path: str) -> pa.NativeFile:
         # Opening and closing are two calls; the second one makes the file visible.
         publish = partial(self._written, "close", checked_file(path))

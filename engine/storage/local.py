@@ -120,6 +120,16 @@ class LocalStorage:
             self._root.make_parent("write", place)
             self._rename(self._written_draft(place, payload), place)
 
+    def touch(self, path: str) -> bool:
+        place = self._place_of(path)
+        with self._told("touch", path):
+            try:
+                os.utime(place)
+            except _ABSENT:
+                self._root.assert_present("touch", self.uri(path))
+                return False
+        return True
+
     def create(self, path: str) -> pa.NativeFile:
         place = self._place_of(path)
         with self._told("create", path):

@@ -59,6 +59,13 @@ class _Store:
                 self._files[path] = _File(bytes(content), self._clock.now_ms())
             return present
 
+    def touch(self, path: str) -> bool:
+        with self._lock:
+            present = self._files.get(path)
+            if present is not None:
+                self._files[path] = _File(present.content, self._clock.now_ms())
+            return present is not None
+
     def remove(self, path: str) -> bool:
         with self._lock:
             return self._files.pop(path, None) is not None
@@ -140,6 +147,9 @@ class MemoryStorage:
 
     def put(self, path: str, payload: bytes) -> None:
         self._store.put(self._key(path), payload)
+
+    def touch(self, path: str) -> bool:
+        return self._store.touch(self._key(path))
 
     def create(self, path: str) -> pa.NativeFile:
         publish = partial(self._store.put, self._key(path))

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.conditional import ConditionalCreate, create_unless_seen
 from lakewarden.engine.storage.drafts import DRAFT_SUFFIX, discard
 from lakewarden.engine.storage.failures import failure, missing_file, required, service_code
@@ -95,6 +96,15 @@ class ObjectStorage:
         key = self._key(path)
         self._make_parent("write", path, key)
         self._done("write", path, partial(self._fs.pipe_file, key, payload))
+
+    def touch(self, path: str) -> bool:
+        raise InvalidRequest(
+            "unsupported_touch",
+            what=f"Cannot touch {self.uri(path)}.",
+            why="An object store gives a time to an object only together with its content.",
+            now="Use a lock provider made for object stores: StorageBasedLockProvider.",
+            path=self.uri(path),
+        )
 
     def create(self, path: str) -> pa.NativeFile:
         key = self._key(path)

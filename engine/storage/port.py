@@ -114,6 +114,13 @@ class Storage(Protocol):
         """Create or replace a file; readers see the old or the new content, never a part."""
         ...
 
+    def touch(self, path: str) -> bool:
+        """Give a file the present time without touching its content; False when it is not there.
+
+        An object store cannot do so and refuses with `unsupported_touch`.
+        """
+        ...
+
     def create(self, path: str) -> pa.NativeFile:
         """A stream to a new file, visible as a whole once closed without error."""
         ...

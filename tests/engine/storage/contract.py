@@ -320,6 +320,24 @@ class ExclusiveContract:
         race_in_threads([racing, open_storage(racing.location)], self.thread_races)
 
 
+class TouchContract:
+    """What stands for a sign of life: a new time, and nothing else."""
+
+    def test_a_touched_file_keeps_its_content(self, storage: Storage) -> None:
+        storage.put("folder/file", b"content")
+        before = storage.stat("folder/file")
+        assert storage.touch("folder/file") is True
+        after = storage.stat("folder/file")
+        assert storage.read("folder/file") == b"content"
+        assert before is not None
+        assert after is not None
+        assert after.modified_ms >= before.modified_ms
+
+    def test_touching_creates_nothing(self, storage: Storage) -> None:
+        assert storage.touch("folder/file") is False
+        assert storage.walk("") == ()
+
+
 class ProcessContract:
     """Several processes are as good as several threads."""
 
@@ -345,6 +363,8 @@ class AddressContract:
             storage.put(path, b"")
         with pytest.raises(InvalidRequest):
             storage.create_exclusive(path, b"")
+        with pytest.raises(InvalidRequest):
+            storage.touch(path)
 
     @pytest.mark.parametrize("folder", ["/etc", "..", "a/..", "a//b", "a/"])
     def test_no_folder_outside(self, storage: Storage, folder: str) -> None:

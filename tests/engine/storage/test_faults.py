@@ -21,7 +21,7 @@ from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Entry, Lost, Storage, Unknown, Won
-from tests.engine.storage.contract import StorageContract
+from tests.engine.storage.contract import StorageContract, TouchContract
 
 CONTENT = b"0123456789" * 10
 
@@ -30,7 +30,7 @@ def faulty(line: str, inner: Storage | None = None) -> FaultyStorage:
     return FaultyStorage(inner or fresh_memory_storage(), parse_plan(line))
 
 
-class TestWithoutFaults(StorageContract):
+class TestWithoutFaults(StorageContract, TouchContract):
     """A wrapped storage keeps every promise, even when listings come mixed."""
 
     thread_races = 200

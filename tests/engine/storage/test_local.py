@@ -16,7 +16,7 @@ from lakewarden.engine.storage.checksums import drop_stale_checksum
 from lakewarden.engine.storage.drafts import ABANDONED_AFTER_MS, DRAFT_SUFFIX
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Listing, Location, Lost, Storage, Won
-from tests.engine.storage.contract import ProcessContract, StorageContract
+from tests.engine.storage.contract import ProcessContract, StorageContract, TouchContract
 
 DRAFT_FOLDER = ".hoodie/.lakewarden/temp"
 
@@ -48,11 +48,19 @@ def storage(tmp_path: Path) -> Storage:
     return open_storage(Location(str(tmp_path / "table")))
 
 
-class TestLocalStorage(StorageContract, ProcessContract):
+class TestLocalStorage(StorageContract, TouchContract, ProcessContract):
     @pytest.fixture
     def racing(self, tmp_path: Path) -> Storage:
         # Flushing 4,000 files would measure the disk; it happens before the race for the name.
         return open_storage(Location(str(tmp_path / "race"), {"durable": False}))
+
+
+class TestTouching:
+    def test_an_old_file_becomes_young(self, storage: Storage, tmp_path: Path) -> None:
+        storage.put("file", b"1")
+        os.utime(tmp_path / "table/file", (1, 1))
+        storage.touch("file")
+        assert os.stat(tmp_path / "table/file").st_mtime > time.time() - 60
 
 
 class TestAddresses:

@@ -6,10 +6,10 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from tests.engine.storage.contract import StorageContract
+from tests.engine.storage.contract import StorageContract, TouchContract
 
 
-class TestMemoryStorage(StorageContract):
+class TestMemoryStorage(StorageContract, TouchContract):
     @pytest.fixture
     def storage(self) -> Storage:
         return fresh_memory_storage()
@@ -23,7 +23,9 @@ def test_times_are_those_of_the_clock() -> None:
     storage.create_exclusive("b", b"1")
     clock.advance(5)
     storage.create("c").close()
-    assert [entry.modified_ms for entry in storage.walk("")] == [1000, 1005, 1010]
+    clock.advance(5)
+    storage.touch("a")
+    assert [entry.modified_ms for entry in storage.walk("")] == [1015, 1005, 1010]
 
 
 def test_a_name_is_shared() -> None:

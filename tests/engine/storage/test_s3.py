@@ -28,6 +28,12 @@ class TestS3Storage(StorageContract, ProcessContract):
     pass
 
 
+def test_touching_is_refused(storage: Storage) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        storage.touch("file")
+    assert caught.value.code == "unsupported_touch"
+
+
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_every_spelling_finds_the_bucket(s3_location: Location, scheme: str) -> None:
     uri = s3_location.uri.replace("s3:", f"{scheme}:")

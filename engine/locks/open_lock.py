@@ -1,0 +1,102 @@
+"""Opening a table's lock: which provider the settings name, or which suits the storage."""
+
+from collections.abc import Callable
+from functools import partial
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
+from lakewarden.engine.locks.in_process import InProcessLock
+from lakewarden.engine.locks.port import LockProvider
+from lakewarden.engine.locks.settings import (
+    EXPIRY_SECONDS,
+    FILE_EXPIRE_MINUTES,
+    FILE_FOLDER,
+    PAUSE_MAX_MS,
+    PAUSE_MS,
+    PROVIDER,
+    RETRIES,
+    RETRY_PAUSE_MS,
+    WAIT_MS,
+)
+from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.storage.protocols import scheme_of
+
+TABLE_FOLDER = ".hoodie"
+
+_OpenProvider = Callable[[Storage, Settings, Ports], Callable[[], LockProvider]]
+
+
+def open_lock(storage: Storage, settings: Settings, ports: Ports) -> TableLock:
+    """The lock of the table in a storage; refuses what is not supported by name."""
+    named = settings[PROVIDER]
+    opener = _OPENERS.get(_short(named)) if named else _fitting(storage)
+    if opener is None:
+        raise _unsupported(named)
+    return TableLock(opener(storage, settings, ports), _patience(settings), ports)
+
+
+def _short(provider: str) -> str:
+    """What is left of `org.apache.hudi...FileSystemBasedLockProvider` or `file_system`."""
+    name = provider.rpartition(".")[2].lower().replace("_", "").replace("-", "")
+    return name.removesuffix("provider").removesuffix("lock").replace("based", "")
+
+
+def _fitting(storage: Storage) -> _OpenProvider:
+    if scheme_of(storage.location.uri) in (None, "file"):
+        return _file_system
+    return _in_process
+
+
+def _patience(settings: Settings) -> Patience:
+    """The waiting of one call, and the pauses of the lock manager, as one stretch of time."""
+    wait_ms = settings[WAIT_MS] + settings[RETRIES] * settings[RETRY_PAUSE_MS]
+    pause_ms = min(settings[PAUSE_MS], settings[PAUSE_MAX_MS])
+    return Patience(wait_ms / 1000, pause_ms / 1000)
+
+
+def _in_process(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:
+    return partial(InProcessLock, storage.location, ports)
+
+
+def _file_system(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:
+    minutes = settings[FILE_EXPIRE_MINUTES]
+    expiry = Expiry(settings[EXPIRY_SECONDS], minutes * 60 if minutes else None)
+    place, folder = storage, TABLE_FOLDER
+    if settings[FILE_FOLDER]:
+        options = storage.location.options
+        place, folder = open_storage(Location(settings[FILE_FOLDER], options)), ""
+    if not place.has_exclusive_create or scheme_of(place.location.uri) not in _WITH_FILES:
+        raise _unfit("FileSystemBasedLockProvider", place)
+    return partial(FileSystemLock, place, folder, expiry, ports)
+
+
+_WITH_FILES = (None, "file", "memory")
+_OPENERS: dict[str, _OpenProvider] = {
+    "inprocess": _in_process,
+    "filesystem": _file_system,
+}
+
+
+def _unsupported(provider: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_lock_provider",
+        what=f"The lock provider {provider!r} is not supported.",
+        why="A lock only keeps others out if all writers of a table share the same one.",
+        now=f"Use one of {', '.join(sorted(_OPENERS))} in all writers.",
+        provider=provider,
+    )
+
+
+def _unfit(provider: str, storage: Storage) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_lock_place",
+        what=f"{provider} cannot work at {storage.location.uri}.",
+        why="Two writers could both believe to have created the lock there.",
+        now="Use another lock provider, in all writers of the table.",
+        provider=provider,
+        uri=storage.location.uri,
+    )

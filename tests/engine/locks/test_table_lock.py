@@ -1,0 +1,268 @@
+"""The table lock: patient, renewed, given back whatever happens, and honest about being lost."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unavailable
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan, parse_plan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
+from tests.engine.locks.worlds import World
+
+LOCK = ".hoodie/lock"
+FILE = {"hoodie.write.lock.provider": "file_system"}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def storage(world: World) -> Storage:
+    return fresh_memory_storage(clock=world.clock)
+
+
+def lock_of(storage: Storage, ports: Ports, wait_seconds: float = 10.0) -> TableLock:
+    provider = partial(FileSystemLock, storage, ".hoodie", Expiry(60.0), ports)
+    return TableLock(provider, Patience(wait_seconds), ports)
+
+
+def give_back(storage: Storage, world: World, after_ms: int) -> None:
+    """Let the lock vanish once the clock has come that far."""
+    due = world.clock.now_ms() + after_ms
+    advance = world.clock.advance
+
+    def advanced(milliseconds: int) -> None:
+        advance(milliseconds)
+        if world.clock.now_ms() >= due:
+            storage.delete(LOCK)
+
+    world.clock.advance = advanced  # type: ignore[method-assign]
+
+
+class TestHolding:
+    def test_the_lock_is_there_while_held_and_gone_after(
+        self, world: World, storage: Storage
+    ) -> None:
+        with lock_of(storage, world.ports(1)).hold() as held:
+            held.assert_held()
+            assert storage.read_if_present(LOCK) is not None
+        assert storage.read_if_present(LOCK) is None
+
+    def test_it_is_given_back_after_an_exception(self, world: World, storage: Storage) -> None:
+        with pytest.raises(RuntimeError), lock_of(storage, world.ports(1)).hold():
+            raise RuntimeError
+        assert storage.read_if_present(LOCK) is None
+
+    def test_a_dead_process_gives_nothing_back(self, world: World, storage: Storage) -> None:
+        plan = FaultPlan((Fault(3, FaultKind.FAIL_BEFORE, is_fatal=True),))
+        faulty = FaultyStorage(storage, plan)
+        with pytest.raises(Crashed), lock_of(faulty, world.ports(1)).hold():
+            faulty.put("file", b"")
+        assert storage.read_if_present(LOCK) is not None
+        world.dead.add(1)
+        with lock_of(storage, world.ports(2), wait_seconds=0).hold() as held:
+            held.assert_held()
+
+    def test_a_failing_release_is_told_and_does_no_harm(
+        self, world: World, storage: Storage
+    ) -> None:
+        faulty = FaultyStorage(storage, parse_plan("3:fail_before"))
+        with lock_of(faulty, world.ports(1)).hold():
+            pass
+        assert [event.name for event in world.events.events] == ["lock_not_released"]
+
+    def test_the_holder_is_shown(self, world: World, storage: Storage) -> None:
+        lock = lock_of(storage, world.ports(1))
+        assert lock.holder() is None
+        with lock.hold():
+            holder = lock.holder()
+        assert holder is not None
+        assert "process 1" in holder.owner
+
+    def test_threads_take_turns(self, tmp_path: Path) -> None:
+        storage = open_storage(Location(str(tmp_path), {"durable": False}))
+        lock = open_lock(storage, Settings(), Ports())
+        counts = {"now": 0, "most": 0, "all": 0}
+
+        def work(_: int) -> None:
+            with lock.hold() as held:
+                counts["now"] += 1
+                counts["most"] = max(counts["most"], counts["now"])
+                held.assert_held()
+                counts["all"] += 1
+                counts["now"] -= 1
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(work, range(40)))
+        assert counts == {"now": 0, "most": 1, "all": 40}
+        assert storage.read_if_present(LOCK) is None
+
+
+class TestWaiting:
+    def test_a_lock_that_comes_free_is_taken_soon(self, world: World, storage: Storage) -> None:
+        storage.put(LOCK, b"")
+        give_back(storage, world, after_ms=1_000)
+        began = world.clock.now_ms()
+        with lock_of(storage, world.ports(1)).hold():
+            waited_ms = world.clock.now_ms() - began
+        assert 1_000 <= waited_ms <= 1_200
+
+    def test_a_long_wait_looks_seldom(self, world: World, storage: Storage) -> None:
+        storage.put(LOCK, b"")
+        faulty = FaultyStorage(storage)
+        with pytest.raises(Conflict), lock_of(faulty, world.ports(1), wait_seconds=250).hold():
+            pass
+        assert len(faulty.calls) < 1_000
+
+    def test_giving_up_names_owner_age_place_and_remedy(
+        self, world: World, storage: Storage
+    ) -> None:
+        with lock_of(storage, world.ports(1)).hold():
+            world.clock.advance(3_000)
+            with pytest.raises(Conflict) as caught, lock_of(storage, world.ports(2)).hold():
+                pass
+        assert caught.value.code == "lock_held"
+        for word in ("process 1 on host-one", "13.0 s", LOCK, "10.0 s", "hoodie.write.lock."):
+            assert word in str(caught.value)
+
+    def test_without_patience_there_is_one_try(self, world: World, storage: Storage) -> None:
+        storage.put(LOCK, b"")
+        faulty = FaultyStorage(storage)
+        with pytest.raises(Conflict), lock_of(faulty, world.ports(1), wait_seconds=0).hold():
+            pass
+        assert [call.operation for call in faulty.calls[:2]] == ["read_if_present", "stat"]
+
+    def test_a_storage_out_of_reach_for_a_moment_is_waited_for(
+        self, world: World, storage: Storage
+    ) -> None:
+        faulty = FaultyStorage(storage, parse_plan("1:fail_before 3:lost_answer"))
+        with lock_of(faulty, world.ports(1)).hold() as held:
+            held.assert_held()
+
+    def test_a_storage_out_of_reach_for_good_is_named(self, world: World, storage: Storage) -> None:
+        faults = tuple(Fault(number, FaultKind.FAIL_BEFORE) for number in range(1, 2_000))
+        faulty = FaultyStorage(storage, FaultPlan(faults))
+        with pytest.raises(Unavailable) as caught, lock_of(faulty, world.ports(1)).hold():
+            pass
+        assert caught.value.code == "lock_unavailable"
+        assert LOCK in str(caught.value)
+
+
+class TestLosing:
+    def test_a_lock_in_other_hands_is_lost(self, world: World, storage: Storage) -> None:
+        with lock_of(storage, world.ports(1)).hold() as held:
+            storage.put(LOCK, b"another")
+            with pytest.raises(Conflict) as caught:
+                held.assert_held()
+        assert caught.value.code == "lock_lost"
+        assert LOCK in str(caught.value)
+        assert storage.read(LOCK) == b"another"
+
+    def test_it_is_renewed_in_the_background(self, world: World, storage: Storage) -> None:
+        with lock_of(storage, world.ports(1)).hold() as held:
+            for _ in range(10):
+                world.clock.advance(15_000)
+                world.background.tick()
+            with pytest.raises(Conflict), lock_of(storage, world.ports(2)).hold():
+                pass
+            held.assert_held()
+
+    def test_a_renewal_that_finds_it_lost_is_remembered(
+        self, world: World, storage: Storage
+    ) -> None:
+        with lock_of(storage, world.ports(1)).hold() as held:
+            mine = storage.read(LOCK)
+            storage.delete(LOCK)
+            world.background.tick()
+            storage.put(LOCK, mine)
+            with pytest.raises(Conflict):
+                held.assert_held()
+
+    def test_a_renewal_out_of_reach_is_no_loss(self, world: World, storage: Storage) -> None:
+        faulty = FaultyStorage(storage, parse_plan("3:fail_before"))
+        with lock_of(faulty, world.ports(1)).hold() as held:
+            world.background.tick()
+            held.assert_held()
+
+    def test_nothing_is_renewed_after_the_end(self, world: World, storage: Storage) -> None:
+        with lock_of(storage, world.ports(1)).hold():
+            pass
+        storage.put(LOCK, b"another")
+        modified = storage.stat(LOCK)
+        world.clock.advance(15_000)
+        world.background.tick()
+        assert storage.stat(LOCK) == modified
+
+
+class TestOpening:
+    def test_a_local_table_has_a_lock_file(self, tmp_path: Path, world: World) -> None:
+        storage = open_storage(Location(str(tmp_path)))
+        with open_lock(storage, Settings(), world.ports(1)).hold():
+            assert (tmp_path / LOCK).exists()
+        assert not (tmp_path / LOCK).exists()
+
+    def test_a_table_in_memory_is_locked_in_the_process(
+        self, storage: Storage, world: World
+    ) -> None:
+        lock = open_lock(storage, Settings(), world.ports(1))
+        assert lock.name.startswith("in-process lock")
+
+    @pytest.mark.parametrize(
+        "provider",
+        [
+            "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+            "FileSystemBasedLockProvider",
+            "FileSystem",
+            "file_system",
+        ],
+    )
+    def test_a_provider_has_many_names(self, storage: Storage, world: World, provider: str) -> None:
+        settings = Settings.of(arguments={"hoodie.write.lock.provider": provider})
+        assert open_lock(storage, settings, world.ports(1)).name.endswith(LOCK)
+
+    def test_the_folder_of_the_lock_file_can_be_set(self, tmp_path: Path, world: World) -> None:
+        storage = open_storage(Location(str(tmp_path / "table")))
+        folder = tmp_path / "locks"
+        settings = Settings.of(table={"hoodie.write.lock.filesystem.path": str(folder)})
+        with open_lock(storage, settings, world.ports(1)).hold():
+            assert (folder / "lock").exists()
+
+    def test_the_patience_is_that_of_the_settings(self, storage: Storage, world: World) -> None:
+        storage.put(LOCK, b"")
+        patience = {
+            "hoodie.write.lock.wait_time_ms": 1_000,
+            "hoodie.write.lock.client.num_retries": 2,
+            "hoodie.write.lock.client.wait_time_ms_between_retry": 500,
+        }
+        settings = Settings.of(arguments={**FILE, **patience})
+        with pytest.raises(Conflict), open_lock(storage, settings, world.ports(1)).hold():
+            pass
+        assert world.clock.elapsed_seconds() == pytest.approx(2.0, abs=0.01)
+
+    @pytest.mark.parametrize(
+        "provider",
+        [
+            "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+            "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
+            "com.example.OwnLock",
+        ],
+    )
+    def test_other_providers_are_refused_by_name(
+        self, storage: Storage, world: World, provider: str
+    ) -> None:
+        settings = Settings.of(arguments={"hoodie.write.lock.provider": provider})
+        with pytest.raises(InvalidRequest, match=provider) as caught:
+            open_lock(storage, settings, world.ports(1))
+        assert caught.value.code == "unsupported_lock_provider"

@@ -1,5 +1,6 @@
 """Matches: which file groups already have the keys that are about to be written."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,3 +28,12 @@ class Matches:
 
 def no_matches() -> Matches:
     return Matches(np.zeros(0, np.int64), np.zeros(0, np.int32), ())
+
+
+def matches_by_slice(rows: Sequence[npt.NDArray[np.int64]], slices: Sequence[FileSlice]) -> Matches:
+    """Matches from the rows that each of the slices has the keys of."""
+    counts = [len(part) for part in rows]
+    at = np.repeat(np.arange(len(slices), dtype=np.int32), counts)
+    places = np.concatenate([np.zeros(0, np.int64), *rows])
+    order = np.lexsort((at, places))
+    return Matches(places[order], at[order], tuple(slices))

@@ -1,0 +1,88 @@
+"""Kinds of indexes: how a write finds out which file groups already have its keys."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+
+class IndexKind(Enum):
+    """The index types that are implemented; the values are Hudi's names for them."""
+
+    SIMPLE = "SIMPLE"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BLOOM = "BLOOM"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    GLOBAL_RECORD_INDEX = "GLOBAL_RECORD_LEVEL_INDEX"
+    RECORD_INDEX = "RECORD_LEVEL_INDEX"
+    BUCKET = "BUCKET"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is looked for in all partitions, so that the table has it once."""
+        return self in _GLOBAL
+
+    @property
+    def is_record_index(self) -> bool:
+        return self in (IndexKind.GLOBAL_RECORD_INDEX, IndexKind.RECORD_INDEX)
+
+
+_GLOBAL = frozenset(
+    {IndexKind.GLOBAL_SIMPLE, IndexKind.GLOBAL_BLOOM, IndexKind.GLOBAL_RECORD_INDEX}
+)
+# The name that the global record index had before there was one for each partition.
+_OLD_RECORD_INDEX = "RECORD_INDEX"
+_UNSUPPORTED = {
+    "INMEMORY": "Such an index forgets where keys are when the process ends.",
+    "HBASE": "It keeps the places of keys in an HBase cluster.",
+    "FLINK_STATE": "It keeps the places of keys in the state of a Flink job.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """How a bucket index spreads keys: the fields that are hashed, and buckets per partition."""
+
+    fields: tuple[str, ...]
+    count: int
+    # All fields of the record key, in its order.
+    key_fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChoice:
+    """The index that one write uses.
+
+    `moves` tells, for a global index, whether a row whose key is in another partition takes the key
+    away from there; otherwise the row is written to the partition where the key is.
+    """
+
+    kind: IndexKind
+    moves: bool = False
+    buckets: Buckets | None = None
+    # The kind that was asked for, where the table lacks what it needs.
+    instead_of: IndexKind | None = None
+
+
+def parse_kind(text: str) -> IndexKind:
+    """The kind that a setting names; what is not implemented is refused by name."""
+    name = text.strip().upper()
+    if name == _OLD_RECORD_INDEX:
+        return IndexKind.GLOBAL_RECORD_INDEX
+    if name in _UNSUPPORTED:
+        raise unsupported_index(name, _UNSUPPORTED[name])
+    try:
+        return IndexKind(name)
+    except ValueError:
+        known = ", ".join(sorted([*(kind.value for kind in IndexKind), _OLD_RECORD_INDEX]))
+        raise ValueError(f"it must be one of {known}") from None
+
+
+def unsupported_index(name: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_index",
+        what=f"The index type {name} is not implemented.",
+        why=why,
+        now="Leave hoodie.index.type out: then the table's record index is used, or SIMPLE.",
+        index=name,
+    )

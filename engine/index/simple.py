@@ -1,0 +1,58 @@
+"""Looking for keys in the files themselves, which needs no index and can't be out of date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.index.incoming import DistinctKeys, Places, distinct_keys, rows_by_partition
+from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
+from lakewarden.engine.index.slice_keys import Narrowing, Search, SliceKeys, WantedKeys, any_key
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.view.slices import FileSlice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sought:
+    """Distinct keys of some rows, hashed; the same for all slices that they are looked for in."""
+
+    distinct: DistinctKeys
+    wanted: WantedKeys = field(repr=False)
+
+
+def locate_in_files(
+    state: TableState,
+    rows: KeyedRows,
+    executor: Executor,
+    *,
+    is_global: bool,
+    narrowing: Narrowing = any_key,
+) -> Matches:
+    """Matches by the keys in files: those of a row's own partition, or of all partitions."""
+    if not len(rows):
+        return no_matches()
+    if is_global:
+        slices = current_slices(state, None)
+        everything = _sought(rows, np.arange(len(rows)))
+        asked = [everything] * len(slices)
+    else:
+        sought = {path: _sought(rows, places) for path, places in rows_by_partition(rows).items()}
+        slices = current_slices(state, sorted(sought))
+        asked = [sought[slice_.partition] for slice_ in slices]
+    keys = SliceKeys(state.storage, key_columns(state.config), narrowing)
+    found = executor.map(keys.find, _searches(slices, asked))
+    rows_found = [one.distinct.rows_of(places) for one, places in zip(asked, found, strict=True)]
+    return matches_by_slice(rows_found, slices)
+
+
+def _sought(rows: KeyedRows, places: Places) -> _Sought:
+    distinct = distinct_keys(rows.keys, places)
+    return _Sought(distinct, WantedKeys(distinct.keys))
+
+
+def _searches(slices: Sequence[FileSlice], asked: Sequence[_Sought]) -> list[Search]:
+    return [Search(slice_, one.wanted) for slice_, one in zip(slices, asked, strict=True)]

@@ -1,0 +1,95 @@
+"""Slice keys: which of some wanted keys a file slice has in its base file or in its logs.
+
+A key counts even if the logs delete it. Java looks keys up in base files: a key that comes back
+while the base file still has it must return to the same file group, or Java finds it twice.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.index.key_file import KeyColumns, KeyFile, opened
+from lakewarden.engine.read.blocks import effective_blocks
+from lakewarden.engine.read.key_index import KeyIndex
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.slices import FileSlice
+
+Places = npt.NDArray[np.int64]
+
+# Says which of the wanted keys a base file may hold, from what its footer tells.
+Narrowing = Callable[[KeyFile, pa.Array], pa.Array]
+
+
+def any_key(file: KeyFile, wanted: pa.Array) -> pa.Array:
+    """No narrowing: the file may hold all of the keys."""
+    return wanted
+
+
+class WantedKeys:
+    """Distinct keys that are looked for, hashed once for all files."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self.keys = keys
+        self._index = KeyIndex(keys)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def found(self, batches: Iterator[pa.Array | pa.ChunkedArray]) -> Places:
+        """The places of those wanted keys that are in the batches, ascending."""
+        places = [np.zeros(0, np.int64)]
+        places.extend(self._index.find(batch)[1] for batch in batches)
+        return np.unique(np.concatenate(places))
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where the keys wanted of one slice are looked for."""
+
+    slice: FileSlice
+    wanted: WantedKeys = field(repr=False)
+
+
+class SliceKeys:
+    """Looks for keys in the slices of one table."""
+
+    def __init__(self, storage: Storage, columns: KeyColumns, narrowing: Narrowing) -> None:
+        self._storage = storage
+        self._columns = columns
+        self._narrowing = narrowing
+
+    def find(self, search: Search) -> Places:
+        """The places of the wanted keys that the slice has."""
+        return np.union1d(
+            search.wanted.found(self._base_keys(search.slice, search.wanted.keys)),
+            search.wanted.found(self._log_keys(search.slice)),
+        )
+
+    def _base_keys(self, slice_: FileSlice, wanted: pa.Array) -> Iterator[pa.Array]:
+        if slice_.base_file is None:
+            return
+        with opened(self._storage, slice_.path(slice_.base_file), self._columns) as file:
+            possible = self._narrowing(file, wanted)
+            yield from file.batches(file.row_groups(possible))
+
+    def _log_keys(self, slice_: FileSlice) -> Iterator[pa.Array]:
+        for block in effective_blocks(self._blocks(slice_), lambda _: True):
+            if block.kind is BlockKind.DELETE:
+                yield deletes(block).keys
+            else:
+                yield self._columns.keys_of(records(block, self._columns.names), block.path)
+
+    def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
+        for log in slice_.log_files:
+            path = slice_.path(log)
+            for block in read_blocks(self._storage.read(path), path):
+                if block.kind is BlockKind.CORRUPT:
+                    raise block.corrupt(block.reason)
+                yield block

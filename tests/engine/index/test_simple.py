@@ -1,0 +1,131 @@
+"""Keys are found in base files and logs, whatever becomes of them there."""
+
+import pytest
+
+from lakewarden.engine.index.kinds import IndexChoice, IndexKind
+from lakewarden.engine.index.locate import locate
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from tests.engine.index.small_tables import SmallTable, keyed_rows
+
+Pairs = list[tuple[int, str]]
+IN_FILES = [IndexKind.SIMPLE, IndexKind.BLOOM]
+IN_ALL_FILES = [IndexKind.GLOBAL_SIMPLE, IndexKind.GLOBAL_BLOOM]
+
+
+def located(table: SmallTable, rows: KeyedRows, kind: IndexKind) -> Pairs:
+    """Pairs of a row and a file id, in the order of the matches."""
+    matches = locate(table.state(), rows, IndexChoice(kind), LocalExecutor(2))
+    return [
+        (row, matches.slices[at].file_id)
+        for row, at in zip(matches.rows.tolist(), matches.at.tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", [*IN_FILES, *IN_ALL_FILES])
+def test_nothing_is_found_in_an_empty_table(kind: IndexKind) -> None:
+    assert located(SmallTable(), keyed_rows([("a", "k1")]), kind) == []
+
+
+@pytest.mark.parametrize("kind", [*IN_FILES, *IN_ALL_FILES])
+def test_no_rows_have_no_matches(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)])
+    assert located(table, keyed_rows([]), kind) == []
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_key_is_found_in_its_own_partition_only(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1), ("k2", 1)])
+    table.base_file("b", "f2-0", [("k1", 1)])
+    rows = keyed_rows([("b", "k1"), ("a", "k1"), ("b", "k2"), ("c", "k1")])
+    assert located(table, rows, kind) == [(0, "f2-0"), (1, "f1-0")]
+
+
+@pytest.mark.parametrize("kind", IN_ALL_FILES)
+def test_a_global_index_finds_a_key_in_every_partition(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)])
+    table.base_file("b", "f2-0", [("k1", 1)])
+    assert located(table, keyed_rows([("c", "k1")]), kind) == [(0, "f1-0"), (0, "f2-0")]
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_key_that_inserts_left_in_several_groups_has_several_pairs(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)])
+    table.base_file("a", "f2-0", [("k1", 1), ("k1", 2)])
+    assert located(table, keyed_rows([("a", "k1")]), kind) == [(0, "f1-0"), (0, "f2-0")]
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_rows_with_one_key_are_all_matched(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1), ("k2", 1)])
+    rows = keyed_rows([("a", "k2"), ("a", "k1"), ("a", "new"), ("a", "k2")])
+    assert located(table, rows, kind) == [(0, "f1-0"), (1, "f1-0"), (3, "f1-0")]
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_key_is_found_in_logs(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)])
+    table.log_file("a", "f1-0", [("k2", 1)])
+    table.log_file("a", "f2-0", [("k3", 1)])
+    rows = keyed_rows([("a", "k2"), ("a", "k3")])
+    assert located(table, rows, kind) == [(0, "f1-0"), (1, "f2-0")]
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_deleted_key_is_found_where_it_was(kind: IndexKind) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)])
+    table.log_file("a", "f1-0", deleted=["k1", "k2"])
+    rows = keyed_rows([("a", "k1"), ("a", "k2")])
+    assert located(table, rows, kind) == [(0, "f1-0"), (1, "f1-0")]
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_only_the_newest_base_file_of_a_group_counts(kind: IndexKind) -> None:
+    table = SmallTable(table_type="COPY_ON_WRITE")
+    table.base_file("a", "f1-0", [("gone", 1)])
+    table.base_file("a", "f1-0", [("k1", 1)])
+    assert located(table, keyed_rows([("a", "gone"), ("a", "k1")]), kind) == [(1, "f1-0")]
+
+
+def test_row_groups_without_room_for_a_key_change_nothing() -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [(f"k{n:03d}", 1) for n in range(90)], row_group_rows=10)
+    rows = keyed_rows([("a", "k005"), ("a", "k0055"), ("a", "k077"), ("a", "zz")])
+    assert located(table, rows, IndexKind.SIMPLE) == [(0, "f1-0"), (2, "f1-0")]
+
+
+def test_a_file_without_key_footers_is_read() -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)], footer_keys=[])
+    assert located(table, keyed_rows([("a", "k1")]), IndexKind.BLOOM) == [(0, "f1-0")]
+
+
+@pytest.mark.parametrize("told", [["k2"], ["k0", "k2"]], ids=["by range", "by filter"])
+def test_a_key_that_the_footer_rules_out_is_not_looked_for(told: list[str]) -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [("k1", 1)], footer_keys=told)
+    assert located(table, keyed_rows([("a", "k1")]), IndexKind.BLOOM) == []
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_a_base_file_that_is_none_is_corrupt(kind: IndexKind) -> None:
+    table = SmallTable()
+    name = table.base_file("a", "f1-0", [("k1", 1)])
+    table.storage.put(f"a/{name}", b"PAR1 nothing else PAR1")
+    with pytest.raises(CorruptTable, match="f1-0"):
+        located(table, keyed_rows([("a", "k1")]), kind)
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+def test_keys_are_put_together_where_files_do_not_store_them(kind: IndexKind) -> None:
+    table = SmallTable(hoodie__populate__meta__fields="false")
+    table.base_file("a", "f1-0", [("k1", 1)], footer_keys=[])
+    assert located(table, keyed_rows([("a", "k1"), ("a", "k2")]), kind) == [(0, "f1-0")]

@@ -119,10 +119,10 @@ def _record_piece(part: Records, schema: pa.Schema, rules: MergeRules) -> _Piece
         )
     ordering = tuple(table.column(name).combine_chunks() for name in rules.ordering_fields)
     deleted = marked_deleted(table, rules)
-    return _Piece(keys.cast(KEY_TYPE), deleted, deleted & _are_default(ordering), ordering, table)
+    return _Piece(keys.cast(KEY_TYPE), deleted, deleted & have_default_ordering(ordering), ordering, table)
 
 
-def _are_default(ordering: Sequence[pa.Array]) -> np.ndarray | bool:
+def have_default_ordering(ordering: Sequence[pa.Array]) -> np.ndarray | bool:
     """Which records have the ordering value that Java takes for none: the 32-bit integer 0."""
     if not ordering:
         return True

@@ -1,0 +1,142 @@
+"""Column types of a table: what Arrow types become when written, and which may follow which.
+
+What is normalised loses nothing: narrow and unsigned integers widen, moments are kept in
+microseconds. What has no counterpart in Avro and Spark is refused.
+"""
+
+import pyarrow as pa
+from pyarrow import types
+
+from lakewarden.engine.formats.avro.arrow_types import LIST_ITEM, MAP_VALUE, is_list
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+_TEXTS = (types.is_string, types.is_large_string, types.is_string_view)
+_BINARIES = (
+    types.is_binary,
+    types.is_large_binary,
+    types.is_binary_view,
+    types.is_fixed_size_binary,
+)
+_INTS = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
+_LONGS = (pa.int64(), pa.uint32())
+_PRECISION_MAX = 38
+# A column may become what stands behind it; nothing is rounded on the way.
+_WIDER = {
+    pa.int32(): (pa.int64(), pa.float64()),
+    pa.float32(): (pa.float64(),),
+}
+
+
+def table_type(type_: pa.DataType, place: str) -> pa.DataType:
+    """The type in which a table keeps values of an Arrow type; `place` names the column."""
+    if types.is_dictionary(type_):
+        return table_type(type_.value_type, place)
+    if types.is_struct(type_):
+        return _struct(type_, place)
+    if is_list(type_):
+        return pa.list_(pa.field(LIST_ITEM, table_type(type_.value_type, f"{place}[]")))
+    if types.is_map(type_):
+        if not any(matches(type_.key_type) for matches in _TEXTS):
+            raise _unsupported(type_, place, "Avro maps have keys of text")
+        return pa.map_(pa.string(), pa.field(MAP_VALUE, table_type(type_.item_type, place)))
+    return _leaf(type_, place)
+
+
+def widened(current: pa.DataType, incoming: pa.DataType, place: str) -> pa.DataType:
+    """The type of a column of a table when rows come in another one; refuses to narrow it.
+
+    Values that come in a narrower type than the column's are widened when they are written.
+    """
+    if current == incoming or types.is_null(incoming):
+        return current
+    if types.is_struct(current) and types.is_struct(incoming):
+        return _widened_struct(current, incoming, place)
+    if types.is_list(current) and types.is_list(incoming):
+        inner = widened(current.value_type, incoming.value_type, f"{place}[]")
+        return current if inner == current.value_type else pa.list_(pa.field(LIST_ITEM, inner))
+    if types.is_map(current) and types.is_map(incoming):
+        inner = widened(current.item_type, incoming.item_type, place)
+        if inner == current.item_type:
+            return current
+        return pa.map_(pa.string(), pa.field(MAP_VALUE, inner))
+    if incoming in _WIDER.get(current, ()):
+        return incoming
+    if current in _WIDER.get(incoming, ()) or _holds(current, incoming):
+        return current
+    raise InvalidRequest(
+        "incompatible_type",
+        what=f"Column {place} is {current} in the table, and {incoming} in the rows.",
+        why="A table's column can become wider (int to long or double, float to double), but never"
+        " narrower, and never something else.",
+        now="Cast the column of the rows.",
+        column=place,
+        table_type=str(current),
+        row_type=str(incoming),
+    )
+
+
+def _struct(type_: pa.StructType, place: str) -> pa.DataType:
+    if not type_.num_fields:
+        raise _unsupported(type_, place, "a struct without fields holds nothing")
+    return pa.struct(
+        [pa.field(field.name, table_type(field.type, f"{place}.{field.name}")) for field in type_]
+    )
+
+
+def _leaf(type_: pa.DataType, place: str) -> pa.DataType:
+    if any(matches(type_) for matches in _TEXTS):
+        return pa.string()
+    if any(matches(type_) for matches in _BINARIES):
+        return pa.binary()
+    if type_ in _INTS:
+        return pa.int32()
+    if type_ in _LONGS:
+        return pa.int64()
+    if type_ in (pa.float16(), pa.float32()):
+        return pa.float32()
+    if types.is_date(type_):
+        return pa.date32()
+    if types.is_timestamp(type_):
+        return pa.timestamp("us", None if type_.tz is None else "UTC")
+    if types.is_decimal(type_):
+        if type_.precision > _PRECISION_MAX or type_.scale < 0:
+            raise _unsupported(type_, place, f"Spark has decimals of up to {_PRECISION_MAX} digits")
+        return pa.decimal128(type_.precision, type_.scale)
+    if types.is_boolean(type_) or types.is_float64(type_):
+        return type_
+    if types.is_null(type_):
+        raise _unsupported(type_, place, "a column of nothing but nulls has no type yet")
+    raise _unsupported(type_, place, "Avro and Spark have no such type")
+
+
+def _widened_struct(current: pa.StructType, incoming: pa.StructType, place: str) -> pa.DataType:
+    fields = []
+    arriving = {field.name: field.type for field in incoming}
+    for field in current:
+        type_ = arriving.pop(field.name, field.type)
+        inner = widened(field.type, type_, f"{place}.{field.name}")
+        fields.append(field if inner == field.type else field.with_type(inner))
+    fields += [pa.field(name, type_) for name, type_ in arriving.items()]
+    return pa.struct(fields)
+
+
+def _holds(current: pa.DataType, incoming: pa.DataType) -> bool:
+    """Whether the column's type has a place for each value, or tells which has none."""
+    if types.is_decimal(current) and types.is_decimal(incoming):
+        whole_digits = current.precision - current.scale
+        fits = whole_digits >= incoming.precision - incoming.scale
+        return bool(fits and current.scale >= incoming.scale)
+    if types.is_timestamp(current) and types.is_timestamp(incoming):
+        return (current.tz is None) == (incoming.tz is None)
+    return bool(types.is_fixed_size_binary(current) and types.is_binary(incoming))
+
+
+def _unsupported(type_: pa.DataType, place: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_column_type",
+        what=f"Column {place} of type {type_} cannot be written.",
+        why=f"{why[0].upper()}{why[1:]}.",
+        now="Cast the column to a supported type.",
+        column=place,
+        type=str(type_),
+    )

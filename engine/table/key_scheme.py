@@ -1,0 +1,101 @@
+"""Record keys for writing: every row gets one, and a row that can have none is refused."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.java_text import column_at, java_texts
+from lakewarden.engine.table.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
+
+COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
+ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
+NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
+_FIRST_VERSION_THAT_NAMES = 9
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScheme:
+    """From which columns keys are made, and whether they name them: `a:1,b:2`."""
+
+    fields: tuple[str, ...]
+    names_fields: bool
+
+    def keys(self, rows: pa.Table) -> pa.StringArray:
+        """The record key of each row; a key without any value is refused."""
+        texts = [_whole(java_texts(column_at(rows, name), name)) for name in self.fields]
+        gaps = np.logical_and.reduce([_are_gaps(text) for text in texts])
+        if gaps.any():
+            raise self._keyless(int(gaps.argmax()), texts)
+        if not self.names_fields:
+            return texts[0]
+        parts: list[object] = []
+        for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
+            parts += [f"{',' if at else ''}{name}:", _filled(text)]
+        return pc.binary_join_element_wise(*parts, "")
+
+    def _keyless(self, row: int, texts: list[pa.Array]) -> InvalidRequest:
+        found = "null" if not texts[0][row].is_valid else "empty"
+        columns = ", ".join(self.fields)
+        return InvalidRequest(
+            "null_record_key",
+            what=f"Row {row} has no record key: {columns} {'is' if len(texts) == 1 else 'are'}"
+            f" {found if len(texts) == 1 else 'all null or empty'}.",
+            why="A row without a key could never be updated or deleted.",
+            now="Fill the column, or leave the row out; nothing was written.",
+            row=row,
+            column=columns,
+        )
+
+
+def key_scheme(config: TableConfig) -> KeyScheme:
+    """How the table's record keys are made; keys that Hudi makes up are refused."""
+    if not config.key_fields:
+        raise InvalidRequest(
+            "unsupported_generated_keys",
+            what="The table has no key columns: Hudi makes up its record keys.",
+            why="Such rows cannot be found again by what they hold, and only appending is defined.",
+            now="Write it with Hudi, or create a table with key columns.",
+        )
+    several = len(config.key_fields) > 1
+    return KeyScheme(config.key_fields, several or _names_its_only_field(config))
+
+
+def _names_its_only_field(config: TableConfig) -> bool:
+    """Releases differ over complex keys of one column; tables say which way theirs went."""
+    if config.key_generator not in COMPLEX_GENERATORS:
+        return False
+    encoding = config.properties.get(ENCODING_KEY, "").strip().upper()
+    if encoding:
+        return encoding != "VALUE_ONLY"
+    if config.version >= _FIRST_VERSION_THAT_NAMES:
+        return True
+    stated = config.properties.get(NEW_ENCODING_KEY, "").strip().lower()
+    if stated:
+        return stated != "true"
+    raise InvalidRequest(
+        "ambiguous_complex_keys",
+        what=f"The keys of this table may be spelled `{config.key_fields[0]}:value` or `value`.",
+        why="Releases 0.14.1 to 1.0.2 left the column's name out of complex keys of one column,"
+        f" and a table of version {config.version} does not say which release wrote it.",
+        now=f"Look at a key in the table, then set {NEW_ENCODING_KEY} to true for plain values,"
+        " or to false.",
+    )
+
+
+def _are_gaps(text: pa.Array) -> np.ndarray:
+    return np.asarray(pc.fill_null(pc.equal(pc.binary_length(text), 0), True), dtype=bool)
+
+
+def _filled(text: pa.Array) -> pa.Array:
+    filled = pc.if_else(pc.equal(text, ""), EMPTY_PLACEHOLDER, text)
+    return pc.fill_null(filled, NULL_PLACEHOLDER)
+
+
+def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(texts, pa.Array):
+        return texts
+    return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()

@@ -1,0 +1,93 @@
+"""Combining: one row per key among incoming rows, chosen as two writes would have chosen it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.read.entries import NO_ROW, LogEntries
+from lakewarden.engine.read.fold import fold
+from lakewarden.engine.read.histories import Histories, winners
+from lakewarden.engine.read.ordering import ordering_values
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
+
+
+def combined(rows: KeyedRows, rules: MergeRules, *, by_partition: bool) -> KeyedRows:
+    """The rows that are left when rows of one key have met one another, in the order given.
+
+    A key is that of its partition, unless an index knows keys over all partitions.
+    """
+    groups = _groups(rows, by_partition=by_partition)
+    counts = np.bincount(groups)
+    if not len(counts) or counts.max() == 1:
+        return rows
+    contested = np.flatnonzero(counts[groups] > 1)
+    order = contested[np.argsort(groups[contested], kind="stable")]
+    found = order[winners(_histories(rows, groups, order, rules))]
+    kept = np.sort(np.concatenate([np.flatnonzero(counts[groups] == 1), found]))
+    taken = rows.take(kept)
+    if rules.partial is PartialMode.NONE or not rows.rows.num_columns:
+        return taken
+    return _with_values_of_losers(
+        taken, groups[kept], rows.take(contested), groups[contested], rules
+    )
+
+
+def _with_values_of_losers(
+    taken: KeyedRows,
+    groups: np.ndarray,
+    contested: KeyedRows,
+    theirs: np.ndarray,
+    rules: MergeRules,
+) -> KeyedRows:
+    """Winners whose values that don't count are filled from the rows they beat."""
+    folded = fold(_entries(contested, theirs, rules), rules)
+    place_of_group = np.full(int(groups.max()) + 1, NO_ROW)
+    place_of_group[folded.keys.cast(pa.int64()).to_numpy()] = folded.rows
+    merged = place_of_group[groups]
+    own = np.arange(len(taken))
+    source = pa.array(np.where(merged == NO_ROW, own, merged + len(taken)))
+    table = pa.concat_tables([taken.rows, folded.records]).combine_chunks().take(source)
+    return replace(taken, rows=table)
+
+
+def _entries(rows: KeyedRows, groups: np.ndarray, rules: MergeRules) -> LogEntries:
+    """The rows as the entries of one log, with their group's number for a key."""
+    ordering = [rows.rows.column(name) for name in rules.ordering_fields]
+    return LogEntries(
+        pa.array(groups).cast(pa.string()),
+        np.arange(len(rows)),
+        rows.is_delete,
+        rows.is_unconditional,
+        ordering_values(ordering, len(rows)),
+        rows.rows,
+        {},
+        len(rows),
+    )
+
+
+def _groups(rows: KeyedRows, *, by_partition: bool) -> np.ndarray:
+    """A number for each row; rows of one key share it."""
+    encoded = rows.keys.dictionary_encode()
+    codes: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
+    paths = len(rows.partitions.dictionary)
+    if not by_partition or paths <= 1 or len(encoded.dictionary) == len(codes):
+        return codes
+    codes = codes * paths + rows.partitions.indices.to_numpy()
+    return np.asarray(np.unique(codes, return_inverse=True)[1])
+
+
+def _histories(
+    rows: KeyedRows, groups: np.ndarray, order: np.ndarray, rules: MergeRules
+) -> Histories:
+    group = np.cumsum(np.diff(groups[order], prepend=groups[order][:1]) != 0)
+    has_rows = bool(rows.rows.num_columns)
+    rank = np.zeros(len(order), dtype=np.int64)
+    if rules.mode is MergeMode.EVENT_TIME and has_rows:
+        places = pa.array(order)
+        fields = [pc.take(rows.rows.column(name), places) for name in rules.ordering_fields]
+        rank = ordering_values(fields, len(order)).ranks()
+    is_bare = np.full(len(order), not has_rows)
+    return Histories(group, rows.is_delete[order], rows.is_unconditional[order], is_bare, rank)

@@ -1,0 +1,171 @@
+"""Preparation: incoming rows in the table's schema, each with its key and partition path.
+
+Everything that can be wrong with rows is found here, before anything is written.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.formats.widening import widen
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.delete_marks import OPERATION_FIELD, marked_deleted
+from lakewarden.engine.read.entries import have_default_ordering
+from lakewarden.engine.table.column_types import table_type
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.key_scheme import key_scheme
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.partition_paths import partition_paths
+from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
+from lakewarden.engine.write.evolve import not_nullable
+
+
+def keyed_rows(
+    rows: pa.Table,
+    config: TableConfig,
+    schema: TableSchema,
+    *,
+    deletes: bool,
+    options: Mapping[str, str] | None = None,
+    partition_matters: bool = True,
+) -> KeyedRows:
+    """The rows, ready to be routed; `schema` is the evolved one, which has all their columns.
+
+    Rows of a delete need only the columns that keys and partition paths are made of; where an
+    index knows keys over all partitions, those of the path may be absent, too.
+    """
+    _refuse_unwritable(config)
+    rows = rows.drop_columns([name for name in rows.column_names if name in META_COLUMNS])
+    if deletes:
+        return _deleting(rows, config, schema, options, partition_matters=partition_matters)
+    assert set(rows.column_names) <= set(schema.columns.names)
+    table = _fitted(rows, schema.columns)
+    _refuse_nulls(table, schema)
+    _check_ordering(table, config)
+    is_delete = marked_deleted(table, config.merge)
+    ordering = [
+        table.column(name).combine_chunks()
+        for name in config.merge.ordering_fields
+        if is_delete.any()
+    ]
+    return KeyedRows(
+        table,
+        key_scheme(config).keys(table),
+        partition_paths(table, config, options),
+        is_delete,
+        is_delete & have_default_ordering(ordering),
+    )
+
+
+def _deleting(
+    rows: pa.Table,
+    config: TableConfig,
+    schema: TableSchema,
+    options: Mapping[str, str] | None,
+    *,
+    partition_matters: bool,
+) -> KeyedRows:
+    present = set(rows.column_names)
+    table = _fitted(rows, pa.schema([field for field in schema.columns if field.name in present]))
+    keys = key_scheme(config).keys(table)
+    if partition_matters or _has_partition(present, config):
+        paths = partition_paths(table, config, options)
+    else:
+        paths = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(len(keys), np.int32)), pa.array([""])
+        )
+    everything = np.ones(len(keys), dtype=bool)
+    return KeyedRows(pa.table({}), keys, paths, everything, everything)
+
+
+def _has_partition(present: set[str], config: TableConfig) -> bool:
+    return all(field.name.split(".")[0] in present for field in config.partitions.fields)
+
+
+def _fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """The rows in the wanted types and order, in one chunk; a column they lack is null."""
+    present = set(rows.column_names)
+    columns = [
+        _column(rows.column(field.name), field)
+        if field.name in present
+        else pa.chunked_array([pa.nulls(len(rows), field.type)])
+        for field in wanted
+    ]
+    # Rows are picked by number later on, which is slow where a column is in pieces.
+    return pa.table(columns, schema=wanted).combine_chunks()
+
+
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    try:
+        plain = column.cast(table_type(column.type, field.name)) if _is_foreign(column) else column
+        chunks = [widen(chunk, field.type) for chunk in plain.chunks]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequest(
+            "value_does_not_fit",
+            what=f"A value of column {field.name} has no place in {field.type}.",
+            why=f"{str(error).splitlines()[0]}.",
+            now="Correct the value, or cast the column; nothing was written.",
+            column=field.name,
+            type=str(field.type),
+        ) from None
+    return pa.chunked_array(chunks, type=field.type)
+
+
+def _is_foreign(column: pa.ChunkedArray) -> bool:
+    """Whether a column is in a layout that tables do not know, rather than in a narrower type."""
+    nested = (pa.types.is_struct, pa.types.is_list, pa.types.is_map, pa.types.is_null)
+    return not any(matches(column.type) for matches in nested)
+
+
+def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:
+    for name in not_nullable(schema):
+        if name in table.column_names and table.column(name).null_count:
+            raise InvalidRequest(
+                "null_not_allowed",
+                what=f"Column {name} holds nulls.",
+                why="The table's schema does not let it be null.",
+                now="Fill the column; nothing was written.",
+                column=name,
+            )
+
+
+def _check_ordering(table: pa.Table, config: TableConfig) -> None:
+    missing = [name for name in config.merge.ordering_fields if name not in table.column_names]
+    if missing:
+        raise InvalidRequest(
+            "missing_ordering_column",
+            what=f"The rows have no column {missing[0]!r}.",
+            why="The table orders rows of the same key by it.",
+            now="Add the column.",
+            column=missing[0],
+        )
+
+
+def _refuse_unwritable(config: TableConfig) -> None:
+    reasons = {
+        "virtual_keys": (not config.has_meta_fields, "stores no meta columns"),
+        "dropped_partition_columns": (
+            config.drops_partition_columns,
+            "leaves partition columns out of its files",
+        ),
+        "base_file_format": (config.base_format != "PARQUET", "has base files of another format"),
+        "change_data_capture": (
+            config.properties.get("hoodie.table.cdc.enabled", "").lower() == "true",
+            "records changes for change data capture",
+        ),
+        "operation_field": (
+            config.properties.get("hoodie.allow.operation.metadata.field", "").lower() == "true",
+            f"has the meta column {OPERATION_FIELD}",
+        ),
+    }
+    for code, (applies, how) in reasons.items():
+        if applies:
+            raise InvalidRequest(
+                f"unsupported_{code}",
+                what=f"The table {how}, which is not implemented for writing.",
+                why="Other engines would miss what they expect in our files.",
+                now="Write it with Hudi.",
+            )

@@ -1,0 +1,67 @@
+"""Record keys of rows that are to be written."""
+
+import pyarrow as pa
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.key_scheme import key_scheme
+from tests.engine.table.table_properties import config_of
+
+COMPLEX = {"hoodie__table__keygenerator__type": "COMPLEX"}
+
+
+def keys(config: TableConfig, **columns: object) -> list[str]:
+    found: list[str] = key_scheme(config).keys(pa.table(columns)).to_pylist()
+    return found
+
+
+def test_a_single_key_is_the_value() -> None:
+    assert keys(config_of(), k=[1, 2]) == ["1", "2"]
+
+
+def test_several_fields_are_named_and_gaps_have_placeholders() -> None:
+    config = config_of("a,b,c")
+    assert keys(config, a=["x", ""], b=[None, 2], c=["p,q:r", "é\n"]) == [
+        "a:x,b:__null__,c:p,q:r",
+        "a:__empty__,b:2,c:é\n",
+    ]
+
+
+def test_one_field_of_a_complex_key_is_named_in_version_9() -> None:
+    assert keys(config_of(**COMPLEX), k=[1]) == ["k:1"]
+
+
+def test_a_table_may_say_that_its_complex_keys_have_no_name() -> None:
+    config = config_of(**COMPLEX, hoodie__table__complex__keygen__encoding="VALUE_ONLY")
+    assert keys(config, k=[1]) == ["1"]
+
+
+def test_older_tables_must_say_how_complex_keys_of_one_field_are_spelled() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        key_scheme(config_of(**COMPLEX, hoodie__table__version="8"))
+    assert refused.value.code == "ambiguous_complex_keys"
+    stated = {"hoodie__write__complex__keygen__new__encoding": "true"}
+    assert keys(config_of(**COMPLEX, hoodie__table__version="8", **stated), k=[1]) == ["1"]
+
+
+@pytest.mark.parametrize("gap", [None, ""])
+def test_a_row_without_a_key_is_refused_by_number_and_column(gap: str | None) -> None:
+    with pytest.raises(InvalidRequest, match="Row 1 has no record key: k") as refused:
+        keys(config_of(), k=["a", gap])
+    assert (refused.value.code, refused.value.parameters["row"]) == ("null_record_key", 1)
+
+
+def test_a_composite_key_of_nothing_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"Row 2 .* a, b"):
+        keys(config_of("a,b"), a=["x", None, None], b=["", "y", ""])
+
+
+def test_keys_that_hudi_makes_up_are_refused() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        key_scheme(config_of(""))
+    assert refused.value.code == "unsupported_generated_keys"
+
+
+def test_no_rows_have_no_keys() -> None:
+    assert keys(config_of("a,b"), a=pa.array([], pa.string()), b=pa.array([], pa.int32())) == []

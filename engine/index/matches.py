@@ -25,6 +25,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def only(self, pairs: npt.NDArray[np.bool_]) -> "Matches":
+        """The pairs that a mask chooses."""
+        return Matches(self.rows[pairs], self.at[pairs], self.slices)
+
 
 def no_matches() -> Matches:
     return Matches(np.zeros(0, np.int64), np.zeros(0, np.int32), ())

@@ -1,0 +1,68 @@
+"""Existing rows: what a reader sees now of the keys that a write has found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.index.matches import Matches
+from lakewarden.engine.read.key_index import KeyIndex
+from lakewarden.engine.read.plan_query import Query, read_spec
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.view.slices import FileSlice
+
+Places = npt.NDArray[np.int64]
+
+# The place of a row that is not there.
+ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExistingRows:
+    """The rows that pairs have met; `places` leads from a pair to its row, or is `ABSENT`."""
+
+    rows: pa.Table
+    places: Places
+
+
+class ExistingReader:
+    """Reads existing rows with some of their columns, merged with their slices' logs."""
+
+    def __init__(self, state: TableState, columns: Sequence[str]) -> None:
+        self._keys = key_columns(state.config)
+        known = [name for name in columns if name in state.reader_schema().names]
+        self._columns = tuple(known)
+        names = tuple(dict.fromkeys((*self._keys.names, *known)))
+        self._spec = read_spec(state, Query(columns=names), None)
+        self._reader = SliceReader(state.storage, self._spec)
+
+    def read(self, rows: KeyedRows, matches: Matches, pairs: Places) -> ExistingRows:
+        """The rows that the given pairs of the matches stand for."""
+        tables = [self._spec.output_schema.empty_table()]
+        places, start = np.full(len(pairs), ABSENT), 0
+        for at in np.unique(matches.at[pairs]).tolist():
+            mine = np.flatnonzero(matches.at[pairs] == at)
+            keys = rows.keys.take(pa.array(matches.rows[pairs[mine]])).dictionary_encode()
+            table, found = self._of_slice(matches.slices[at], keys.dictionary)
+            tables.append(table)
+            met = found[keys.indices.to_numpy()]
+            places[mine] = np.where(met == ABSENT, ABSENT, met + start)
+            start += len(table)
+        return ExistingRows(pa.concat_tables(tables).select(list(self._columns)), places)
+
+    def _of_slice(self, slice_: FileSlice, keys: pa.Array) -> tuple[pa.Table, Places]:
+        """The slice's rows with some distinct keys, and for each key the place of its row."""
+        index = KeyIndex(keys)
+        tables = [self._spec.output_schema.empty_table()]
+        places, start = np.full(len(keys), ABSENT), 0
+        for batch in self._reader.batches(slice_):
+            at, found = index.find(self._keys.keys_of(batch, slice_.file_id))
+            tables.append(pa.Table.from_batches([batch.take(pa.array(at))]))
+            places[found] = start + np.arange(len(at))
+            start += len(at)
+        return pa.concat_tables(tables), places

@@ -1,0 +1,170 @@
+"""Moves: what becomes of a row whose key a global index has found in another partition.
+
+As in Hudi, the row takes the key to its own partition if the index is set to do so and the row is
+the newer one; the old partition forgets the key then. Otherwise the row is written to the partition
+where the key is. A key that logs have deleted in another partition is not there any more.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.index.existing import ABSENT, ExistingReader, ExistingRows
+from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.index.matches import Matches, no_matches
+from lakewarden.engine.read.entries import Records, log_entries
+from lakewarden.engine.read.fold import fold
+from lakewarden.engine.read.ordering import ordering_values
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
+
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moves:
+    """Rows in the partitions that they are written to; `departures` are pairs of a row and the
+    slice that its key leaves."""
+
+    rows: KeyedRows
+    matches: Matches
+    departures: Matches
+
+
+def moved(state: TableState, rows: KeyedRows, matches: Matches, index: IndexChoice) -> Moves:
+    """Decide about the rows whose keys are in another partition."""
+    if not index.kind.is_global:
+        return Moves(rows, matches, no_matches())
+    elsewhere = _are_elsewhere(rows, matches)
+    if not elsewhere.any():
+        return Moves(rows, matches, no_matches())
+    columns = _columns(state.config.merge, rows, moves=index.moves)
+    asked = _asked(matches, elsewhere, reads_all=bool(columns), is_sure=index.kind.is_record_index)
+    existing = ExistingReader(state, columns).read(rows, matches, asked)
+    lives = np.ones(len(matches), np.bool_)
+    lives[asked] = existing.places != ABSENT
+    may_go = elsewhere & lives & ~rows.is_delete[matches.rows] & index.moves
+    beaten = _beats(state.config.merge, rows, matches, asked, existing)
+    goes = _all_of_row(may_go, beaten, matches.rows, len(rows))
+    stays = elsewhere & lives & ~goes
+    has_home_elsewhere = np.zeros(len(rows), np.bool_)
+    has_home_elsewhere[matches.rows[stays]] = True
+    # A dead key draws its row back to its old group, unless the key lives somewhere else.
+    kept = ~elsewhere & (lives | ~has_home_elsewhere[matches.rows])
+    settled = _at_home(rows, matches, stays)
+    if state.config.merge.partial is not PartialMode.NONE:
+        settled = _filled(state.config.merge, settled, matches, asked, existing, goes)
+    return Moves(settled, matches.only(kept | stays), matches.only(goes))
+
+
+def _are_elsewhere(rows: KeyedRows, matches: Matches) -> Mask:
+    """Which pairs are of a row and a slice of another partition."""
+    paths = rows.partitions.dictionary.to_pylist()
+    number_of = {path: number for number, path in enumerate(paths)}
+    theirs = np.array([number_of.get(slice_.partition, -1) for slice_ in matches.slices], np.int64)
+    mine = rows.partitions.indices.to_numpy(zero_copy_only=False)[matches.rows]
+    return np.asarray(mine != theirs[matches.at]) if len(matches) else np.zeros(0, np.bool_)
+
+
+def _asked(matches: Matches, elsewhere: Mask, *, reads_all: bool, is_sure: bool) -> Places:
+    """The pairs whose existing rows must be looked at.
+
+    Whether a key lives in the row's own partition matters only for rows with another claim. Only
+    logs make keys die in a slice, and a record index has forgotten them then.
+    """
+    is_open = np.isin(matches.rows, matches.rows[elsewhere])
+    if not reads_all:
+        has_logs = np.array([bool(slice_.log_files) for slice_ in matches.slices], np.bool_)
+        is_open &= has_logs[matches.at] & (not is_sure)
+    return np.flatnonzero(is_open)
+
+
+def _columns(rules: MergeRules, rows: KeyedRows, *, moves: bool) -> tuple[str, ...]:
+    """The columns of existing rows that decide about moves."""
+    if not moves:
+        return ()
+    if rules.partial is not PartialMode.NONE:
+        return tuple(rows.rows.column_names)
+    return rules.ordering_fields if rules.mode is MergeMode.EVENT_TIME else ()
+
+
+def _beats(
+    rules: MergeRules, rows: KeyedRows, matches: Matches, asked: Places, existing: ExistingRows
+) -> Mask:
+    """For each pair whether the row wins over the existing row."""
+    wins = np.ones(len(matches), np.bool_)
+    names = [name for name in rules.ordering_fields if name in existing.rows.column_names]
+    met = np.flatnonzero(existing.places != ABSENT)
+    if rules.mode is MergeMode.COMMIT_TIME or not names or not rows.rows.num_columns:
+        return wins
+    pairs = asked[met]
+    mine = [rows.rows.column(name).take(pa.array(matches.rows[pairs])) for name in names]
+    theirs = [
+        existing.rows.column(name).take(pa.array(existing.places[met])).cast(new.type)
+        for name, new in zip(names, mine, strict=True)
+    ]
+    new, old = ordering_values(mine, len(met)), ordering_values(theirs, len(met))
+    wins[pairs] = new.are_at_least(old)
+    return wins
+
+
+def _all_of_row(may_go: Mask, wins: Mask, row_of: Places, row_count: int) -> Mask:
+    """The pairs that may go, of rows that win at all of these: a row moves wholly or not."""
+    holds = np.zeros(row_count, np.bool_)
+    holds[row_of[may_go & ~wins]] = True
+    return may_go & ~holds[row_of]
+
+
+def _at_home(rows: KeyedRows, matches: Matches, stays: Mask) -> KeyedRows:
+    """The rows, those that stay with their keys in the partitions of these."""
+    if not stays.any():
+        return rows
+    paths = pa.array([slice_.partition for slice_ in matches.slices], pa.string())
+    homes = paths.take(pa.array(matches.at[stays]))
+    own = rows.partitions.dictionary_decode().cast(pa.string())
+    source = np.arange(len(rows))
+    # Pairs are in the order of slices; of several homes the first one counts.
+    source[matches.rows[stays][::-1]] = len(rows) + np.arange(len(homes))[::-1]
+    partitions = pa.concat_arrays([own, homes]).take(pa.array(source))
+    return replace(rows, partitions=partitions.dictionary_encode())
+
+
+def _filled(
+    rules: MergeRules,
+    rows: KeyedRows,
+    matches: Matches,
+    asked: Places,
+    existing: ExistingRows,
+    goes: Mask,
+) -> KeyedRows:
+    """The rows, those that move with the values of the old row where their own don't count."""
+    met = np.flatnonzero((existing.places != ABSENT) & goes[asked])
+    if not len(met):
+        return rows
+    movers, firsts = np.unique(matches.rows[asked[met]], return_index=True)
+    schema = rows.rows.schema
+    old = _as_incoming(existing.rows.take(pa.array(existing.places[met[firsts]])), schema)
+    new = rows.rows.take(pa.array(movers))
+    numbers = pa.array(np.arange(len(movers))).cast(pa.string())
+    folded = fold(
+        log_entries([Records(old, keys=numbers), Records(new, keys=numbers)], schema, rules), rules
+    )
+    source = np.arange(len(rows))
+    source[movers[folded.keys.cast(pa.int64()).to_numpy()]] = len(rows) + folded.rows
+    merged = pa.concat_tables([rows.rows, folded.records]).take(pa.array(source))
+    return replace(rows, rows=merged)
+
+
+def _as_incoming(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Existing rows with the columns and types of incoming ones."""
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.column_names
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

@@ -57,6 +57,11 @@ PROVIDER_RETRIES = _number(
 HEARTBEAT_MS = _number(
     f"{_PREFIX}heartbeat_interval_ms", 60_000, "Accepted for Java's sake; only Hive's lock uses it"
 )
+CONFLICT_STRATEGY = _text(
+    f"{_PREFIX}conflict.resolution.strategy",
+    "How conflicting writes are told, as a class of Hudi or a short name; "
+    "when not set, the one that suits the index",
+)
 
 FILE_FOLDER = _text(
     f"{_PREFIX}filesystem.path",
@@ -115,6 +120,7 @@ LOCK_SETTINGS: tuple[Setting[object], ...] = (
     PAUSE_MAX_MS,
     PROVIDER_RETRIES,
     HEARTBEAT_MS,
+    CONFLICT_STRATEGY,
     FILE_FOLDER,
     FILE_EXPIRE_MINUTES,
     EXPIRY_SECONDS,

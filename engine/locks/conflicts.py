@@ -1,0 +1,199 @@
+"""Optimistic concurrency: what else has happened to the file groups that a write touches.
+
+A write chooses its file groups from the timeline as it was when it began. At its commit, under the
+lock, it looks what has happened since: what others have completed there, what they are going to
+rewrite, and what was taken back that the write may have built upon.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.locks.touched import Kind, Touched, planned_by, touched_by
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.slices import SliceKey
+
+_BUCKET_DIGITS = 8
+_PLANNED = frozenset(
+    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT}
+)
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The instants that the timeline showed when a write began to choose its file groups."""
+
+    completed: frozenset[_Key]
+    pending: frozenset[_Key]
+
+    @classmethod
+    def of(cls, active: ActiveTimeline) -> "Seen":
+        """Taken from the very timeline that the write reads the table by."""
+        writes = [instant for instant in active.instants if instant.action.is_write]
+        return cls(
+            frozenset(instant.key for instant in writes if instant.is_completed),
+            frozenset(instant.key for instant in writes if not instant.is_completed),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How conflicts are told.
+
+    Where writers are preferred, what is only planned gives way to them, and must itself look for
+    conflicts before it completes. With a bucket index two writes to one bucket are about the same
+    keys, whatever file ids each has given to a bucket that was empty.
+    """
+
+    prefers_writers: bool = False
+    compares_buckets: bool = False
+
+    def identity(self, key: SliceKey) -> SliceKey:
+        """What has to be equal for two file groups to count as the same."""
+        return (
+            SliceKey(key.partition, key.file_id[:_BUCKET_DIGITS]) if self.compares_buckets else key
+        )
+
+
+class Standing(Enum):
+    """How another instant stands against a write."""
+
+    COMPLETED = "has completed since this one began"
+    PLANNED = "is planned and has not ended"
+    TAKEN_BACK = "was rolled back after this one had begun upon it"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicting:
+    """Another instant that stands against a write, and the file group both are about."""
+
+    instant: str
+    action: Action
+    partition: str
+    file_id: str
+    standing: Standing
+
+
+def find_conflicts(
+    mine: frozenset[SliceKey],
+    since: Seen,
+    timeline: Timeline,
+    strategy: Strategy,
+    *,
+    appended: frozenset[SliceKey] = frozenset(),
+) -> tuple[Conflicting, ...]:
+    """Everything that stands against a write; what is only planned comes last.
+
+    `appended` are those of mine that got log files only. A compaction leaves them valid: since
+    version 8 a log belongs to the slice that is there when the log is completed.
+    """
+    active = timeline.active
+    movable = appended if active.layout.version > 1 else frozenset()
+    found = [*_gone(mine, since, timeline)]
+    for instant in _completed_since(since, active):
+        touched = touched_by(active, instant)
+        found += _overlaps(active, instant, _endangered(mine, movable, touched), touched, strategy)
+    if not strategy.prefers_writers:
+        for instant in active.pending(_PLANNED):
+            planned = planned_by(active, instant)
+            endangered = _endangered_by_plan(mine, movable, instant, planned, since)
+            found += _overlaps(active, instant, endangered, planned, strategy)
+    return tuple(found)
+
+
+def write_conflict(requested: str, found: tuple[Conflicting, ...]) -> Conflict:
+    """The error of a write that has to give way to what was found."""
+    first = found[0]
+    more = f", and at {len(found) - 1} more" if len(found) > 1 else ""
+    other = f"{first.action.value} {first.instant}"
+    return Conflict(
+        "write_conflict",
+        what=(
+            f"The write {requested} conflicts with the {other} "
+            f"at file group {first.file_id} of partition {first.partition!r}{more}."
+        ),
+        why=f"The {other} {first.standing.value}.",
+        now=_REMEDIES[first.standing],
+        instant=first.instant,
+        action=first.action.value,
+        partition=first.partition,
+        file_id=first.file_id,
+        conflicts=len(found),
+    )
+
+
+_AGAIN = (
+    "Nothing was changed. Write again: the rows are then merged with what is there now. "
+    "hoodie.write.num.retries.on.conflict.failures does so by itself."
+)
+_REMEDIES = {
+    Standing.COMPLETED: _AGAIN,
+    Standing.PLANNED: "Nothing was changed. Carry the plan out or cancel it, then write again.",
+    Standing.TAKEN_BACK: _AGAIN,
+}
+
+
+def _completed_since(since: Seen, active: ActiveTimeline) -> list[Instant]:
+    fresh = [instant for instant in active.completed() if instant.key not in since.completed]
+    return sorted(fresh, key=lambda instant: (instant.completed or "", instant))
+
+
+def _endangered(
+    mine: frozenset[SliceKey], movable: frozenset[SliceKey], touched: Touched
+) -> frozenset[SliceKey]:
+    return mine - movable if touched.kind is Kind.COMPACTION else mine
+
+
+def _endangered_by_plan(
+    mine: frozenset[SliceKey],
+    movable: frozenset[SliceKey],
+    instant: Instant,
+    planned: Touched,
+    since: Seen,
+) -> frozenset[SliceKey]:
+    # The result of a log compaction takes its place among the logs by its instant. Logs of a write
+    # that began after it was planned come behind it; those of an earlier one would come before.
+    is_behind = planned.kind is Kind.LOG_COMPACTION and instant.key in since.pending
+    return mine - movable if is_behind or planned.kind is Kind.COMPACTION else mine
+
+
+def _overlaps(
+    active: ActiveTimeline,
+    instant: Instant,
+    mine: Iterable[SliceKey],
+    touched: Touched,
+    strategy: Strategy,
+) -> Iterator[Conflicting]:
+    theirs = {strategy.identity(key) for key in touched.keys}
+    both = [key for key in mine if strategy.identity(key) in theirs]
+    files = active.files_of(instant)
+    action = files.begun_as if files else instant.action
+    standing = Standing.COMPLETED if instant.is_completed else Standing.PLANNED
+    return _conflicting(instant.requested, action, standing, both)
+
+
+def _gone(mine: frozenset[SliceKey], since: Seen, timeline: Timeline) -> Iterator[Conflicting]:
+    """Writes that cannot be asked any more what they touched, so that all of mine is in doubt.
+
+    Some were completed when mine began and have been rolled back: mine may be built upon their
+    rows. Others were pending then, and have been completed and archived since.
+    """
+    known = {instant.key for instant in timeline.active.instants}
+    for requested, word in sorted(since.completed - known):
+        if requested >= (timeline.first_active or ""):
+            yield from _conflicting(requested, Action(word), Standing.TAKEN_BACK, mine)
+    for requested, word in sorted(since.pending - known):
+        if timeline.archive.completion_time(requested) is not None:
+            yield from _conflicting(requested, Action(word), Standing.COMPLETED, mine)
+
+
+def _conflicting(
+    requested: str, action: Action, standing: Standing, keys: Iterable[SliceKey]
+) -> Iterator[Conflicting]:
+    for key in sorted(keys):
+        yield Conflicting(requested, action, key.partition, key.file_id, standing)

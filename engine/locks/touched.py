@@ -1,0 +1,109 @@
+"""Touched file groups: which ones a completed write has changed, and which a pending plan will."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from lakewarden.engine.formats.payloads import commit, compaction, replace
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
+from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.view.slices import SliceKey
+
+
+class Kind(Enum):
+    """What is done to the file groups, as far as it matters to whoever else writes to them."""
+
+    WRITE = "write"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "log compaction"
+    CLUSTERING = "clustering"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The file groups an instant is about."""
+
+    kind: Kind
+    keys: frozenset[SliceKey]
+
+
+_NOTHING = Touched(Kind.WRITE, frozenset())
+
+
+def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
+    """What a completed write has written to or replaced."""
+    payload, path = active.read(instant), active.path(instant)
+    if instant.action is Action.REPLACE_COMMIT:
+        metadata = replace.decode(payload, path)
+        replaced = _keys(metadata.partition_to_replace_file_ids)
+        return Touched(Kind.WRITE, _written(metadata) | replaced)
+    written = commit.decode(payload, path)
+    return Touched(_kind(instant, written), _written(written))
+
+
+def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
+    """What a pending plan is going to rewrite; nothing for an instant that has no plan.
+
+    A torn plan counts as not published.
+    """
+    files = active.files_of(instant)
+    requested = files.requested if files else None
+    decode = _PLANS.get(instant.action)
+    if requested is None or decode is None:
+        return _NOTHING
+    try:
+        return decode(active.read(requested.instant), requested.entry.path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return _NOTHING
+
+
+def _kind(instant: Instant, metadata: CommitMetadata) -> Kind:
+    if metadata.operation_type == Operation.LOG_COMPACT:
+        return Kind.LOG_COMPACTION
+    is_compaction = metadata.compacted or metadata.operation_type == Operation.COMPACT
+    return Kind.COMPACTION if is_compaction and instant.action is Action.COMMIT else Kind.WRITE
+
+
+def _written(metadata: CommitMetadata) -> frozenset[SliceKey]:
+    return _keys(
+        {
+            partition: [stat.file_id for stat in stats]
+            for partition, stats in metadata.partition_to_write_stats.items()
+        }
+    )
+
+
+def _keys(file_ids: Mapping[str, Iterable[str]]) -> frozenset[SliceKey]:
+    return frozenset(SliceKey(partition, one) for partition, ids in file_ids.items() for one in ids)
+
+
+def _compacted(payload: bytes, path: str) -> Touched:
+    plan = compaction.decode_plan(payload, path)
+    keys = (SliceKey(o.partition_path or "", o.file_id or "") for o in plan.operations)
+    return Touched(Kind.COMPACTION, frozenset(keys))
+
+
+def _log_compacted(payload: bytes, path: str) -> Touched:
+    return Touched(Kind.LOG_COMPACTION, _compacted(payload, path).keys)
+
+
+def _clustered(payload: bytes, path: str) -> Touched:
+    plan = replace.decode_plan(payload, path).clustering_plan
+    groups = plan.input_groups if plan else ()
+    slices = [one for group in groups for one in group.slices]
+    keys = (SliceKey(one.partition_path or "", one.file_id or "") for one in slices)
+    return Touched(Kind.CLUSTERING, frozenset(keys))
+
+
+_PLANS = {
+    Action.COMPACTION: _compacted,
+    Action.LOG_COMPACTION: _log_compacted,
+    Action.CLUSTERING: _clustered,
+    # Until version 8 a clustering was requested as a replace commit.
+    Action.REPLACE_COMMIT: _clustered,
+}

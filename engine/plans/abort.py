@@ -1,0 +1,55 @@
+"""Aborting: the removal of an instant that was cancelled; by anyone, and as often as it takes."""
+
+from lakewarden.engine.kernel.errors import Defect
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import newest_sign
+from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.sweep import schedule_sweep
+from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.undo import RolledBack, begin_undoing, carry_out
+from lakewarden.engine.plans.written_files import find_written, remove_written
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
+
+
+def abort(context: Context, instant: str) -> RolledBack | None:
+    """Roll a cancelled instant back; None if that is left to its live attempt, or done already.
+
+    Steps: 1 lock, 2 reload, 3 a live attempt is left to see the end of its ledger itself, 4 take
+    over or publish the rollback, 5 unlock, and then those of `carry_out`. A crash anywhere leaves a
+    cancelled instant, or one with a pending rollback.
+    """
+    with context.lock.hold() as held:
+        moment = reload(context)
+        ledger = read_ledger(context.storage, instant)
+        _assert_cancelled(ledger)
+        files = moment.pending(instant)
+        if files is not None:
+            if newest_sign(context, ledger) is BeatSign.LIVE:
+                return None
+            rollbacks = pending_rollbacks(moment.timeline.active)
+            undoing = begin_undoing(context, held, moment, rollbacks, files)
+    if files is None:
+        _remove_remains(context, ledger)
+        return None
+    return carry_out(context, undoing)
+
+
+def _remove_remains(context: Context, ledger: Ledger) -> None:
+    """Remove the files of an instant that has left the timeline: somebody else rolled it back."""
+    written = find_written(context.storage, ledger.instant)
+    places = tuple(sorted({file.partition for file in written}))
+    schedule_sweep(context, ledger.instant, places)
+    remove_written(context, ledger, 0, written)
+    clear_traces(context.storage, ledger)
+
+
+def _assert_cancelled(ledger: Ledger) -> None:
+    if ledger.ends_in is not LedgerEnd.CANCELLED:
+        raise Defect(
+            "not_cancelled",
+            what=f"{ledger.instant} was about to be aborted.",
+            why=f"Its ledger ends in {ledger.ends_in.name}; only a cancelled instant may be.",
+            instant=ledger.instant,
+        )

@@ -1,0 +1,170 @@
+"""Attempts: one try at carrying an instant out, alive as long as it says so.
+
+The beat tells others that work goes on; it is no licence. Whether an attempt may go on is decided
+by the ledger alone: as long as its claim is the last entry there.
+"""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
+from lakewarden.engine.run.background import Repetition
+from lakewarden.engine.timeline.beats import Beat, delete_beat, write_beat
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.layouts import Layout
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled, Claim, Committed, Entry, Torn
+
+# Twice in each interval, so that one request that fails does not make an attempt look dead.
+BEATS_PER_INTERVAL = 2
+LOOK_EVERY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far the work is, as the beats tell it."""
+
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    bytes: int = 0
+
+
+class Attempt:
+    """A claimed attempt; as a context manager it always stops its beats at the end."""
+
+    def __init__(self, context: Context, layout: Layout, claim: Claim) -> None:
+        self.instant = claim.instant
+        self.action: Action = claim.action
+        self.number = claim.attempt
+        self.owner = claim.owner
+        self.layout = layout
+        self._context = context
+        self._claim = claim
+        self._progress = _Progress()
+        self._sequence = 0
+        self._beaten_at = context.ports.clock.elapsed_seconds()
+        self._looked_at = self._beaten_at
+        self._silenced_by: LakewardenError | None = None
+        self._repetition: Repetition | None = None
+
+    def write_token(self, task: int) -> str:
+        """What the names of a task's files carry: no two attempts ever write the same file."""
+        return f"{task}-0-{self.number}"
+
+    def begin(self) -> Self:
+        """Give the first sign of life, and go on giving them in the background."""
+        self._give_sign()
+        interval = self._context.settings[BEAT_INTERVAL_MS] / 1000
+        self._repetition = self._context.ports.background.repeat(
+            self._beat, every_seconds=interval / BEATS_PER_INTERVAL
+        )
+        return self
+
+    def tell(self, step: str, *, done: int = 0, total: int = 0, bytes_done: int = 0) -> None:
+        """Say how far the work is; the next beat carries it."""
+        self._progress = _Progress(step, done, total, bytes_done)
+
+    def assert_mine(self) -> None:
+        """Raise unless the attempt may go on; looks at the ledger once a second at most."""
+        if self._silenced_by is not None:
+            raise _silenced(self, self._silenced_by) from self._silenced_by
+        now = self._context.ports.clock.elapsed_seconds()
+        if now - self._looked_at >= LOOK_EVERY_SECONDS:
+            self.look()
+
+    def look(self) -> Ledger:
+        """The ledger as it is now; raises unless it still ends in this attempt's claim."""
+        ledger = read_ledger(self._context.storage, self.instant)
+        self._looked_at = self._context.ports.clock.elapsed_seconds()
+        if ledger.last != self._claim:
+            raise superseded(self._claim, ledger.last)
+        return ledger
+
+    def stop(self) -> None:
+        """Stop the beats, and take the last one away, so that nobody waits for a dead attempt."""
+        if self._repetition is None:
+            return
+        self._repetition.stop()
+        self._repetition = None
+        try:
+            delete_beat(self._context.storage, self.instant, self.number)
+        except LakewardenError as error:
+            # Left behind it expires by itself.
+            self._context.ports.events(Event("beat_left_behind", {"reason": str(error)}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _beat(self) -> None:
+        """One beat in the background: what goes wrong is kept, and ends the attempt in time."""
+        try:
+            self._give_sign()
+        except LakewardenError as error:
+            silent = self._context.ports.clock.elapsed_seconds() - self._beaten_at
+            settings = self._context.settings
+            bearable = (settings[BEAT_MISSES] - 1) * settings[BEAT_INTERVAL_MS] / 1000
+            if silent >= bearable:
+                self._silenced_by = error
+
+    def _give_sign(self) -> None:
+        self._sequence += 1
+        progress = self._progress
+        beat = Beat(
+            instant=self.instant,
+            attempt=self.number,
+            owner=self.owner,
+            sequence=self._sequence,
+            at_ms=self._context.now_ms(),
+            interval_ms=self._context.settings[BEAT_INTERVAL_MS],
+            step=progress.step,
+            done=progress.done,
+            total=progress.total,
+            bytes=progress.bytes,
+        )
+        write_beat(self._context.storage, beat)
+        self._beaten_at = self._context.ports.clock.elapsed_seconds()
+
+
+def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
+    """Why the attempt with that claim may not go on, from what its ledger ends in instead."""
+    match last:
+        case Cancelled(by=by, reason=reason):
+            code, why = "cancelled", f"It was cancelled by {by}: {reason}"
+        case Claim(attempt=attempt, owner=owner, host=host):
+            code, why = "superseded", f"Attempt {attempt} of {owner} on {host} took over."
+        case Committed(completion_time=completion_time):
+            code, why = "superseded", f"Another attempt has committed at {completion_time}."
+        case _:
+            code, why = "superseded", "Its claim is not the end of the ledger any more."
+    return Conflict(
+        code,
+        what=f"Attempt {claim.attempt} at {claim.action.value} {claim.instant} may not go on.",
+        why=why,
+        now="It has removed what it wrote; see the timeline for what became of the instant.",
+        instant=claim.instant,
+        attempt=claim.attempt,
+    )
+
+
+def _silenced(attempt: Attempt, cause: LakewardenError) -> Conflict:
+    return Conflict(
+        "beats_failed",
+        what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
+        why=f"It could give no sign of life for too long: {cause}",
+        now="Others may take it for dead; try again when the storage can be reached.",
+        instant=attempt.instant,
+        attempt=attempt.number,
+    )

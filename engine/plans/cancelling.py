@@ -1,0 +1,100 @@
+"""Ending an instant for good: the entries behind which nothing commits and files may go."""
+
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.plans.claims import appended
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import PlanScope, plan_scope
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import Appended, Ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled, Withdrawn
+from lakewarden.engine.timeline.state import LedgerEnd
+
+# Rivals for the next number; each of them has claimed the instant since it was looked at.
+RIVALS_MAX = 100
+
+
+def append_cancelled(
+    context: Context,
+    ledger: Ledger,
+    action: Action,
+    scope: PlanScope,
+    *,
+    reason: str,
+    by: str | None = None,
+) -> Ledger:
+    """The ledger with an end: `cancelled` by this call or an earlier one, or `committed`.
+
+    Lost to a claim it is tried again behind it; an end is never followed by another.
+    """
+    entry = Cancelled(
+        instant=ledger.instant,
+        action=action,
+        owner=context.ports.ids.fresh(),
+        by=by or this_process(context),
+        reason=reason,
+        at_ms=context.now_ms(),
+        partitions=scope.partitions,
+        missing_partitions=scope.missing_partitions,
+    )
+    for _ in range(RIVALS_MAX):
+        if ledger.ends_in in (LedgerEnd.COMMITTED, LedgerEnd.CANCELLED):
+            return ledger
+        answer = appended(context, ledger, entry)
+        if isinstance(answer, Appended):
+            return answer.ledger
+        ledger = read_ledger(context.storage, ledger.instant)
+    raise _no_turn(ledger, action)
+
+
+def append_withdrawn(
+    context: Context, ledger: Ledger, action: Action, *, reason: str, by: str | None = None
+) -> Ledger:
+    """The ledger of a completed instant with an end that lets its files be removed."""
+    entry = Withdrawn(
+        instant=ledger.instant,
+        action=action if ledger.last_whole is None else ledger.last_whole.action,
+        owner=context.ports.ids.fresh(),
+        by=by or this_process(context),
+        reason=reason,
+        at_ms=context.now_ms(),
+    )
+    for _ in range(RIVALS_MAX):
+        if ledger.ends_in is LedgerEnd.CANCELLED:
+            return ledger
+        answer = appended(context, ledger, entry)
+        if isinstance(answer, Appended):
+            return answer.ledger
+        ledger = read_ledger(context.storage, ledger.instant)
+    raise _no_turn(ledger, action)
+
+
+def scope_of(moment: Moment, files: InstantFiles) -> PlanScope:
+    """The scope of a pending instant; empty where its plan is torn or absent."""
+    if files.requested is None:
+        return PlanScope()
+    content = moment.timeline.active.read(files.requested.instant)
+    try:
+        return plan_scope(files.begun_as, content, files.requested.entry.path)
+    except CorruptTable as error:
+        if error.code == TORN_PLAN:
+            return PlanScope()
+        raise
+
+
+def this_process(context: Context) -> str:
+    """Who acts, when no other name is given."""
+    mark = context.ports.processes.mine()
+    return f"process {mark.pid} on {mark.host}"
+
+
+def _no_turn(ledger: Ledger, action: Action) -> Conflict:
+    return Conflict(
+        "no_turn",
+        what=f"{action.value} {ledger.instant} could not be ended.",
+        why=f"Others were quicker to append to its ledger {RIVALS_MAX} times.",
+        now="Try again.",
+        instant=ledger.instant,
+    )

@@ -1,0 +1,84 @@
+"""Claims: the right to make an attempt at an instant; a later claim supersedes an earlier one."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from lakewarden.engine.kernel.errors import Unsettled
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.run.processes import ProcessMark
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import (
+    Appended,
+    InDoubt,
+    Ledger,
+    LostTo,
+    append,
+    read_ledger,
+)
+from lakewarden.engine.timeline.ledger_entries import Claim, Entry
+
+_PARTS = 3
+
+
+def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -> Appended | LostTo:
+    """Claim the next attempt behind the ledger as it was read."""
+    mark = context.ports.processes.mine()
+    claim = Claim(
+        instant=ledger.instant,
+        action=action,
+        attempt=ledger.next_number,
+        owner=owner,
+        host=mark.host,
+        process=f"{mark.pid} {mark.started} {mark.machine}",
+        engine_version=engine_version(),
+        started_at_ms=context.now_ms(),
+    )
+    return appended(context, ledger, claim)
+
+
+def appended(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostTo:
+    """Append an entry; one in doubt is read back, and `Unsettled` is raised if that tells nothing.
+
+    An entry in doubt may still arrive, so whoever gets `Unsettled` neither repeats nor cleans up.
+    """
+    match append(context.storage, ledger, entry):
+        case InDoubt(cause):
+            return _read_back(context, ledger, entry, cause)
+        case answer:
+            return answer
+
+
+def _read_back(context: Context, ledger: Ledger, entry: Entry, cause: str) -> Appended | LostTo:
+    number = ledger.next_number
+    now = read_ledger(context.storage, ledger.instant)
+    if now.next_number <= number:
+        raise Unsettled(
+            "ledger_unsettled",
+            what=f"Whether {type(entry).__name__.lower()} is in the ledger of {ledger.instant}"
+            " is not known.",
+            why=cause,
+            now="Look at the instant again: the next operation on the table settles it.",
+            instant=ledger.instant,
+        )
+    there = now.entries[number - 1]
+    if there == entry:
+        return Appended(Ledger(ledger.instant, (*ledger.entries, entry)))
+    return LostTo(there)
+
+
+def has_surely_ended(context: Context, claim: Claim) -> bool:
+    """Whether the process that made a claim is known to be gone; False where nobody can tell."""
+    words = claim.process.split(" ", _PARTS - 1)
+    if len(words) != _PARTS or not words[0].isdecimal():
+        return False
+    mark = ProcessMark(claim.host, machine=words[2], pid=int(words[0]), started=words[1])
+    return context.ports.processes.is_gone(mark)
+
+
+@cache
+def engine_version() -> str:
+    """The version of this engine, as entries of the ledger tell it."""
+    try:
+        return version("lakewarden")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,246 @@
+"""The commit: the one way in which a write or a table service ends well."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.payloads import commit as commit_payload
+from lakewarden.engine.formats.payloads import replace as replace_payload
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.kernel.errors import (
+    Conflict,
+    Defect,
+    InvalidRequest,
+    LakewardenError,
+    Unsettled,
+)
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.locks.conflicts import (
+    Conflicting,
+    Seen,
+    Standing,
+    Strategy,
+    find_conflicts,
+    write_conflict,
+)
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.writer import write_change
+from lakewarden.engine.plans.abort import abort
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.cancel import Ending, cancel_in
+from lakewarden.engine.plans.completion import complete
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.give_up import give_up
+from lakewarden.engine.plans.markers import read_markers
+from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.written_files import delete_paths, look_at_paths
+from lakewarden.engine.storage.port import Entry
+from lakewarden.engine.timeline.ledger import Ledger
+from lakewarden.engine.view.slices import SliceKey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an attempt has done, ready to be committed."""
+
+    metadata: CommitMetadata
+    change: TableChange
+    # The file groups it is about, and those of them that got log files only.
+    touched: frozenset[SliceKey]
+    appended: frozenset[SliceKey] = frozenset()
+    # What the timeline showed when it chose them.
+    seen: Seen
+    strategy: Strategy = field(default_factory=Strategy)
+    # Path -> size in bytes of every data file it made.
+    outputs: Mapping[str, int]
+    # What only the lock makes certain: the change as it is for the table of that moment.
+    at_commit: Callable[[TableChange, Moment], TableChange] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A commit, which nothing can undo any more but a rollback."""
+
+    instant: str
+    completion_time: str
+    # False when the storage failed right after the commit: the next operation publishes it.
+    is_published: bool
+    # Instants of others that had committed and were not published yet.
+    rolled_forward: tuple[str, ...] = ()
+    # Plans that gave way.
+    pre_empted: tuple[str, ...] = ()
+    leftovers_deleted: int = 0
+
+
+def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
+    """The paths and sizes of the files that commit metadata names."""
+    return {
+        stat.path: stat.file_size_in_bytes
+        for stats in metadata.partition_to_write_stats.values()
+        for stat in stats
+        if stat.path
+    }
+
+
+def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
+    """End an attempt well.
+
+    Steps, by the names of the protocol: 1 lock, 2 reload, 3 still mine, 4 conflicts, 5 outputs,
+    6 metadata table, 7 completion time, 8 append `committed`, 9 publish, 10 unlock, 11 markers and
+    beats. What fails before 8 ends the attempt and removes what it made, and the error is raised;
+    after 8 the instant is committed whatever happens. Only where it is not known whether 8 took
+    place, everything stays as it is, and the next operation on the table settles it.
+    """
+    try:
+        with context.lock.hold() as held:
+            ledger, receipt = _committed(context, held, attempt, outcome)
+    except Unsettled:
+        attempt.stop()
+        raise
+    except Exception as cause:
+        _give_up(context, attempt, cause)
+        raise
+    _tidy_up(context, attempt, ledger, receipt)
+    return receipt
+
+
+def _committed(
+    context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
+) -> tuple[Ledger, Receipt]:
+    """Steps 2 to 9."""
+    moment = reload(context)
+    ledger = attempt.look()
+    _assert_pending(moment, attempt)
+    pre_empted = _resolve_conflicts(context, moment, attempt, outcome)
+    leftovers = _verify_outputs(context, attempt, outcome)
+    if moment.config.metadata_partitions:
+        held.assert_held()
+        _write_change(context, moment, outcome)
+    completion = complete(context, held, moment, ledger, _content(outcome.metadata))
+    assert completion.instant.completed is not None
+    receipt = Receipt(
+        instant=attempt.instant,
+        completion_time=completion.instant.completed,
+        is_published=completion.is_published,
+        rolled_forward=tuple(rolled.instant.requested for rolled in moment.rolled_forward),
+        pre_empted=pre_empted,
+        leftovers_deleted=leftovers,
+    )
+    return ledger, receipt
+
+
+def _assert_pending(moment: Moment, attempt: Attempt) -> None:
+    """Somebody without a ledger may have rolled the instant back, or may be about to."""
+    rollbacks = pending_rollbacks(moment.timeline.active)
+    if moment.pending(attempt.instant) is None or attempt.instant in rollbacks.pending:
+        raise Conflict(
+            "rolled_back_elsewhere",
+            what=f"{attempt.action.value} {attempt.instant} was rolled back by another engine.",
+            why="A Java writer with the EAGER policy rolls back pending writes, dead or alive.",
+            now="Give all writers hoodie.clean.failed.writes.policy=LAZY, then write again.",
+            instant=attempt.instant,
+        )
+
+
+def _resolve_conflicts(
+    context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
+) -> tuple[str, ...]:
+    """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
+    found = find_conflicts(
+        outcome.touched,
+        outcome.seen,
+        moment.timeline,
+        outcome.strategy,
+        appended=outcome.appended,
+    )
+    plans = sorted({one.instant for one in found if one.standing is Standing.PLANNED})
+    can_go_on = all(one.standing is Standing.PLANNED for one in found)
+    if found and not (can_go_on and attempt.action in INGESTION):
+        raise write_conflict(attempt.instant, found)
+    for plan in plans:
+        _pre_empt(context, moment, attempt, plan, found)
+    return tuple(plans)
+
+
+def _pre_empt(
+    context: Context,
+    moment: Moment,
+    attempt: Attempt,
+    plan: str,
+    found: tuple[Conflicting, ...],
+) -> None:
+    try:
+        answer = cancel_in(context, moment, plan, f"pre-empted by {attempt.instant}")
+    except InvalidRequest as refusal:
+        raise write_conflict(attempt.instant, found) from refusal
+    if answer.outcome is Ending.ALREADY_COMMITTED:
+        raise write_conflict(attempt.instant, found)
+
+
+def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
+    """Step 5: outputs are there as recorded, and what else was announced is removed; how much."""
+    marked = {file.path for file in read_markers(context.storage, attempt.instant) or ()}
+    unmarked = sorted(set(outcome.outputs) - marked)
+    if unmarked:
+        raise Defect(
+            "unmarked_output",
+            what=f"{unmarked[0]} was written without a marker.",
+            why="After a crash nobody would find it, and its rows would come to light one day.",
+            path=unmarked[0],
+        )
+    paths = sorted(outcome.outputs)
+    for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
+        if entry is None or entry.size_bytes != outcome.outputs[path]:
+            raise _lost_output(attempt, path, entry)
+    return delete_paths(context, sorted(marked - set(outcome.outputs)))
+
+
+def _write_change(context: Context, moment: Moment, outcome: Outcome) -> None:
+    change = outcome.change
+    if outcome.at_commit is not None:
+        change = outcome.at_commit(change, moment)
+    write_change(context.storage, moment.config, change, moment.times, context.ports)
+
+
+def _content(metadata: CommitMetadata) -> bytes:
+    if isinstance(metadata, ReplaceCommitMetadata):
+        return replace_payload.encode(metadata)
+    return commit_payload.encode(metadata)
+
+
+def _give_up(context: Context, attempt: Attempt, cause: Exception) -> None:
+    """Cancel what has failed; if that fails as well, the next operation on the table does it."""
+    try:
+        give_up(context, attempt, f"It failed: {cause}")
+    except LakewardenError as error:
+        cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
+
+
+def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:
+    """Step 11, and what others have left; nothing of it can fail a commit any more."""
+    attempt.stop()
+    try:
+        clear_traces(context.storage, ledger)
+        for plan in receipt.pre_empted:
+            abort(context, plan)
+        sweep(context)
+    except LakewardenError as error:
+        figures = {"instant": attempt.instant, "reason": str(error)}
+        context.ports.events(Event("left_for_later", figures))
+
+
+def _lost_output(attempt: Attempt, path: str, entry: Entry | None) -> Conflict:
+    found = "is gone" if entry is None else f"has {entry.size_bytes} bytes"
+    return Conflict(
+        "output_lost",
+        what=f"{path}, an output of {attempt.action.value} {attempt.instant}, {found}.",
+        why="It is not what the attempt wrote, so somebody else has touched it.",
+        now="See to it that no other process cleans up or rolls back here, then try again.",
+        path=path,
+        instant=attempt.instant,
+    )

@@ -1,0 +1,37 @@
+"""Giving up: what an attempt does that fails before its commit, so that nothing of it stays."""
+
+from lakewarden.engine.plans.abort import abort
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.cancelling import append_cancelled
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
+from lakewarden.engine.plans.undo import RolledBack
+from lakewarden.engine.plans.written_files import find_written, is_of_attempt, remove_written
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Claim
+from lakewarden.engine.timeline.state import LedgerEnd
+
+
+def give_up(context: Context, attempt: Attempt, reason: str) -> RolledBack | None:
+    """End an attempt that cannot commit, by law 1: nothing is removed before the ledger allows it.
+
+    A write is cancelled and rolled back. A plan stays for the next attempt, which removes what
+    this one has left. An attempt that was superseded or cancelled by others removes its own files.
+    One that turns out to have committed is left as it is.
+    """
+    attempt.stop()
+    ledger = read_ledger(context.storage, attempt.instant)
+    if attempt.action in INGESTION and not _is_superseded(ledger, attempt):
+        ledger = append_cancelled(context, ledger, attempt.action, PlanScope(), reason=reason)
+    if ledger.ends_in is LedgerEnd.CANCELLED:
+        return abort(context, attempt.instant)
+    if _is_superseded(ledger, attempt):
+        written = find_written(context.storage, attempt.instant)
+        own = [file for file in written if is_of_attempt(file, attempt.number)]
+        remove_written(context, ledger, attempt.number, own)
+    return None
+
+
+def _is_superseded(ledger: Ledger, attempt: Attempt) -> bool:
+    claim = ledger.last
+    return isinstance(claim, Claim) and claim.attempt > attempt.number

@@ -1,0 +1,120 @@
+"""Publishing: how an instant comes into being, and how it goes inflight.
+
+A crash before the requested file leaves nothing but a sign of life for Java. After it there is a
+plan that waits, or a write without a claim, which the failed-writes policy undoes.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import Conflict, Unsettled
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.claims import append_claim
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.storage.port import Lost, Unknown, Won
+from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.timeline.layouts import Layout
+from lakewarden.engine.timeline.ledger import Appended, Ledger
+
+# Under the lock the first time is free; without it rivals of the same millisecond are few.
+TIMES_TRIED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A new instant; with an attempt when its maker works on it at once."""
+
+    instant: str
+    attempt: Attempt | None = None
+
+
+def publish(context: Context, action: Action, content: bytes = b"", *, claims: bool) -> Published:
+    """Put a new instant on the timeline, later than all that is there.
+
+    Steps: 1 lock, 2 reload, 3 time, 4 requested, 5 claim, 6 unlock. For whoever works on it at
+    once the sign of life comes before the requested file, or Java would take it for dead.
+    """
+    with context.lock.hold() as held:
+        return publish_in(context, held, reload(context), action, content, claims=claims)
+
+
+def publish_in(
+    context: Context,
+    held: HeldLock,
+    moment: Moment,
+    action: Action,
+    content: bytes = b"",
+    *,
+    claims: bool,
+) -> Published:
+    """Steps 3 to 5, for whoever has the lock and has reloaded."""
+    for _ in range(TIMES_TRIED_MAX):
+        requested = Instant(moment.times.next(), action, State.REQUESTED)
+        held.assert_held()
+        if claims:
+            context.storage.put(standard_path(requested.requested), b"")
+        if _is_created(context, moment.layout, requested, content):
+            attempt = _claimed(context, moment.layout, requested) if claims else None
+            return Published(requested.requested, attempt)
+    raise Conflict(
+        "no_free_time",
+        what=f"No time was found for a new {action.value}.",
+        why=f"{TIMES_TRIED_MAX} times in a row were taken by others.",
+        now="See to it that all writers share one lock, then try again.",
+        action=action.value,
+    )
+
+
+def to_inflight(context: Context, attempt: Attempt, content: bytes = b"") -> None:
+    """Say on the timeline that the work has begun; a later attempt finds that said already."""
+    attempt.look()
+    inflight = Instant(attempt.instant, attempt.action, State.INFLIGHT)
+    create_inflight(context, attempt.layout, inflight, content)
+
+
+def create_inflight(
+    context: Context, layout: Layout, inflight: Instant, content: bytes = b""
+) -> None:
+    """Create an inflight file unless it is there; whoever made it, it says the same."""
+    answer = create_instant(context.storage, layout, inflight, content)
+    if isinstance(answer, Unknown) and context.storage.stat(layout.path(inflight)) is None:
+        raise _unsettled(inflight, answer.cause)
+
+
+def _is_created(context: Context, layout: Layout, requested: Instant, content: bytes) -> bool:
+    """Whether the time was free. Nobody goes on with a file that may or may not be his own."""
+    match create_instant(context.storage, layout, requested, content):
+        case Won():
+            return True
+        case Lost():
+            return False
+        case Unknown(cause):
+            raise _unsettled(requested, cause)
+
+
+def _claimed(context: Context, layout: Layout, requested: Instant) -> Attempt:
+    owner = context.ports.ids.fresh()
+    answer = append_claim(context, Ledger(requested.requested), requested.action, owner)
+    claim = answer.ledger.last_claim if isinstance(answer, Appended) else None
+    if claim is None:
+        raise Conflict(
+            "superseded",
+            what=f"Somebody else claimed {requested} as soon as it was published.",
+            why="That happens only when writers do not share one lock.",
+            now="See to it that they do, then try again.",
+            instant=requested.requested,
+        )
+    return Attempt(context, layout, claim).begin()
+
+
+def _unsettled(instant: Instant, cause: str) -> Unsettled:
+    return Unsettled(
+        "publishing_unsettled",
+        what=f"Whether {instant} was published is not known.",
+        why=cause,
+        now="Look at the timeline: if it is there, the next operation settles it.",
+        instant=instant.requested,
+    )

@@ -1,0 +1,89 @@
+"""Rollback on request: the newest write is taken back as if it had never been."""
+
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.formats.payloads.commit import decode as decode_commit
+from lakewarden.engine.formats.payloads.replace import decode as decode_replace
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.cancelling import append_withdrawn
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.rollback_checks import assert_may_be_taken_back
+from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
+from lakewarden.engine.plans.undo import RolledBack, Undoing, begin_undoing, carry_out
+from lakewarden.engine.plans.written_files import written_in
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import read_ledger
+
+
+def rollback(
+    context: Context, instant: str, *, reason: str = "rolled back on request"
+) -> RolledBack:
+    """Take a write back: a failed one, or the newest completed one; twice is once.
+
+    Steps: 1 lock, 2 reload, 3 refuse what would lose rows, 4 append `withdrawn`, 5 publish the
+    rollback, 6 the completed file goes, 7 unlock, then those of `carry_out`. A crash before 5
+    leaves the table as it was, after 5 a pending rollback, which the next operation finishes.
+    """
+    settle(context)
+    if look(context).pending(instant) is not None:
+        done = cancel(context, instant, reason, force=False).rolled_back
+        return done or _earlier(context, look(context), instant)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        undoing = _begun(context, held, moment, instant, reason)
+    done = None if undoing is None else carry_out(context, undoing)
+    return done or _earlier(context, look(context), instant)
+
+
+def _begun(
+    context: Context, held: HeldLock, moment: Moment, instant: str, reason: str
+) -> Undoing | None:
+    """The rollback of a completed write, begun; None when the write is no more."""
+    write = moment.completed_write(instant)
+    files = None if write is None else moment.timeline.active.files_of(write)
+    if files is None:
+        return None
+    metadata = _metadata(moment, files)
+    assert_may_be_taken_back(context, moment, files, metadata)
+    ledger = read_ledger(context.storage, instant)
+    held.assert_held()
+    append_withdrawn(context, ledger, files.begun_as, reason=reason)
+    places = sorted(metadata.partition_to_write_stats)
+    written = written_in(context.storage, instant, places)
+    rollbacks = pending_rollbacks(moment.timeline.active)
+    return begin_undoing(context, held, moment, rollbacks, files, written=written)
+
+
+def _metadata(moment: Moment, files: InstantFiles) -> CommitMetadata:
+    assert files.completed is not None
+    content = moment.timeline.active.read(files.completed.instant)
+    is_replace = files.instant.action is Action.REPLACE_COMMIT
+    return (decode_replace if is_replace else decode_commit)(content, files.completed.entry.path)
+
+
+def _earlier(context: Context, moment: Moment, instant: str) -> RolledBack:
+    """The rollback that somebody else has completed already."""
+    active = moment.timeline.active
+    by = completed_rollback_of(active, instant)
+    done = next((one for one in active.completed((Action.ROLLBACK,)) if one.requested == by), None)
+    if done is None or done.completed is None:
+        raise InvalidRequest(
+            "unknown_instant",
+            what=f"The active timeline has no write {instant} that could be rolled back.",
+            why="It may have been archived, or never been there.",
+            now="Look at the timeline for the newest write.",
+            instant=instant,
+        )
+    action = read_ledger(context.storage, instant).last_whole
+    return RolledBack(
+        instant,
+        Action.COMMIT if action is None else action.action,
+        done.requested,
+        done.completed,
+        files_deleted=0,
+        is_taken_over=True,
+    )

@@ -1,0 +1,157 @@
+"""What stands in the way of taking a completed write back; every refusal says what to do."""
+
+from collections.abc import Iterator
+
+from lakewarden.engine.formats.payloads import compaction
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.markers import MarkedFile
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import TABLE_SERVICES
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.written_files import look_at_paths
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.view.listing import StorageListing
+
+
+def assert_may_be_taken_back(
+    context: Context, moment: Moment, files: InstantFiles, metadata: CommitMetadata
+) -> None:
+    """Refuse unless the table without the write is what it was before it."""
+    write = files.instant
+    _refuse_later_writes(moment, write)
+    _refuse_pending(moment, write)
+    _refuse_savepoint(moment, write)
+    _refuse_missing_inputs(context, moment, files, metadata)
+    if moment.config.metadata_partitions:
+        _refuse_folded_metadata(context, moment, write)
+
+
+def _refuse_later_writes(moment: Moment, write: Instant) -> None:
+    assert write.completed is not None
+    for other in moment.timeline.active.completed(COMPLETED_WRITES):
+        is_later = other.requested > write.requested or (other.completed or "") > write.completed
+        if other.key != write.key and is_later:
+            raise _refused(
+                write,
+                "later_writes",
+                f"{other.action.value} {other.requested} completed after it and may build upon it.",
+                f"Roll back {other.requested} first, or restore the table to a savepoint.",
+                other.requested,
+            )
+
+
+def _refuse_pending(moment: Moment, write: Instant) -> None:
+    """Whatever is under way may have chosen its files while the write was there."""
+    active = moment.timeline.active
+    rollbacks = pending_rollbacks(active).pending
+    own = rollbacks[write.requested].instant if write.requested in rollbacks else None
+    for other in active.pending():
+        files = active.files_of(other)
+        is_older_plan = (
+            files is not None
+            and files.begun_as in TABLE_SERVICES
+            and other.requested < write.requested
+        )
+        if other.requested != own and not is_older_plan:
+            raise _refused(
+                write,
+                "pending_instants",
+                f"{other.action.value} {other.requested} is under way and may build upon it.",
+                "Wait until it has ended, or cancel it.",
+                other.requested,
+            )
+
+
+def _refuse_savepoint(moment: Moment, write: Instant) -> None:
+    for savepoint in moment.timeline.active.savepoints():
+        if savepoint.requested == write.requested:
+            raise _refused(
+                write,
+                "savepointed",
+                "A savepoint protects it.",
+                "Delete the savepoint first.",
+                savepoint.requested,
+            )
+
+
+def _refuse_missing_inputs(
+    context: Context, moment: Moment, files: InstantFiles, metadata: CommitMetadata
+) -> None:
+    """The files that held the rows before have to be there still: a clean may have been here."""
+    paths = sorted({file.path for file in _inputs(moment, files, metadata)})
+    entries = look_at_paths(context, paths)
+    missing = next((path for path, e in zip(paths, entries, strict=True) if e is None), None)
+    missing = missing or _missing_group(context, metadata)
+    if missing is not None:
+        raise _refused(
+            files.instant,
+            "inputs_cleaned",
+            f"{missing}, which held its rows before, has been cleaned.",
+            "Restore a savepoint, or correct the rows by another write.",
+            None,
+        )
+
+
+def _inputs(moment: Moment, files: InstantFiles, metadata: CommitMetadata) -> Iterator[MarkedFile]:
+    for partition, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            if stat.prev_base_file:
+                yield MarkedFile(partition, stat.prev_base_file)
+    is_compaction = files.begun_as in (Action.COMPACTION, Action.LOG_COMPACTION)
+    if is_compaction and files.requested is not None:
+        content = moment.timeline.active.read(files.requested.instant)
+        plan = compaction.decode_plan(content, files.requested.entry.path)
+        for operation in plan.operations:
+            for address in (operation.data_file_path, *operation.delta_file_paths):
+                if address:
+                    name = address.rpartition("/")[2]
+                    yield MarkedFile(operation.partition_path or "", name)
+
+
+def _missing_group(context: Context, metadata: CommitMetadata) -> str | None:
+    """A file group that the write has replaced and that has no file any more."""
+    if not isinstance(metadata, ReplaceCommitMetadata):
+        return None
+    replaced = metadata.partition_to_replace_file_ids
+    listed = StorageListing(context.storage).files(sorted(replaced))
+    for partition in sorted(replaced):
+        there = {file.file_id for file in listed[partition]}
+        for file_id in replaced[partition]:
+            if file_id not in there:
+                return f"{partition}/{file_id}"
+    return None
+
+
+def _refuse_folded_metadata(context: Context, moment: Moment, write: Instant) -> None:
+    """As in Java: what a compaction of the metadata table has folded cannot be taken out again."""
+    state = load_write_state(context.storage, moment.config)
+    deltacommit = state.deltacommit(write.requested)
+    completed = None if deltacommit is None else deltacommit.instant.completed
+    if completed is None:
+        return
+    for files in state.timeline.active.files:
+        is_fold = files.begun_as in TABLE_SERVICES or files.instant.action is Action.COMMIT
+        if is_fold and files.instant.requested > completed:
+            raise _refused(
+                write,
+                "metadata_compacted",
+                f"The metadata table was compacted at {files.instant.requested}, after it.",
+                "Restore a savepoint, or drop the metadata table, roll back, and rebuild it.",
+                files.instant.requested,
+            )
+
+
+def _refused(write: Instant, code: str, why: str, now: str, other: str | None) -> InvalidRequest:
+    return InvalidRequest(
+        code,
+        what=f"{write.action.value} {write.requested} was not rolled back.",
+        why=why,
+        now=now,
+        instant=write.requested,
+        other=other,
+    )

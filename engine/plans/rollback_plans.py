@@ -1,0 +1,70 @@
+"""The rollbacks on a timeline: which instant each of them targets, and how far it has come."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.payloads import rollback
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.storage.port import Entry
+from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
+from lakewarden.engine.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRollback:
+    """A rollback that was planned and has not completed; one instant has one at most."""
+
+    instant: str
+    target: str
+    plan: rollback.RollbackPlan
+    published_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rollbacks:
+    """Rollbacks by the instant they target."""
+
+    pending: Mapping[str, PendingRollback] = field(default_factory=dict)
+    # Target -> the instant of the completed rollback.
+    completed: Mapping[str, str] = field(default_factory=dict)
+    # Requested files that are no whole plan: whoever wrote them died, and they count for nothing.
+    torn: tuple[Entry, ...] = ()
+
+
+def pending_rollbacks(active: ActiveTimeline) -> Rollbacks:
+    """Those under way; costs one read for each of them."""
+    pending: dict[str, PendingRollback] = {}
+    torn: list[Entry] = []
+    for file in _plans(active):
+        try:
+            plan = rollback.decode_plan(active.read(file.instant), file.entry.path)
+        except CorruptTable as error:
+            if error.code != TORN_PLAN:
+                raise
+            torn.append(file.entry)
+            continue
+        if plan.instant_to_rollback is None:
+            continue
+        target = plan.instant_to_rollback.commit_time
+        requested = file.instant.requested
+        # Should there be two, the older one is finished, as Java does.
+        pending.setdefault(target, PendingRollback(requested, target, plan, file.entry.modified_ms))
+    return Rollbacks(pending=pending, torn=tuple(torn))
+
+
+def completed_rollback_of(active: ActiveTimeline, target: str) -> str | None:
+    """The completed rollback of an instant; reads the rollbacks that are newer than it."""
+    for instant in active.completed((Action.ROLLBACK,)):
+        if instant.requested > target:
+            metadata = rollback.decode(active.read(instant), active.path(instant))
+            if target in metadata.commits_rollback:
+                return instant.requested
+    return None
+
+
+def _plans(active: ActiveTimeline) -> Iterator[StateFile]:
+    for instant in active.pending((Action.ROLLBACK,)):
+        files = active.files_of(instant)
+        if files is not None and files.requested is not None:
+            yield files.requested

@@ -1,0 +1,261 @@
+"""Undoing: the rollback of one instant, begun by us or by Java, and finished by whoever finds it.
+
+The end is an ordinary rollback that every Hudi reader and writer understands. One instant has one
+rollback, which is taken over and never planned again.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads import rollback
+from lakewarden.engine.formats.payloads.rollback import (
+    InstantReference,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+)
+from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.writer import rollback_change
+from lakewarden.engine.plans.claims import append_claim
+from lakewarden.engine.plans.completion import complete
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.markers import MarkedFile
+from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.publish import create_inflight, publish_in
+from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
+from lakewarden.engine.plans.sweep import schedule_sweep
+from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.written_files import find_written, remove_written
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.ledger import Appended, assert_may_delete, read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+from lakewarden.engine.view.file_names import parse_file_name
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """A rollback to be carried out, and whether somebody else had begun with it."""
+
+    rollback: PendingRollback
+    is_taken_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """An instant that is no more, and the rollback that says so."""
+
+    instant: str
+    action: Action
+    rollback: str
+    completed: str
+    files_deleted: int
+    is_taken_over: bool = False
+
+
+def begin_undoing(
+    context: Context,
+    held: HeldLock,
+    moment: Moment,
+    rollbacks: Rollbacks,
+    files: InstantFiles,
+    *,
+    written: tuple[MarkedFile, ...] | None = None,
+) -> Undoing:
+    """Take over the rollback of a cancelled instant, or publish one, and make it inflight.
+
+    `written` are the files to be removed, where they are known and need not be looked for.
+
+    The caller has the lock and has reloaded. A crash leaves a cancelled instant, or one with a
+    pending rollback, which the next one takes over.
+    """
+    pending = rollbacks.pending.get(files.instant.requested)
+    if pending is not None:
+        undoing = Undoing(pending, is_taken_over=True)
+    else:
+        undoing = _planned_anew(context, held, moment, files, written)
+    unpublish(context, held, moment, undoing)
+    return undoing
+
+
+def _planned_anew(
+    context: Context,
+    held: HeldLock,
+    moment: Moment,
+    files: InstantFiles,
+    written: tuple[MarkedFile, ...] | None,
+) -> Undoing:
+    target = files.instant.requested
+    assert_may_delete(read_ledger(context.storage, target), 0)
+    action = files.instant.action if files.completed else files.begun_as
+    if written is None:
+        written = find_written(context.storage, target)
+    plan = RollbackPlan(
+        instant_to_rollback=InstantReference(commit_time=target, action=action.value),
+        rollback_requests=tuple(
+            RollbackRequest(
+                partition_path=file.partition,
+                files_to_be_deleted=(context.storage.uri(file.path),),
+            )
+            for file in written
+        ),
+    )
+    content = rollback.encode_plan(plan)
+    published = publish_in(context, held, moment, Action.ROLLBACK, content, claims=False)
+    planned = PendingRollback(published.instant, target, plan, context.now_ms())
+    return Undoing(planned, is_taken_over=False)
+
+
+def unpublish(context: Context, held: HeldLock, moment: Moment, undoing: Undoing) -> None:
+    """Make the target invisible and the rollback inflight, before any file goes; under the lock.
+
+    From here readers do not see a completed target any more. Its inflight file has to be there, as
+    else it would be gone from the timeline before the metadata table has forgotten it.
+    """
+    assert_may_delete(read_ledger(context.storage, undoing.rollback.target), 0)
+    held.assert_held()
+    inflight = Instant(undoing.rollback.instant, Action.ROLLBACK, State.INFLIGHT)
+    create_inflight(context, moment.layout, inflight)
+    for files in _targets(moment, undoing):
+        if files.completed is not None:
+            if files.inflight is None:
+                begun = Instant(files.instant.requested, files.begun_as, State.INFLIGHT)
+                create_inflight(context, moment.layout, begun)
+            context.storage.delete(files.completed.entry.path)
+
+
+def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
+    """Remove what the target made, and complete its rollback; None if others completed it.
+
+    Steps, by the names of the protocol's abort: 9 sweep entry, 6 delete the files, 7 metadata
+    table, instant files, completion, 8 markers and beats. The sweep entry is written first, so
+    that no crash can lose it; it is a hint for later and does nothing before it is due. A crash
+    anywhere leaves the rollback pending, and carrying it out again from the start is right.
+    """
+    target = undoing.rollback.target
+    began = context.ports.clock.elapsed_seconds()
+    ledger = read_ledger(context.storage, target)
+    written = _files_of(context, undoing)
+    schedule_sweep(context, target, tuple(sorted({file.partition for file in written})))
+    deleted = remove_written(context, ledger, 0, written)
+    spent_ms = round((context.ports.clock.elapsed_seconds() - began) * 1000)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        done = _completed(context, held, moment, undoing, written, spent_ms)
+    clear_traces(context.storage, ledger)
+    if done is None:
+        return None
+    reference = undoing.rollback.plan.instant_to_rollback
+    assert reference is not None
+    return RolledBack(
+        target,
+        Action(reference.action),
+        undoing.rollback.instant,
+        done,
+        deleted,
+        undoing.is_taken_over,
+    )
+
+
+def _files_of(context: Context, undoing: Undoing) -> tuple[MarkedFile, ...]:
+    """What the plan names, and what was written since, or was not known to whoever planned."""
+    planned = _planned(undoing.rollback)
+    if not undoing.is_taken_over:
+        return tuple(sorted(planned))
+    return tuple(sorted({*planned, *find_written(context.storage, undoing.rollback.target)}))
+
+
+def _planned(planned: PendingRollback) -> Iterable[MarkedFile]:
+    for request in planned.plan.rollback_requests:
+        if request.log_blocks_to_be_deleted:
+            raise _appends_to_logs(planned)
+        for address in request.files_to_be_deleted:
+            # The table may have been moved since; the partition and the name stay the same.
+            name = address.rpartition("/")[2]
+            file = parse_file_name(name, 0)
+            if file is None or file.instant != planned.target:
+                reason = f"It wants {name!r:.200} deleted, which {planned.target} has not written."
+                raise corrupt(f"the plan of rollback {planned.instant}", None, reason)
+            yield MarkedFile(request.partition_path, name)
+
+
+def _completed(
+    context: Context,
+    held: HeldLock,
+    moment: Moment,
+    undoing: Undoing,
+    written: tuple[MarkedFile, ...],
+    spent_ms: int,
+) -> str | None:
+    """Step 7, under the lock: the completion time, or None if others have completed it."""
+    planned = undoing.rollback
+    if moment.pending(planned.instant) is None:
+        return None
+    if moment.config.metadata_partitions:
+        rollback_change(
+            context.storage,
+            moment.config,
+            planned.target,
+            planned.instant,
+            moment.times,
+            context.ports,
+        )
+    held.assert_held()
+    for files in _targets(moment, undoing):
+        assert files.completed is None
+        for file in (files.inflight, files.requested):
+            if file is not None:
+                context.storage.delete(file.entry.path)
+    ledger = moment.ledger(planned.instant)
+    assert ledger.ends_in in (LedgerEnd.NONE, LedgerEnd.CLAIM)
+    claimed = append_claim(context, ledger, Action.ROLLBACK, context.ports.ids.fresh())
+    if not isinstance(claimed, Appended):
+        return None
+    content = rollback.encode(_metadata(context, planned, written, spent_ms))
+    completion = complete(context, held, moment, claimed.ledger, content)
+    return completion.instant.completed
+
+
+def _targets(moment: Moment, undoing: Undoing) -> tuple[InstantFiles, ...]:
+    """The files of the target; a savepoint of the same time is none of them."""
+    found = []
+    for instant in moment.timeline.active.with_time(undoing.rollback.target):
+        files = moment.timeline.active.files_of(instant)
+        if files is not None and instant.action is not Action.SAVEPOINT:
+            found.append(files)
+    return tuple(found)
+
+
+def _metadata(
+    context: Context, planned: PendingRollback, written: tuple[MarkedFile, ...], spent_ms: int
+) -> RollbackMetadata:
+    reference = planned.plan.instant_to_rollback
+    assert reference is not None
+    partitions: dict[str, list[str]] = {}
+    for file in written:
+        partitions.setdefault(file.partition, []).append(context.storage.uri(file.path))
+    return RollbackMetadata(
+        start_rollback_time=planned.instant,
+        time_taken_in_millis=spent_ms,
+        total_files_deleted=len(written),
+        commits_rollback=(planned.target,),
+        partition_metadata={
+            partition: RollbackPartition(
+                partition_path=partition, success_delete_files=tuple(addresses)
+            )
+            for partition, addresses in partitions.items()
+        },
+        instants_rollback=(reference,),
+    )
+
+
+def _appends_to_logs(planned: PendingRollback) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_rollback_plan",
+        what=f"The pending rollback {planned.instant} of {planned.target} appends to logs.",
+        why="Only tables of version 6 have such rollbacks, and they are not written here.",
+        now="Let Java Hudi finish it.",
+        instant=planned.instant,
+    )

@@ -1,4 +1,4 @@
-"""Exclusive creation on object stores: a conditional request, told apart from its own retry.
+"""Conditional requests to object stores: exclusive creation and replacing, told from own retries.
 
 A client library repeats a request whose answer got lost, and the repeated one is then refused
 because of the first. So whatever is not plainly granted is judged by reading the file back.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.storage.creations import judged
 from lakewarden.engine.storage.failures import reason_of, service_code
-from lakewarden.engine.storage.port import Creation, Unknown, Won
+from lakewarden.engine.storage.port import Creation, Lost, Unknown, Versioned, Won
 
 CONFLICT_ATTEMPTS_MAX = 4
 _PRECONDITION_CODES = ("PreconditionFailed", "412")
@@ -22,6 +22,7 @@ _CONFLICT_CODE = "ConditionalRequestConflict"
 
 Request = Callable[[], object]
 ReadBack = Callable[[], bytes | None]
+ReadState = Callable[[], Versioned | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +34,31 @@ class _Refusal:
     is_conflict: bool
 
 
-class ConditionalCreate:
-    """The conditional create of one connection, and whether it has been proven."""
+class ConditionalRequests:
+    """The requests of one kind on one connection, and whether its condition has been proven."""
 
     def __init__(self) -> None:
         self._is_proven = False
 
     def create(self, payload: bytes, request: Request, read_back: ReadBack) -> Creation:
-        """Ask, and read back whatever is not granted."""
+        """Ask to create a file, and read back whatever is not granted."""
+        return self._asked(request, lambda refusal: _judged(payload, refusal, read_back))
+
+    def replace(
+        self, payload: bytes, version: str, request: Request, read_state: ReadState
+    ) -> Creation:
+        """Ask to replace a file in that state, and look at its state if that is not granted."""
+        return self._asked(
+            request, lambda refusal: _judged_state(payload, version, refusal, read_state)
+        )
+
+    def _asked(self, request: Request, judge: Callable[[_Refusal], Creation]) -> Creation:
         answer: Creation = Unknown("Never asked.")
         for _ in range(CONFLICT_ATTEMPTS_MAX):
             refusal = _refusal(request)
             if refusal is None:
                 return self._proven(request)
-            answer = _judged(payload, refusal, read_back)
+            answer = judge(refusal)
             if not (refusal.is_conflict and isinstance(answer, Unknown)):
                 break
         return answer
@@ -56,8 +68,8 @@ class ConditionalCreate:
             again = _refusal(request)
             if again is None:
                 return Unknown(
-                    "The store ignores the condition of a create: it granted the same one twice. "
-                    "Two writers could both believe to have created the file."
+                    "The store ignores the condition of a request: it granted the same one twice. "
+                    "Two writers could both believe to have won."
                 )
             self._is_proven = again.exists
         return Won()
@@ -93,3 +105,18 @@ def _judged(payload: bytes, refusal: _Refusal, read_back: ReadBack) -> Creation:
     except LakewardenError as error:
         return Unknown(f"{refusal.reason} Reading back failed as well: {error.why}")
     return judged(payload, content, refusal.reason, refused=refusal.exists)
+
+
+def _judged_state(
+    payload: bytes, version: str, refusal: _Refusal, read_state: ReadState
+) -> Creation:
+    """Who replaced the file; while it is in its old state, a broken request may still arrive."""
+    try:
+        state = read_state()
+    except LakewardenError as error:
+        return Unknown(f"{refusal.reason} Reading back failed as well: {error.why}")
+    if state is None:
+        return Unknown(f"{refusal.reason} The file is gone.")
+    if state.content == payload:
+        return Won()
+    return Unknown(refusal.reason) if state.version == version else Lost(state.content)

@@ -45,6 +45,17 @@ def unavailable(operation: str, uri: str, reason: str) -> Unavailable:
     return _unavailable("storage_unavailable", operation, uri, reason, _RETRY)
 
 
+def no_conditional_replace(uri: str) -> InvalidRequest:
+    """The storage cannot compare and replace in one step."""
+    return InvalidRequest(
+        "unsupported_conditional_replace",
+        what=f"{uri} cannot be replaced on condition.",
+        why="This storage cannot compare a file and replace it in one step.",
+        now="Use something else than conditional writes here, such as another lock provider.",
+        path=uri,
+    )
+
+
 def failure(operation: str, uri: str, cause: Exception) -> LakewardenError:
     """The error that stands for what a file system or a client library raised."""
     if isinstance(cause, LakewardenError):

@@ -19,9 +19,9 @@ class FaultKind(StrEnum):
     TORN = "torn"
     """A part of the effect takes place: a prefix of the file, some of the folder; an error."""
     LOST_REQUEST = "lost_request"
-    """No effect; an exclusive create answers `Unknown`, anything else fails."""
+    """No effect; a conditional call answers `Unknown`, anything else fails."""
     LOST_ANSWER = "lost_answer"
-    """The effect takes place; an exclusive create answers `Unknown`, anything else fails."""
+    """The effect takes place; a conditional call answers `Unknown`, anything else fails."""
     RETRIED = "retried"
     """The call is made twice, as a client does who missed the first answer; the second counts."""
     DELAYED = "delayed"
@@ -80,7 +80,7 @@ class FaultPlan:
 _FAULT = re.compile(r"(\d+):([a-z_]+)(!?)(?:\+(\d+)ms)?")
 _KINDS = {str(kind): kind for kind in FaultKind}
 _TORN_OPERATIONS = ("put", "close", "create_exclusive", "delete_folder")
-_EFFECTIVE_OPERATIONS = (*_TORN_OPERATIONS, "delete", "touch")
+_EFFECTIVE_OPERATIONS = (*_TORN_OPERATIONS, "delete", "touch", "replace_if")
 
 
 def parse_plan(line: str) -> FaultPlan:

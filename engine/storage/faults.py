@@ -24,6 +24,7 @@ from lakewarden.engine.storage.port import (
     Location,
     Storage,
     Unknown,
+    Versioned,
 )
 from lakewarden.engine.storage.streams import PendingBuffer
 
@@ -62,6 +63,10 @@ class FaultyStorage:
     @property
     def has_exclusive_create(self) -> bool:
         return self._inner.has_exclusive_create
+
+    @property
+    def has_conditional_replace(self) -> bool:
+        return self._inner.has_conditional_replace
 
     def below(self, folder: str) -> "FaultyStorage":
         inner = FaultyStorage(self._inner.below(folder))
@@ -114,6 +119,14 @@ class FaultyStorage:
             torn=lambda chance: create(_torn(payload, chance)),
             lost=Unknown,
         )
+
+    def read_versioned(self, path: str) -> Versioned | None:
+        return self._made("read_versioned", path, partial(self._inner.read_versioned, path))
+
+    def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
+        # No store that can do this ever leaves half of it behind.
+        effect = partial(self._inner.replace_if, path, payload, version)
+        return self._made("replace_if", path, effect, lost=Unknown)
 
     def delete(self, path: str) -> bool:
         return self._made("delete", path, partial(self._inner.delete, path))

@@ -21,11 +21,25 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.checksums import drop_checksum, drop_stale_checksum
 from lakewarden.engine.storage.creations import judged
 from lakewarden.engine.storage.drafts import discard
-from lakewarden.engine.storage.failures import failure, missing_file, reason_of, required
+from lakewarden.engine.storage.failures import (
+    failure,
+    missing_file,
+    no_conditional_replace,
+    reason_of,
+    required,
+)
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.local_root import LocalRoot, absolute, sync_folder
 from lakewarden.engine.storage.paths import checked_file, checked_folder
-from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Unknown, Won
+from lakewarden.engine.storage.port import (
+    Creation,
+    Entry,
+    Listing,
+    Location,
+    Unknown,
+    Versioned,
+    Won,
+)
 from lakewarden.engine.storage.scan import entry_of, remove_tree, scan_folder, scan_tree
 from lakewarden.engine.storage.streams import PendingFile
 
@@ -40,6 +54,7 @@ class LocalStorage:
     """A storage on the local file system, given by a plain path or a `file:` address."""
 
     has_exclusive_create = True
+    has_conditional_replace = False
 
     def __init__(self, location: Location, *, root: LocalRoot | None = None) -> None:
         uri, self._place = absolute(location.uri)
@@ -151,6 +166,12 @@ class LocalStorage:
                 return self._link(draft, place, payload)
             finally:
                 discard(draft)
+
+    def read_versioned(self, path: str) -> Versioned | None:
+        raise no_conditional_replace(self.uri(checked_file(path)))
+
+    def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
+        raise no_conditional_replace(self.uri(checked_file(path)))
 
     def delete(self, path: str) -> bool:
         place = self._place_of(path)

@@ -5,8 +5,9 @@ again. Times come from a clock, so that every run shows the same.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from threading import Lock
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -18,7 +19,7 @@ from lakewarden.engine.storage.creations import judged
 from lakewarden.engine.storage.failures import required
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined, prefix_of
-from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Won
+from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Versioned, Won
 from lakewarden.engine.storage.streams import PendingBuffer
 
 SCHEME = "memory://"
@@ -28,6 +29,7 @@ SCHEME = "memory://"
 class _File:
     content: bytes
     modified_ms: int
+    version: int
 
 
 class _Store:
@@ -38,6 +40,7 @@ class _Store:
         self._clock = clock
         self._lock = Lock()
         self._files: dict[str, _File] = {}
+        self._versions = count(1)
 
     def file(self, path: str) -> _File | None:
         with self._lock:
@@ -49,26 +52,37 @@ class _Store:
 
     def put(self, path: str, content: bytes) -> None:
         with self._lock:
-            self._files[path] = _File(bytes(content), self._clock.now_ms())
+            self._files[path] = self._fresh(content)
 
     def put_if_absent(self, path: str, content: bytes) -> _File | None:
         """The file that is there already, or None when this call created it."""
         with self._lock:
             present = self._files.get(path)
             if present is None:
-                self._files[path] = _File(bytes(content), self._clock.now_ms())
+                self._files[path] = self._fresh(content)
+            return present
+
+    def replace(self, path: str, content: bytes, version: str) -> _File | None:
+        """What is there after this, whoever put it there."""
+        with self._lock:
+            present = self._files.get(path)
+            if present is not None and str(present.version) == version:
+                present = self._files[path] = self._fresh(content)
             return present
 
     def touch(self, path: str) -> bool:
         with self._lock:
             present = self._files.get(path)
             if present is not None:
-                self._files[path] = _File(present.content, self._clock.now_ms())
+                self._files[path] = replace(present, modified_ms=self._clock.now_ms())
             return present is not None
 
     def remove(self, path: str) -> bool:
         with self._lock:
             return self._files.pop(path, None) is not None
+
+    def _fresh(self, content: bytes) -> _File:
+        return _File(bytes(content), self._clock.now_ms(), next(self._versions))
 
 
 _stores: "WeakValueDictionary[str, _Store]" = WeakValueDictionary()
@@ -97,6 +111,7 @@ class MemoryStorage:
     """A storage in memory; folders exist by their files."""
 
     has_exclusive_create = True
+    has_conditional_replace = True
 
     def __init__(self, store: _Store, folder: str = "") -> None:
         self._store = store
@@ -158,6 +173,14 @@ class MemoryStorage:
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         present = self._store.put_if_absent(self._key(path), payload)
         return Won() if present is None else judged(payload, present.content, "", refused=True)
+
+    def read_versioned(self, path: str) -> Versioned | None:
+        file = self._store.file(self._key(path))
+        return Versioned(file.content, str(file.version)) if file else None
+
+    def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
+        there = self._store.replace(self._key(path), payload, version)
+        return judged(payload, there.content if there else None, "It is gone.", refused=True)
 
     def delete(self, path: str) -> bool:
         return self._store.remove(self._key(path))

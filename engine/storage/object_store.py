@@ -15,15 +15,22 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.storage.conditional import ConditionalCreate, create_unless_seen
+from lakewarden.engine.storage.conditional import ConditionalRequests, create_unless_seen
 from lakewarden.engine.storage.drafts import DRAFT_SUFFIX, discard
-from lakewarden.engine.storage.failures import failure, missing_file, required, service_code
+from lakewarden.engine.storage.failures import (
+    failure,
+    missing_file,
+    no_conditional_replace,
+    required,
+    service_code,
+)
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.object_entries import Details, relative_files, relative_folders
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined
-from lakewarden.engine.storage.port import Creation, Entry, Listing, Location
+from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Versioned
 from lakewarden.engine.storage.protocols import Connection
 from lakewarden.engine.storage.range_reader import RangeReader
+from lakewarden.engine.storage.s3_versions import s3_put_if_match, s3_read_versioned
 from lakewarden.engine.storage.streams import PendingFile
 
 DELETES_AT_ONCE = 16
@@ -36,11 +43,16 @@ class ObjectStorage:
     """A storage on a file system of fsspec."""
 
     def __init__(
-        self, location: Location, connection: Connection, conditional: ConditionalCreate
+        self,
+        location: Location,
+        connection: Connection,
+        creates: ConditionalRequests,
+        replaces: ConditionalRequests,
     ) -> None:
         self._location = location
         self._connection = connection
-        self._conditional = conditional
+        self._creates = creates
+        self._replaces = replaces
         self._fs = connection.filesystem
         self._root = connection.root
 
@@ -55,11 +67,15 @@ class ObjectStorage:
     def has_exclusive_create(self) -> bool:
         return self._connection.creates_exclusively
 
+    @property
+    def has_conditional_replace(self) -> bool:
+        return self._connection.replaces_conditionally
+
     def below(self, folder: str) -> "ObjectStorage":
         if not checked_folder(folder):
             return self
         inner = self._connection.below(folder)
-        return ObjectStorage(self._location.below(folder), inner, self._conditional)
+        return ObjectStorage(self._location.below(folder), inner, self._creates, self._replaces)
 
     def uri(self, path: str) -> str:
         return joined(self._location.uri.rstrip("/"), path)
@@ -122,7 +138,16 @@ class ObjectStorage:
             return create_unless_seen(payload, partial(self.put, path), read_back)
         key = self._key(path)
         request = partial(self._fs.pipe_file, key, payload, mode="create")
-        return self._conditional.create(payload, request, read_back)
+        return self._creates.create(payload, request, read_back)
+
+    def read_versioned(self, path: str) -> Versioned | None:
+        key = self._replaceable_key(path)
+        return self._ask("read", path, partial(s3_read_versioned, self._fs, key))
+
+    def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
+        key = self._replaceable_key(path)
+        request = partial(s3_put_if_match, self._fs, key, payload, version)
+        return self._replaces.replace(payload, version, request, partial(self.read_versioned, path))
 
     def delete(self, path: str) -> bool:
         key = self._key(path)
@@ -141,6 +166,12 @@ class ObjectStorage:
 
     def _key(self, path: str) -> str:
         return f"{self._root}/{checked_file(path)}"
+
+    def _replaceable_key(self, path: str) -> str:
+        key = self._key(path)
+        if not self.has_conditional_replace:
+            raise no_conditional_replace(self.uri(path))
+        return key
 
     def _folder_key(self, folder: str) -> str:
         return self._key(folder) if folder else self._root

@@ -1,6 +1,6 @@
 """Opening a storage: which adapter serves an address."""
 
-from lakewarden.engine.storage.conditional import ConditionalCreate
+from lakewarden.engine.storage.conditional import ConditionalRequests
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import SCHEME, open_memory_storage
 from lakewarden.engine.storage.object_store import ObjectStorage
@@ -15,4 +15,4 @@ def open_storage(location: Location) -> Storage:
         return LocalStorage(location)
     if location.uri.startswith(SCHEME):
         return open_memory_storage(location)
-    return ObjectStorage(location, connect(location), ConditionalCreate())
+    return ObjectStorage(location, connect(location), ConditionalRequests(), ConditionalRequests())

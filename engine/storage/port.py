@@ -33,8 +33,16 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class Versioned:
+    """A file's content, and a mark of this very state of it; only the storage understands it."""
+
+    content: bytes
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Won:
-    """The file was created by this call."""
+    """The file was created, or replaced, by this call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class Storage(Protocol):
     @property
     def has_exclusive_create(self) -> bool:
         """Whether `create_exclusive` has exactly one winner; without it one writer at most."""
+        ...
+
+    @property
+    def has_conditional_replace(self) -> bool:
+        """Whether `replace_if` has exactly one winner; without it both calls are refused."""
         ...
 
     def below(self, folder: str) -> "Storage":
@@ -131,6 +144,18 @@ class Storage(Protocol):
         After an error the adapter reads back: the very payload means this call (or its own
         retry) won. So payloads of rivals must differ, by an owner inside; an empty payload
         cannot be recognised and gives `Lost` or `Unknown` then.
+        """
+        ...
+
+    def read_versioned(self, path: str) -> Versioned | None:
+        """The whole file and its version, or None when it is not there."""
+        ...
+
+    def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
+        """Replace a file if it is still in the state it was read in.
+
+        `Lost` tells what is there instead, `Unknown` also that it is gone. As with creating,
+        payloads of rivals must differ, and a payload must differ from what it replaces.
         """
         ...
 

@@ -1,6 +1,7 @@
 """Protocols of fsspec: how to reach one, and what is known of its promises."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 
@@ -18,13 +19,17 @@ _ALIASES = {"s3a": "s3", "s3n": "s3"}
 # Stores without folders: making one is needless, and may even make a bucket.
 _FLAT = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
 _EXTRAS = {"s3": "lakewarden[s3]"}
+_Needed = tuple[tuple[str, tuple[int, ...]], ...]
 # The first versions whose `mode="create"` is one conditional request to the service. Older ones
 # drop the condition silently and overwrite.
-_CONDITIONAL_SINCE = {
+_CREATES_SINCE: Mapping[str, _Needed] = {
     "s3": (("s3fs", (2024, 12)), ("botocore", (1, 35, 21))),
     "gs": (("gcsfs", (2024, 12)),),
     "gcs": (("gcsfs", (2024, 12)),),
 }
+# Where a file can be replaced on condition of its version. S3's client drops silently what its
+# botocore does not know of; other file systems of fsspec have no such call.
+_REPLACES_SINCE: Mapping[str, _Needed] = {"s3": (("s3fs", (2024, 12)), ("botocore", (1, 36)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Connection:
     root: str
     is_flat: bool
     creates_exclusively: bool
+    replaces_conditionally: bool
 
     def below(self, folder: str) -> "Connection":
         """The same connection, seen from a folder."""
@@ -99,11 +105,12 @@ def _connect(protocol: str, rest: str, location: Location) -> Connection:
     root = root.rstrip("/")
     if is_flat and not root:
         raise ValueError("no bucket")
-    return Connection(filesystem, root, is_flat, _creates_exclusively(protocol))
+    creates, replaces = _has(_CREATES_SINCE, protocol), _has(_REPLACES_SINCE, protocol)
+    return Connection(filesystem, root, is_flat, creates, replaces)
 
 
-def _creates_exclusively(protocol: str) -> bool:
-    needed = _CONDITIONAL_SINCE.get(protocol)
+def _has(since: Mapping[str, _Needed], protocol: str) -> bool:
+    needed = since.get(protocol)
     return needed is not None and all(_installed(name) >= first for name, first in needed)
 
 

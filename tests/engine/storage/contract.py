@@ -15,7 +15,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, LakewardenError
 from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Listing, Lost, Storage, Won
+from lakewarden.engine.storage.port import Listing, Lost, Storage, Unknown, Won
 from tests.engine.storage.races import race_in_processes, race_in_threads
 
 ODD_NAMES = (
@@ -338,6 +338,75 @@ class TouchContract:
         assert storage.walk("") == ()
 
 
+class ReplaceContract:
+    """A file is replaced only in the state it was read in."""
+
+    replace_races: ClassVar[int] = 300
+
+    def test_the_state_that_was_read_is_replaced(self, storage: Storage) -> None:
+        assert storage.has_conditional_replace
+        storage.put("folder/file", b"one")
+        read = storage.read_versioned("folder/file")
+        assert read is not None
+        assert read.content == b"one"
+        assert storage.replace_if("folder/file", b"two", read.version) == Won()
+        assert storage.read("folder/file") == b"two"
+
+    def test_an_older_state_is_not(self, storage: Storage) -> None:
+        storage.put("file", b"one")
+        read = storage.read_versioned("file")
+        assert read is not None
+        open_storage(storage.location).put("file", b"other")
+        assert storage.replace_if("file", b"two", read.version) == Lost(b"other")
+        assert storage.read("file") == b"other"
+
+    def test_every_write_is_a_new_state(self, storage: Storage) -> None:
+        storage.create_exclusive("file", b"one")
+        states = [storage.read_versioned("file")]
+        for content in (b"two", b"three"):
+            storage.put("file", content)
+            states.append(storage.read_versioned("file"))
+        assert [state and state.content for state in states] == [b"one", b"two", b"three"]
+        assert len({state and state.version for state in states}) == 3
+        assert storage.read_versioned("file") == states[-1]
+
+    def test_the_own_retry_has_won(self, storage: Storage) -> None:
+        storage.put("file", b"one")
+        read = storage.read_versioned("file")
+        assert read is not None
+        assert storage.replace_if("file", b"two", read.version) == Won()
+        assert storage.replace_if("file", b"two", read.version) == Won()
+
+    def test_what_is_gone_is_not_replaced(self, storage: Storage) -> None:
+        assert storage.read_versioned("file") is None
+        storage.put("file", b"one")
+        read = storage.read_versioned("file")
+        assert read is not None
+        storage.delete("file")
+        assert isinstance(storage.replace_if("file", b"two", read.version), Unknown)
+        assert storage.read_if_present("file") is None
+
+    def test_of_two_threads_one_replaces(self, storage: Storage) -> None:
+        rivals = [storage, open_storage(storage.location)]
+        storage.put("file", b"start")
+        start = threading.Barrier(len(rivals))
+
+        def run(rival: int) -> list[bool]:
+            answers = []
+            for turn in range(self.replace_races):
+                read = rivals[rival].read_versioned("file")
+                assert read is not None
+                start.wait()
+                payload = f"{rival} {turn}".encode()
+                answers.append(rivals[rival].replace_if("file", payload, read.version) == Won())
+                start.wait()
+            return answers
+
+        with ThreadPoolExecutor(len(rivals)) as threads:
+            answers = list(threads.map(run, range(len(rivals))))
+        assert all(sum(pair) == 1 for pair in zip(*answers, strict=True))
+
+
 class ProcessContract:
     """Several processes are as good as several threads."""
 
@@ -365,6 +434,10 @@ class AddressContract:
             storage.create_exclusive(path, b"")
         with pytest.raises(InvalidRequest):
             storage.touch(path)
+        with pytest.raises(InvalidRequest):
+            storage.read_versioned(path)
+        with pytest.raises(InvalidRequest):
+            storage.replace_if(path, b"", "1")
 
     @pytest.mark.parametrize("folder", ["/etc", "..", "a/..", "a//b", "a/"])
     def test_no_folder_outside(self, storage: Storage, folder: str) -> None:

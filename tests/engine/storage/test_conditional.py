@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from lakewarden.engine.kernel.errors import Unavailable
-from lakewarden.engine.storage.conditional import CONFLICT_ATTEMPTS_MAX, ConditionalCreate
-from lakewarden.engine.storage.port import Creation, Lost, Unknown, Won
+from lakewarden.engine.storage.conditional import CONFLICT_ATTEMPTS_MAX, ConditionalRequests
+from lakewarden.engine.storage.port import Creation, Lost, Unknown, Versioned, Won
 
 
 class ServiceError(OSError):
@@ -25,7 +25,7 @@ class Store:
         self.requests = 0
         self.answers = list(answers)
 
-    def create(self, payload: bytes, conditional: ConditionalCreate | None = None) -> Creation:
+    def create(self, payload: bytes, conditional: ConditionalRequests | None = None) -> Creation:
         def request() -> None:
             self.requests += 1
             if self.answers:
@@ -34,7 +34,7 @@ class Store:
                 raise FileExistsError
             self.content = payload
 
-        return (conditional or ConditionalCreate()).create(payload, request, self.read)
+        return (conditional or ConditionalRequests()).create(payload, request, self.read)
 
     def read(self) -> bytes | None:
         return self.content
@@ -54,7 +54,7 @@ def break_off(store: Store) -> None:
 
 
 def test_a_first_win_is_asked_for_twice() -> None:
-    conditional = ConditionalCreate()
+    conditional = ConditionalRequests()
     first, second = Store(), Store()
     assert first.create(b"mine", conditional) == Won()
     assert second.create(b"mine", conditional) == Won()
@@ -62,7 +62,7 @@ def test_a_first_win_is_asked_for_twice() -> None:
 
 
 def test_a_proof_that_broke_off_is_repeated_at_the_next_win() -> None:
-    conditional = ConditionalCreate()
+    conditional = ConditionalRequests()
     first, second = Store(answers=(lambda store: None, break_off)), Store()
     assert first.create(b"mine", conditional) == Won()
     assert second.create(b"mine", conditional) == Won()
@@ -70,7 +70,7 @@ def test_a_proof_that_broke_off_is_repeated_at_the_next_win() -> None:
 
 
 def test_a_store_that_ignores_the_condition_is_no_judge() -> None:
-    answer = ConditionalCreate().create(b"mine", lambda: None, lambda: b"mine")
+    answer = ConditionalRequests().create(b"mine", lambda: None, lambda: b"mine")
     assert isinstance(answer, Unknown)
     assert "ignores the condition" in answer.cause
 
@@ -104,7 +104,7 @@ def test_an_unreadable_outcome_is_unknown() -> None:
     def request() -> None:
         raise ConnectionError
 
-    answer = ConditionalCreate().create(b"mine", request, read)
+    answer = ConditionalRequests().create(b"mine", request, read)
     assert isinstance(answer, Unknown)
     assert "No route" in answer.cause
 
@@ -124,3 +124,84 @@ def test_endless_conflicts_end_unknown() -> None:
     store = Store(answers=(conflict,) * 100)
     assert isinstance(store.create(b"mine"), Unknown)
     assert store.requests == CONFLICT_ATTEMPTS_MAX
+
+
+class Replaceable:
+    """One object with a version; `answers` go wrong in turn before it behaves."""
+
+    def __init__(
+        self, content: bytes, answers: tuple[Callable[["Replaceable"], None], ...] = ()
+    ) -> None:
+        self.content: bytes | None = content
+        self.version = 1
+        self.requests = 0
+        self.answers = list(answers)
+
+    def put(self, content: bytes) -> None:
+        self.content = content
+        self.version += 1
+
+    def replace(self, payload: bytes) -> Creation:
+        read = self.version
+
+        def request() -> None:
+            self.requests += 1
+            if self.answers:
+                self.answers.pop(0)(self)
+            if self.version != read:
+                raise ServiceError("PreconditionFailed")
+            self.put(payload)
+
+        return ConditionalRequests().replace(payload, str(read), request, self.state)
+
+    def state(self) -> Versioned | None:
+        return None if self.content is None else Versioned(self.content, str(self.version))
+
+
+class TestReplacing:
+    def test_a_first_win_is_asked_for_twice(self) -> None:
+        store = Replaceable(b"old")
+        assert store.replace(b"mine") == Won()
+        assert (store.requests, store.version) == (2, 2)
+
+    def test_a_store_that_ignores_the_condition_is_no_judge(self) -> None:
+        requests = ConditionalRequests()
+        answer = requests.replace(b"mine", "1", lambda: None, lambda: Versioned(b"mine", "2"))
+        assert isinstance(answer, Unknown)
+
+    def test_another_state_is_lost(self) -> None:
+        store = Replaceable(b"old", (lambda one: one.put(b"theirs"),))
+        assert store.replace(b"mine") == Lost(b"theirs")
+
+    def test_a_broken_answer_after_the_effect_is_won(self) -> None:
+        def write_and_break_off(store: Replaceable) -> None:
+            store.put(b"mine")
+            raise ConnectionError
+
+        assert Replaceable(b"old", (write_and_break_off,)).replace(b"mine") == Won()
+
+    def test_a_broken_request_may_still_arrive(self) -> None:
+        def break_off(store: Replaceable) -> None:
+            raise ConnectionError
+
+        assert isinstance(Replaceable(b"old", (break_off,)).replace(b"mine"), Unknown)
+
+    def test_a_broken_request_is_too_late_once_there_is_another_state(self) -> None:
+        def overtaken(store: Replaceable) -> None:
+            store.put(b"theirs")
+            raise ConnectionError
+
+        assert Replaceable(b"old", (overtaken,)).replace(b"mine") == Lost(b"theirs")
+
+    def test_a_file_that_is_gone_is_unknown(self) -> None:
+        def remove(store: Replaceable) -> None:
+            store.content = None
+            raise FileNotFoundError
+
+        assert isinstance(Replaceable(b"old", (remove,)).replace(b"mine"), Unknown)
+
+    def test_a_conflict_is_tried_again(self) -> None:
+        def refuse(store: Replaceable) -> None:
+            raise ServiceError("ConditionalRequestConflict")
+
+        assert Replaceable(b"old", (refuse, refuse)).replace(b"mine") == Won()

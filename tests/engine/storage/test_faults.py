@@ -21,7 +21,7 @@ from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Entry, Lost, Storage, Unknown, Won
-from tests.engine.storage.contract import StorageContract, TouchContract
+from tests.engine.storage.contract import ReplaceContract, StorageContract, TouchContract
 
 CONTENT = b"0123456789" * 10
 
@@ -30,7 +30,7 @@ def faulty(line: str, inner: Storage | None = None) -> FaultyStorage:
     return FaultyStorage(inner or fresh_memory_storage(), parse_plan(line))
 
 
-class TestWithoutFaults(StorageContract, TouchContract):
+class TestWithoutFaults(StorageContract, TouchContract, ReplaceContract):
     """A wrapped storage keeps every promise, even when listings come mixed."""
 
     thread_races = 200
@@ -96,6 +96,17 @@ class TestOneFault:
         storage = faulty("1:lost_request")
         assert isinstance(storage.create_exclusive("file", CONTENT), Unknown)
         assert storage.read_if_present("file") is None
+
+    @pytest.mark.parametrize(
+        ("fault", "content"), [("lost_answer", b"new"), ("lost_request", b"1")]
+    )
+    def test_a_replacement_without_an_answer_is_unknown(self, fault: str, content: bytes) -> None:
+        storage = faulty(f"3:{fault}")
+        storage.put("file", b"1")
+        read = storage.read_versioned("file")
+        assert read is not None
+        assert isinstance(storage.replace_if("file", b"new", read.version), Unknown)
+        assert storage.read("file") == content
 
     def test_elsewhere_a_lost_answer_is_a_failure(self) -> None:
         storage = faulty("1:lost_answer")

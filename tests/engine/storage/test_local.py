@@ -55,6 +55,20 @@ class TestLocalStorage(StorageContract, TouchContract, ProcessContract):
         return open_storage(Location(str(tmp_path / "race"), {"durable": False}))
 
 
+class TestConditionalReplace:
+    def test_it_is_refused_by_name(self, storage: Storage) -> None:
+        storage.put("file", b"1")
+        assert not storage.has_conditional_replace
+        for call in (
+            lambda: storage.read_versioned("file"),
+            lambda: storage.replace_if("file", b"2", "1"),
+        ):
+            with pytest.raises(InvalidRequest) as caught:
+                call()
+            assert caught.value.code == "unsupported_conditional_replace"
+        assert storage.read("file") == b"1"
+
+
 class TestTouching:
     def test_an_old_file_becomes_young(self, storage: Storage, tmp_path: Path) -> None:
         storage.put("file", b"1")

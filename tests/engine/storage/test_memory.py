@@ -6,10 +6,10 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from tests.engine.storage.contract import StorageContract, TouchContract
+from tests.engine.storage.contract import ReplaceContract, StorageContract, TouchContract
 
 
-class TestMemoryStorage(StorageContract, TouchContract):
+class TestMemoryStorage(StorageContract, TouchContract, ReplaceContract):
     @pytest.fixture
     def storage(self) -> Storage:
         return fresh_memory_storage()

@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest, Unavailable
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage, Unknown
 from tests.engine.storage.conftest import ACCESS_KEY, SECRET_KEY, S3Server, s3_options
-from tests.engine.storage.contract import ProcessContract, StorageContract
+from tests.engine.storage.contract import ProcessContract, ReplaceContract, StorageContract
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def storage(s3_location: Location) -> Storage:
 
 # The server answers one request after the other, so that the races alone take a minute and more.
 @pytest.mark.timeout(900)
-class TestS3Storage(StorageContract, ProcessContract):
-    pass
+class TestS3Storage(StorageContract, ReplaceContract, ProcessContract):
+    replace_races = 60
 
 
 def test_touching_is_refused(storage: Storage) -> None:

@@ -8,7 +8,7 @@ import base64
 import binascii
 import math
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -94,21 +94,77 @@ def build_bloom(
     """A filter that contains the keys, in the order in which they are written."""
     bit_count, hash_count = _dimensions(entries, false_positive_rate)
     binaries = large_binary(keys)
-    row_of_key, row_count = _rows(len(binaries), entries, entries_max)
+    row_of_key, row_count = _rows(np.arange(len(binaries)), entries, entries_max)
     if type_code == "SIMPLE":
         row_of_key, row_count = np.zeros(len(binaries), np.int64), 1
-    row_bits = -(-bit_count // 8) * 8
-    bits = np.zeros(row_count * row_bits, np.uint8)
-    for start in range(0, len(binaries), _CHUNK_KEYS):
-        chain = MurmurChain(binaries.slice(start, _CHUNK_KEYS))
-        first_bits = row_of_key[start + chain.order] * row_bits
-        for _ in range(hash_count):
-            bits[first_bits + _places(chain.next_round(), bit_count)] = 1
-    rows = np.packbits(bits, bitorder="little").reshape(row_count, -1)
+    bits = np.zeros((row_count, -(-bit_count // 8) * 8), np.uint8)
+    _set_bits(bits, binaries, row_of_key, (hash_count, bit_count))
+    rows = np.packbits(bits, axis=1, bitorder="little")
     if type_code == "SIMPLE":
         return BloomFilter(type_code, hash_count, bit_count, rows)
     last_row_entries = len(binaries) - (row_count - 1) * entries
     return BloomFilter(type_code, hash_count, bit_count, rows, entries, last_row_entries)
+
+
+def extend_bloom(
+    bloom: BloomFilter,
+    keys: pa.Array | pa.ChunkedArray,
+    *,
+    entries_max: int = DEFAULT_ENTRIES_MAX,
+) -> BloomFilter:
+    """A filter that contains the keys besides those it had, as if they had been added at last."""
+    binaries = large_binary(keys)
+    row_of_key, row_count = np.zeros(len(binaries), np.int64), 1
+    if bloom.type_code == "DYNAMIC_V0":
+        had = (len(bloom.rows) - 1) * bloom.row_entries + bloom.last_row_entries
+        wide_enough = max(entries_max, len(bloom.rows) * bloom.row_entries)
+        row_of_key, row_count = _rows(
+            had + np.arange(len(binaries)), bloom.row_entries, wide_enough
+        )
+        row_count = max(row_count, len(bloom.rows))
+    had_bits = np.unpackbits(bloom.rows, axis=1, bitorder="little")
+    bits = np.zeros((row_count, had_bits.shape[1]), np.uint8)
+    bits[: len(had_bits)] = had_bits
+    _set_bits(bits, binaries, row_of_key, (bloom.hash_count, bloom.bit_count))
+    rows = np.packbits(bits, axis=1, bitorder="little")
+    if bloom.type_code == "SIMPLE":
+        return replace(bloom, rows=rows)
+    last_row_entries = had + len(binaries) - (row_count - 1) * bloom.row_entries
+    return replace(bloom, rows=rows, last_row_entries=last_row_entries)
+
+
+def full_bloom(
+    count: int,
+    *,
+    entries: int = DEFAULT_ENTRIES,
+    false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE,
+    entries_max: int = DEFAULT_ENTRIES_MAX,
+) -> BloomFilter:
+    """A filter of as many keys as leave hardly a bit unset, with none unset at all.
+
+    It takes no time to make, and rules out no key, as the real one would hardly do either.
+    """
+    bit_count, hash_count = _dimensions(entries, false_positive_rate)
+    row_count = max(-(-entries_max // entries), 1)
+    rows = np.full((row_count, -(-bit_count // 8)), 0xFF, np.uint8)
+    last_row_entries = max(count - (row_count - 1) * entries, 0)
+    return BloomFilter("DYNAMIC_V0", hash_count, bit_count, rows, entries, last_row_entries)
+
+
+def _set_bits(
+    bits: npt.NDArray[np.uint8],
+    binaries: pa.LargeBinaryArray,
+    row_of_key: npt.NDArray[np.int64],
+    dimensions: tuple[int, int],
+) -> None:
+    """Add keys to the filters in whose rows they belong; there is one byte for each bit."""
+    hash_count, bit_count = dimensions
+    flat = bits.reshape(-1)
+    for start in range(0, len(binaries), _CHUNK_KEYS):
+        chain = MurmurChain(binaries.slice(start, _CHUNK_KEYS))
+        first_bits = row_of_key[start + chain.order] * bits.shape[1]
+        for _ in range(hash_count):
+            flat[first_bits + _places(chain.next_round(), bit_count)] = 1
 
 
 def _dimensions(entries: int, false_positive_rate: float) -> tuple[int, int]:
@@ -131,15 +187,17 @@ def _dimensions(entries: int, false_positive_rate: float) -> tuple[int, int]:
     return bit_count, math.ceil(math.log(2) * bit_count / entries)
 
 
-def _rows(count: int, entries: int, entries_max: int) -> tuple[npt.NDArray[np.int64], int]:
-    """The row of each key in order, and the number of rows."""
+def _rows(
+    numbers: npt.NDArray[np.int64], entries: int, entries_max: int
+) -> tuple[npt.NDArray[np.int64], int]:
+    """The row of the keys with these running numbers, and how many rows there are by then."""
     rows_max = max(-(-entries_max // entries), 1)
     capacity = rows_max * entries
-    keys = np.arange(count)
-    rows = keys // entries
     # The first key too many goes to the first row, and so does the next one: Java begins its
     # round only then.
-    rows[capacity:] = np.maximum(keys[capacity:] - capacity - 1, 0) % rows_max
+    round_ = np.maximum(numbers - capacity - 1, 0) % rows_max
+    rows = np.where(numbers < capacity, numbers // entries, round_)
+    count = int(numbers[-1]) + 1 if len(numbers) else 0
     return rows, min(max(-(-count // entries), 1), rows_max)
 
 

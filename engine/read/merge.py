@@ -38,6 +38,7 @@ class Merger:
         self._folded = folded
         self._index = KeyIndex(folded.keys)
         self._met = np.zeros(len(folded), dtype=bool)
+        self._removed = np.zeros(len(folded), dtype=bool)
         self._tallies: list[Tally] = []
 
     @property
@@ -47,6 +48,11 @@ class Merger:
             sum(tally.deletes for tally in self._tallies),
             sum(tally.inserts for tally in self._tallies),
         )
+
+    @property
+    def removed_keys(self) -> pa.Array:
+        """The keys whose base rows were deleted so far."""
+        return self._folded.keys.filter(pa.array(self._removed))
 
     def merge_batch(
         self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
@@ -64,6 +70,7 @@ class Merger:
         self._met[found] = True
         wins = self._log_wins(table, at, found)
         replaced = wins & ~self._folded.is_delete[found]
+        self._removed[found[wins & ~replaced]] = True
         changed = [self._replacements(table, at[replaced], found[replaced])]
         stays = np.ones(len(table), dtype=bool)
         stays[at[wins]] = False

@@ -13,7 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.bloom import BloomFilter, BloomType, build_bloom, parse_bloom
+from lakewarden.engine.formats.bloom import (
+    BloomFilter,
+    BloomType,
+    build_bloom,
+    extend_bloom,
+    full_bloom,
+    parse_bloom,
+)
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.golden_tables import GOLDEN_TABLES, archive_of
@@ -266,3 +273,24 @@ def test_random_text_is_refused_or_read(text: bytes | str, type_code: str) -> No
     parse_or_refuse(text, type_code)
     if isinstance(text, bytes):
         parse_or_refuse(base64.b64encode(text), type_code)
+
+
+@given(keys, keys, st.integers(1, 12), st.sampled_from(["SIMPLE", "DYNAMIC_V0"]))
+def test_extending_a_filter_is_building_it_with_more_keys(
+    first: list[bytes], more: list[bytes], entries: int, type_code: BloomType
+) -> None:
+    def built(members: list[bytes]) -> BloomFilter:
+        binaries = pa.array(members, pa.binary())
+        return build_bloom(binaries, type_code=type_code, entries=entries, entries_max=20)
+
+    grown = extend_bloom(built(first), pa.array(more, pa.binary()), entries_max=20)
+    assert grown.text() == built(first + more).text()
+
+
+def test_a_full_filter_is_as_long_as_a_real_one_and_rules_out_nothing() -> None:
+    strangers = pa.array([f"stranger-{number}" for number in range(100)])
+    full = full_bloom(1000, entries=50, entries_max=100)
+    real = build_bloom(pa.array(map(str, range(1000))), entries=50, entries_max=100)
+    assert len(full.text()) == len(real.text())
+    parsed = parse_bloom(full.text(), "DYNAMIC_V0", "p")
+    assert parsed.might_contain(strangers).all()

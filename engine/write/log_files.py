@@ -1,0 +1,58 @@
+"""Log files: a delta commit's changes to one file group, as blocks that Java reads as its own."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.formats.log.deletes import Deletes
+from lakewarden.engine.formats.log.write import Origin, avro_blocks, delete_block, parquet_block
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.merge_rules import MergeMode
+from lakewarden.engine.write.meta_columns import constant, with_file_columns, with_own_columns
+from lakewarden.engine.write.spec import GroupTask, WriteSpec
+
+
+def log_records(rows: KeyedRows, spec: WriteSpec, task: GroupTask) -> pa.Table:
+    """The records of a log; for their file they name the file group only."""
+    kept = rows.take(np.flatnonzero(~rows.is_delete))
+    own = with_own_columns(
+        kept.rows if kept.rows.num_columns else spec.schema.columns.empty_table(),
+        kept.keys,
+        instant=spec.instant,
+        task_number=task.number,
+    )
+    return with_file_columns(own, task.key.partition, task.key.file_id)
+
+
+def log_deletes(rows: KeyedRows, spec: WriteSpec, task: GroupTask) -> Deletes:
+    """The keys to delete; those without a real ordering value go whatever came before."""
+    gone = rows.take(np.flatnonzero(rows.is_delete))
+    partitions = constant(task.key.partition, len(gone))
+    conditional = ~gone.is_unconditional & (spec.rules.mode is MergeMode.EVENT_TIME)
+    if not conditional.any() or not spec.rules.ordering_fields:
+        return Deletes(gone.keys, partitions, (), np.ones(len(gone), dtype=bool))
+    ordering = tuple(gone.rows.column(name).combine_chunks() for name in spec.rules.ordering_fields)
+    return Deletes(gone.keys, partitions, ordering, ~conditional)
+
+
+def store_log(
+    storage: Storage, path: str, records: pa.Table, deletes: Deletes, spec: WriteSpec
+) -> int:
+    """Write a log file; gives its size in bytes."""
+    with storage.create(path) as stream:
+        for block in _blocks(records, deletes, spec):
+            stream.write(block)
+        size_bytes: int = stream.tell()
+    return size_bytes
+
+
+def _blocks(records: pa.Table, deletes: Deletes, spec: WriteSpec) -> Iterator[bytes]:
+    origin = Origin(spec.instant, spec.records_text)
+    if len(records) and spec.files.has_parquet_logs:
+        yield parquet_block(records, origin)
+    elif len(records):
+        yield from avro_blocks(records, origin, bytes_max=spec.files.log_block_bytes)
+    if len(deletes):
+        yield delete_block(deletes, origin)

@@ -1,0 +1,173 @@
+"""Write settings: how files are encoded, and which rows meet before they are written."""
+
+from dataclasses import replace
+
+from lakewarden.engine.formats.bloom import (
+    DEFAULT_ENTRIES,
+    DEFAULT_ENTRIES_MAX,
+    DEFAULT_FALSE_POSITIVE_RATE,
+    BloomType,
+)
+from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
+from lakewarden.engine.read.plan_query import Query, read_spec
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.partitions import PartitionScheme
+from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.write.evolve import MISSING_COLUMNS_KEY, with_meta_text
+from lakewarden.engine.write.spec import BloomOptions, FileOptions, WriteSpec
+
+CODEC = Setting(
+    "hoodie.parquet.compression.codec",
+    "zstd",
+    one_of("zstd", "snappy", "gzip", "uncompressed"),
+    "How base files are compressed",
+)
+LEVEL: Setting[int | None] = Setting(
+    "lakewarden.write.compression_level",
+    None,
+    whole_number,
+    "How hard a codec tries; by default as little as it can, which costs a few percent in size",
+)
+ROW_GROUP_BYTES = Setting(
+    "hoodie.parquet.block.size", 120 << 20, whole_number, "Bytes of a row group before encoding"
+)
+DICTIONARIES = Setting(
+    "hoodie.parquet.dictionary.enabled",
+    True,
+    flag,
+    "Whether columns that repeat their values are kept as dictionaries",
+)
+LOG_FORMAT = Setting(
+    "hoodie.logfile.data.block.format",
+    "avro",
+    one_of("avro", "parquet"),
+    "The form of records in logs",
+)
+LOG_BLOCK_BYTES = Setting(
+    "hoodie.logfile.data.block.max.size", BLOCK_BYTES_MAX, whole_number, "Bytes of a log's block"
+)
+BLOOM_TYPE = Setting(
+    "hoodie.bloom.index.filter.type",
+    "DYNAMIC_V0",
+    one_of("DYNAMIC_V0", "SIMPLE"),
+    "Whether the bloom filter of a base file grows with its keys",
+)
+BLOOM_ENTRIES = Setting(
+    "hoodie.index.bloom.num_entries",
+    DEFAULT_ENTRIES,
+    whole_number,
+    "Keys that a bloom filter is made for",
+)
+BLOOM_FALSE_POSITIVES = Setting(
+    "hoodie.index.bloom.fpp",
+    DEFAULT_FALSE_POSITIVE_RATE,
+    float,
+    "How often a bloom filter may be wrong",
+)
+BLOOM_ENTRIES_MAX = Setting(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    DEFAULT_ENTRIES_MAX,
+    whole_number,
+    "Keys up to which a dynamic bloom filter grows",
+)
+COMBINE_UPSERT = Setting(
+    "hoodie.combine.before.upsert", True, flag, "Whether rows of one key meet before an upsert"
+)
+COMBINE_INSERT = Setting(
+    "hoodie.combine.before.insert", False, flag, "Whether rows of one key meet before an insert"
+)
+COMBINE_DELETE = Setting(
+    "hoodie.combine.before.delete", True, flag, "Whether a key to delete counts once"
+)
+NULL_FOR_MISSING = Setting(
+    MISSING_COLUMNS_KEY,
+    False,
+    flag,
+    "Whether columns of the table that the rows lack become null",
+)
+CONFLICT_RETRIES = Setting(
+    "hoodie.write.num.retries.on.conflict.failures",
+    0,
+    whole_number,
+    "How often a write begins anew when another writer was first",
+)
+WRITE_SETTINGS: tuple[Setting[object], ...] = (
+    CODEC,
+    LEVEL,
+    ROW_GROUP_BYTES,
+    DICTIONARIES,
+    LOG_FORMAT,
+    LOG_BLOCK_BYTES,
+    BLOOM_TYPE,
+    BLOOM_ENTRIES,
+    BLOOM_FALSE_POSITIVES,
+    BLOOM_ENTRIES_MAX,
+    COMBINE_UPSERT,
+    COMBINE_INSERT,
+    COMBINE_DELETE,
+    NULL_FOR_MISSING,
+    CONFLICT_RETRIES,
+)
+
+_COMBINES = {
+    Operation.UPSERT: COMBINE_UPSERT,
+    Operation.DELETE: COMBINE_DELETE,
+}
+
+
+def combines(settings: Settings, operation: Operation) -> bool:
+    """Whether incoming rows of one key are combined before this operation."""
+    return settings[_COMBINES.get(operation, COMBINE_INSERT)]
+
+
+def file_options(settings: Settings) -> FileOptions:
+    """How files are encoded."""
+    type_code: BloomType = "SIMPLE" if settings[BLOOM_TYPE] == "SIMPLE" else "DYNAMIC_V0"
+    return FileOptions(
+        codec=settings[CODEC],
+        level=settings[LEVEL],
+        row_group_bytes=max(settings[ROW_GROUP_BYTES], 1),
+        uses_dictionaries=settings[DICTIONARIES],
+        bloom=BloomOptions(
+            type_code,
+            settings[BLOOM_ENTRIES],
+            settings[BLOOM_FALSE_POSITIVES],
+            settings[BLOOM_ENTRIES_MAX],
+        ),
+        has_parquet_logs=settings[LOG_FORMAT] == "parquet",
+        log_block_bytes=max(settings[LOG_BLOCK_BYTES], 1),
+    )
+
+
+def write_spec(
+    state: TableState,
+    schema: TableSchema,
+    settings: Settings,
+    *,
+    instant: str,
+    attempt: int = 0,
+    logs_take_inserts: bool = False,
+    summarised: tuple[str, ...] = (),
+    threads: int = 1,
+) -> WriteSpec:
+    """What every task of a write has to know; `schema` is the evolved one."""
+    config = state.config
+    whole = schema.with_meta()
+    query = Query(columns=None)
+    read = read_spec(state, query, None)
+    return WriteSpec(
+        instant=instant,
+        attempt=attempt,
+        table_type=config.table_type,
+        schema=schema,
+        records_text=with_meta_text(schema),
+        rules=config.merge,
+        files=file_options(settings),
+        # Rows are rewritten as they are stored, whatever a path says of their columns.
+        read=replace(read, schema=whole, columns=(), partitions=PartitionScheme()),
+        logs_take_inserts=logs_take_inserts,
+        summarised=summarised,
+        threads=threads,
+    )

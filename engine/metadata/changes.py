@@ -12,8 +12,9 @@ from lakewarden.engine.view.slices import SliceKey
 class ColumnSummary:
     """Statistics of one column in one data file.
 
-    Bounds are scalars of the column's Arrow type. A column with a NaN has NaN as its maximum, and
-    as its minimum only when it has nothing else: NaN is the largest number to Spark.
+    Bounds are scalars of the column's Arrow type, null scalars where all values are null, and None
+    where no value was seen at all. A column with a NaN has NaN as its maximum, and as its minimum
+    only when it has nothing else: NaN is the largest number to Spark.
     """
 
     minimum: pa.Scalar | None
@@ -32,7 +33,7 @@ class NewFile:
     partition: str
     name: str
     size_bytes: int
-    # By column; empty for a base file without rows.
+    # By column: all indexed columns that the file has; empty for a base file without rows.
     columns: Mapping[str, ColumnSummary] = field(default_factory=dict)
 
 

@@ -14,7 +14,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 
 READY, INFLIGHT = "READY", "INFLIGHT"
-_DEFAULT_PATH = ".hoodie/.index_defs/index.json"
+DEFAULT_PATH = ".hoodie/.index_defs/index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class IndexDefinition:
 
 def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
     """All metadata partitions of a table as indexes, with what is defined about them."""
-    path = config.index_definitions_path or _DEFAULT_PATH
+    path = config.index_definitions_path or DEFAULT_PATH
     payload = storage.read_if_present(path)
-    defined = _parse(payload, path) if payload else {}
+    defined = defined_indexes(payload, path) if payload else {}
     states = dict.fromkeys(config.metadata_partitions, READY)
     states |= dict.fromkeys(config.metadata_partitions_inflight, INFLIGHT)
     return tuple(
@@ -48,7 +48,8 @@ def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefini
     )
 
 
-def _parse(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:
+def defined_indexes(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:
+    """The records in the file, by the partition that each is about."""
     try:
         entries = json.loads(payload)["indexDefinitions"]
         return {str(name): dict(entry) for name, entry in entries.items()}
@@ -59,7 +60,7 @@ def _parse(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:
 def _definition(partition: str, entry: Mapping[str, object], state: str) -> IndexDefinition:
     columns, options = entry.get("sourceFields"), entry.get("indexOptions")
     return IndexDefinition(
-        name=_index_name(partition),
+        name=index_name(partition),
         partition=partition,
         index_type=str(entry.get("indexType") or _index_type(partition)),
         function=str(entry.get("indexFunction") or ""),
@@ -72,7 +73,8 @@ def _definition(partition: str, entry: Mapping[str, object], state: str) -> Inde
     )
 
 
-def _index_name(partition: str) -> str:
+def index_name(partition: str) -> str:
+    """The name by which users know the index that a partition is."""
     for prefix in (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX):
         if partition.startswith(prefix):
             return partition.removeprefix(prefix)

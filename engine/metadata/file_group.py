@@ -24,12 +24,16 @@ class Selection:
 
     keys: tuple[bytes, ...] | None = None
     prefixes: tuple[bytes, ...] | None = None
+    # Distinct keys in any order, which may be many.
+    among: pa.LargeBinaryArray | None = None
 
     def of(self, file: HFile) -> Entries:
         if self.keys is not None:
             return file.lookup(self.keys)
         if self.prefixes is not None:
             return file.lookup_prefixes(self.prefixes)
+        if self.among is not None:
+            return file.matching(self.among)
         return file.entries()
 
 

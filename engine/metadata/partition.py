@@ -1,6 +1,6 @@
 """A partition of the metadata table: lookups routed to the file groups that can hold the keys."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from lakewarden.engine.metadata.file_group import (
     exactly,
 )
 from lakewarden.engine.metadata.records import Versions, decode_runs
+from lakewarden.engine.run.executor import Executor
 
 
 class MetadataPartition:
@@ -35,6 +36,18 @@ class MetadataPartition:
         """Every version of the given keys."""
         asked = [(self._groups[number], exactly(chosen)) for number, chosen in self._routed(keys)]
         return self._of_keys(self._versions(asked, columns), set(keys))
+
+    def newest_of(
+        self, keys: pa.Array, columns: Sequence[str], executor: Executor
+    ) -> Iterator[Versions]:
+        """The last versions of many distinct keys, group by group; removed keys have none."""
+        numbers = np.asarray(file_group_index(keys, len(self._groups)))
+        octets = keys.cast(pa.large_string()).cast(pa.large_binary())
+        asked = [
+            (self._groups[number], Selection(among=octets.filter(pa.array(numbers == number))))
+            for number in np.unique(numbers).tolist()
+        ]
+        return executor.map(lambda one: self._versions([one], columns).newest(), asked)
 
     def lookup_prefixes(
         self, prefixes: Sequence[str], columns: Sequence[str], *, hashed_by_prefix: bool = False

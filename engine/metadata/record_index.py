@@ -51,12 +51,16 @@ def _locations(newest: Versions) -> tuple[RecordLocation, ...]:
         return ()
     if pa.types.is_null(column.type) or column.null_count:
         raise corrupt("record_index", None, "An entry of the index has no location.")
-    partitions = column.field("partitionName").to_pylist()
     keys = text_keys(newest.keys)
-    file_ids = _file_ids(column)
+    return tuple(map(RecordLocation, keys, homes_of(column)))
+
+
+def homes_of(column: pa.StructArray) -> tuple[SliceKey, ...]:
+    """The file groups that some entries of the index name."""
+    partitions = column.field("partitionName").to_pylist()
     return tuple(
-        RecordLocation(key, SliceKey(partition or "", file_id))
-        for key, partition, file_id in zip(keys, partitions, file_ids, strict=True)
+        SliceKey(partition or "", file_id)
+        for partition, file_id in zip(partitions, _file_ids(column), strict=True)
     )
 
 

@@ -41,6 +41,11 @@ class TimeSource:
         """The newest time on the timeline, as far as this source knows."""
         return self._newest
 
+    def move_past(self, time: str | None) -> None:
+        """Hand out nothing from now on that is not newer than a time of another timeline."""
+        if time is not None and (self._newest is None or time > self._newest):
+            self._newest = time
+
     def next(self) -> str:
         """Now, or one millisecond after the newest time when the clock is not beyond it."""
         now_ms = self._clock.now_ms()

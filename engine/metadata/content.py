@@ -1,0 +1,120 @@
+"""Content: what a change on the data table means to each partition of the metadata table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.definitions import index_name, load_definitions
+from lakewarden.engine.metadata.entries import Entries
+from lakewarden.engine.metadata.files_entries import files_entries
+from lakewarden.engine.metadata.partition import MetadataPartition
+from lakewarden.engine.metadata.record_index_entries import record_entries
+from lakewarden.engine.metadata.shards import shard_of
+from lakewarden.engine.metadata.statistics_entries import (
+    column_stats_entries,
+    partition_stats_entries,
+)
+from lakewarden.engine.metadata.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    MetadataTable,
+)
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.instant import epoch_ms
+from lakewarden.engine.timeline.timeline import Timeline
+
+# Shard -> entries.
+ShardEntries = Mapping[str, Entries]
+
+# The version of definitions from before statistics had value types.
+_EARLY_VERSION = "V1"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContent:
+    """One change, seen by the partitions of one table."""
+
+    storage: Storage = field(repr=False)
+    config: TableConfig
+    data_timeline: Timeline = field(repr=False)
+    change: TableChange
+    # Those that statistics are kept of.
+    columns: tuple[str, ...]
+    has_early_statistics: bool
+    has_partitioned_record_index: bool
+
+    def of(self, partition: str) -> ShardEntries:
+        """The entries of a partition."""
+        match partition:
+            case "files":
+                return {shard_of(FILES): files_entries(self.change)}
+            case "column_stats":
+                return {shard_of(COLUMN_STATS): self._column_stats()}
+            case "partition_stats":
+                return {shard_of(PARTITION_STATS): self._partition_stats()}
+            case "record_index":
+                return self._record_index()
+        raise unmaintained(partition)
+
+    def _column_stats(self) -> Entries:
+        return column_stats_entries(self.change, self.columns, is_early=self.has_early_statistics)
+
+    def _partition_stats(self) -> Entries:
+        return partition_stats_entries(
+            self.change,
+            self.columns,
+            self._known_statistics,
+            is_early=self.has_early_statistics,
+        )
+
+    def _known_statistics(self) -> MetadataPartition:
+        table = MetadataTable(self.storage, self.config, self.data_timeline)
+        return table.partition(COLUMN_STATS)
+
+    def _record_index(self) -> ShardEntries:
+        moment_ms = epoch_ms(self.change.instant, self.config.layout.zone)
+        assert moment_ms is not None
+        return record_entries(
+            self.change.located,
+            self.change.removed,
+            moment_ms,
+            is_partitioned=self.has_partitioned_record_index,
+        )
+
+
+def content_of(
+    storage: Storage, config: TableConfig, data_timeline: Timeline, change: TableChange
+) -> ChangeContent:
+    """A change together with what the table's index definitions say."""
+    definitions = {one.partition: one for one in load_definitions(storage, config)}
+    statistics, index = definitions.get(COLUMN_STATS), definitions.get(RECORD_INDEX)
+    columns = statistics.columns if statistics else ()
+    return ChangeContent(
+        storage=storage,
+        config=config,
+        data_timeline=data_timeline,
+        change=change,
+        columns=columns,
+        has_early_statistics=bool(columns)
+        and statistics is not None
+        and statistics.version == _EARLY_VERSION,
+        has_partitioned_record_index=index is not None and index.is_partitioned,
+    )
+
+
+def unmaintained(partition: str) -> InvalidRequest:
+    """The error for an index that cannot be kept true."""
+    name = index_name(partition)
+    return InvalidRequest(
+        "unsupported_index",
+        what=f"The table has the index {name!r} ({partition}), which cannot be maintained yet.",
+        why="A write that leaves an index as it is makes it untrue, and readers that trust it lose"
+        " rows.",
+        now=f"Drop it first: DROP INDEX {name} ON <table>.",
+        partition=partition,
+        index=name,
+    )

@@ -1,0 +1,226 @@
+"""Creating the metadata table, and adding partitions to it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import Located, TableChange
+from lakewarden.engine.metadata.content import ChangeContent, unmaintained
+from lakewarden.engine.metadata.definitions import DEFAULT_PATH
+from lakewarden.engine.metadata.definitions_file import (
+    NewDefinition,
+    column_stats_definition,
+    define_indexes,
+    record_index_definition,
+)
+from lakewarden.engine.metadata.entries import NO_ENTRIES, Entries
+from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY
+from lakewarden.engine.metadata.files_entries import files_listing
+from lakewarden.engine.metadata.indexed_columns import first_columns
+from lakewarden.engine.metadata.initialise import NewShard, initialise_partition
+from lakewarden.engine.metadata.shards import GroupCounts, shard_of
+from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
+from lakewarden.engine.table.properties_file import update_properties, write_properties
+from lakewarden.engine.table.schema import schema_from
+from lakewarden.engine.timeline.next_time import TimeSource
+
+# The order in which Java initialises them.
+_ORDER = (FILES, COLUMN_STATS, RECORD_INDEX, PARTITION_STATS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What may be said about new partitions."""
+
+    # The columns to keep statistics of; None for those that Hudi would choose.
+    columns: tuple[str, ...] | None = None
+    is_record_index_partitioned: bool = False
+    group_counts: GroupCounts = field(default_factory=GroupCounts)
+
+
+def create_metadata_table(
+    storage: Storage,
+    config: TableConfig,
+    partitions: Sequence[str],
+    times: TimeSource,
+    ports: Ports,
+    *,
+    choices: Choices | None = None,
+) -> None:
+    """Give a table without data a metadata table with these partitions; `files` is always one.
+
+    The table's properties list them at the end, all at once. After a crash before that, nothing
+    refers to what is there, and another call begins anew.
+    """
+    choices = choices or Choices()
+    wanted = _in_order(config, partitions, choices)
+    if config.metadata_partitions:
+        raise _exists(config)
+    storage.delete_folder(METADATA_FOLDER)
+    write_properties(storage.below(METADATA_FOLDER), _properties(config))
+    for partition in wanted:
+        state = load_write_state(storage, config)
+        times.move_past(state.timeline.active.newest_time())
+        initialise_partition(state, partition, _empty(partition, choices), times, ports)
+    _publish(storage, config, wanted, choices)
+
+
+def add_partitions(
+    storage: Storage,
+    config: TableConfig,
+    partitions: Sequence[str],
+    present: TableChange,
+    times: TimeSource,
+    ports: Ports,
+    *,
+    located: Iterable[Located] = (),
+    choices: Choices | None = None,
+) -> None:
+    """Give a table with data further partitions, and a metadata table if it has none.
+
+    `present` describes the table as it is now: its files with their statistics as new ones, and the
+    live ones of each partition; `located` are the places of all its keys. The caller holds the
+    lock. Partitions count once the properties list them; what a crash leaves is replaced.
+    """
+    choices = choices or Choices()
+    missing = [one for one in (FILES, *partitions) if one not in config.metadata_partitions]
+    wanted = _in_order(config, missing, choices)
+    if not config.metadata_partitions:
+        storage.delete_folder(METADATA_FOLDER)
+        write_properties(storage.below(METADATA_FOLDER), _properties(config))
+    everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
+    for partition in wanted:
+        state = load_write_state(storage, config)
+        times.move_past(state.timeline.active.newest_time())
+        state.storage.delete_folder(partition)
+        shards = _filled(storage, config, state, partition, everything, choices)
+        initialise_partition(state, partition, shards, times, ports)
+    _publish(storage, config, wanted, choices)
+
+
+def _in_order(config: TableConfig, partitions: Sequence[str], choices: Choices) -> tuple[str, ...]:
+    """The partitions to make, each once; what cannot be made is refused."""
+    unknown = sorted(set(partitions) - set(_ORDER))
+    if unknown:
+        raise unmaintained(unknown[0])
+    have = {FILES, *partitions, *config.metadata_partitions}
+    if PARTITION_STATS in have and COLUMN_STATS not in have:
+        raise _refused("partition_stats", "They are made from column_stats, which are not there.")
+    if PARTITION_STATS in have and not config.is_partitioned:
+        raise _refused("partition_stats", "The table has no partitions.")
+    if choices.is_record_index_partitioned and not config.is_partitioned:
+        raise _refused("a partitioned record_index", "The table has no partitions.")
+    new = {FILES, *partitions} - set(config.metadata_partitions)
+    return tuple(one for one in _ORDER if one in new)
+
+
+def _properties(config: TableConfig) -> dict[str, str]:
+    """The properties of the metadata table of a table."""
+    return {
+        "hoodie.table.name": f"{config.name}_metadata",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+    }
+
+
+def _empty(partition: str, choices: Choices) -> dict[str, NewShard]:
+    if partition == RECORD_INDEX and choices.is_record_index_partitioned:
+        # Its shards come with the partitions of the table.
+        return {}
+    nothing = files_listing({ALL_PARTITIONS_KEY: {}}, []) if partition == FILES else NO_ENTRIES
+    count = choices.group_counts.of_partition(partition)
+    return {shard_of(partition): NewShard(count, nothing)}
+
+
+def _filled(
+    storage: Storage,
+    config: TableConfig,
+    state: WriteState,
+    partition: str,
+    everything: TableChange,
+    choices: Choices,
+) -> dict[str, NewShard]:
+    content = ChangeContent(
+        storage=storage,
+        config=config,
+        data_timeline=state.data_timeline,
+        change=everything,
+        columns=_columns(config, choices),
+        has_early_statistics=False,
+        has_partitioned_record_index=choices.is_record_index_partitioned,
+    ).of(partition)
+    shards = _empty(partition, choices)
+    for shard, entries in content.items():
+        shards[shard] = NewShard(_group_count(partition, shard, entries, choices), entries)
+    return shards
+
+
+def _group_count(partition: str, shard: str, entries: Entries, choices: Choices) -> int:
+    if shard == shard_of(partition):
+        return choices.group_counts.of_partition(partition, len(entries.keys))
+    return choices.group_counts.of_record_shard(len(entries.keys))
+
+
+def _columns(config: TableConfig, choices: Choices) -> tuple[str, ...]:
+    if choices.columns is not None:
+        return choices.columns
+    if not config.create_schema:
+        raise _refused("column_stats", "The table's properties do not say which columns it has.")
+    columns = schema_from(config.create_schema, PROPERTIES_PATH).columns
+    return first_columns(columns, has_meta_fields=config.has_meta_fields)
+
+
+def _publish(storage: Storage, config: TableConfig, made: Sequence[str], choices: Choices) -> None:
+    """Define the indexes, then let the table's properties list what was made."""
+    path = config.index_definitions_path or DEFAULT_PATH
+    definitions: list[NewDefinition] = []
+    if COLUMN_STATS in made:
+        definitions.append(column_stats_definition(_columns(config, choices)))
+    if RECORD_INDEX in made:
+        is_partitioned = choices.is_record_index_partitioned
+        definitions.append(record_index_definition(is_partitioned=is_partitioned))
+    changes: dict[str, str | None] = {
+        "hoodie.table.metadata.partitions": ",".join(sorted({*config.metadata_partitions, *made})),
+        "hoodie.table.metadata.partitions.inflight": ",".join(
+            one for one in config.metadata_partitions_inflight if one not in made
+        ),
+    }
+    if definitions:
+        define_indexes(storage, path, definitions)
+        changes["hoodie.table.index.defs.path"] = path
+    update_properties(storage, changes)
+
+
+def _refused(what: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_metadata_partition",
+        what=f"The metadata table cannot get {what}.",
+        why=why,
+        now="Leave it out, or create what it needs first.",
+    )
+
+
+def _exists(config: TableConfig) -> InvalidRequest:
+    return InvalidRequest(
+        "metadata_table_exists",
+        what=f"The table {config.name!r} has a metadata table already.",
+        why=f"It has the partitions {', '.join(config.metadata_partitions)}.",
+        now="Add partitions to it instead.",
+    )

@@ -1,0 +1,169 @@
+"""Deltacommits of the metadata table: each is written as one, and withdrawn as one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.entries import Entries
+from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.log_files import (
+    group_log,
+    initial_log,
+    initial_log_name,
+    log_name,
+)
+from lakewarden.engine.metadata.shards import (
+    GroupCounts,
+    file_groups_by_shard,
+    file_id,
+    shard_of,
+)
+from lakewarden.engine.metadata.write_state import WriteState, written_by
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.view.file_names import DataFile
+
+# Partition -> shard -> entries.
+Content = Mapping[str, Mapping[str, Entries]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupTask:
+    """What one file group is to be told."""
+
+    partition: str
+    file_id: str
+    entries: Entries
+    instant: str
+    token: str
+    created_ms: int
+
+
+def write_deltacommit(
+    state: WriteState, instant: str, content: Content, times: TimeSource, ports: Ports
+) -> None:
+    """Write entries as the deltacommit of an instant of the data table.
+
+    Steps; until the last one readers see nothing of it:
+      1 begin     requested and inflight
+      2 shards    the file groups of a shard that is new, each with its initial log
+      3 logs      one for each touched file group
+      4 complete
+    """
+    begin(state, instant, Action.DELTA_COMMIT)
+    created_ms = ports.clock.now_ms()
+    tasks = [
+        _GroupTask(partition, group, entries, instant, f"{number}-0-1", created_ms)
+        for partition in sorted(content)
+        for number, (group, entries) in enumerate(
+            _touched_groups(state, partition, content[partition], instant)
+        )
+    ]
+    stats = list(ports.executor.map(partial(_write_log, state.storage), tasks))
+    written = commit_content(stats, Operation.UPSERT_PREPPED)
+    complete(state, instant, Action.DELTA_COMMIT, written, times)
+
+
+def withdraw_deltacommit(state: WriteState, instant: str) -> bool:
+    """Remove whatever an earlier attempt at an instant has left; False if there was nothing."""
+    files = state.deltacommit(instant)
+    if files is None:
+        return False
+    if files.completed is not None:
+        state.storage.delete(files.completed.entry.path)
+    for partition, names in find_written(state, instant).items():
+        for name in names:
+            state.storage.delete(f"{partition}/{name}")
+    remove(state, files)
+    return True
+
+
+def find_written(state: WriteState, instant: str) -> dict[str, tuple[str, ...]]:
+    """The log files of a deltacommit in each partition that has any."""
+    found = {
+        partition: tuple(file.name for file in written_by(instant, state.files(partition)))
+        for partition in state.partitions()
+    }
+    return {partition: names for partition, names in found.items() if names}
+
+
+def create_groups(
+    state: WriteState, partition: str, shard: str, count: int, instant: str
+) -> tuple[str, ...]:
+    """The file groups of a new shard, all of them begun with an initial log."""
+    groups = tuple(file_id(shard, number) for number in range(count))
+    for group in groups:
+        path = f"{partition}/{initial_log_name(group, instant)}"
+        state.storage.put(path, initial_log(instant))
+    return groups
+
+
+def _touched_groups(
+    state: WriteState, partition: str, shards: Mapping[str, Entries], instant: str
+) -> Iterator[tuple[str, Entries]]:
+    """The file groups with something to say to each, those of new shards after their creation."""
+    files = state.files(partition)
+    for shard, entries in shards.items():
+        if not entries:
+            continue
+        groups = _groups(state, partition, shard, files, instant, len(entries.keys))
+        for number, own in entries.routed(len(groups)):
+            yield groups[number], own
+
+
+def _groups(
+    state: WriteState,
+    partition: str,
+    shard: str,
+    files: Sequence[DataFile],
+    instant: str,
+    key_count: int,
+) -> tuple[str, ...]:
+    if shard == shard_of(partition):
+        present = file_groups_by_shard(files).get(shard)
+        if present is None:
+            raise _no_groups(partition)
+        return present
+    # A shard for one partition of the table vanishes with the write that made it.
+    settled = [file for file in files if state.is_settled(file.instant)]
+    present = file_groups_by_shard(settled).get(shard)
+    if present is not None:
+        return present
+    return create_groups(state, partition, shard, GroupCounts().of_record_shard(key_count), instant)
+
+
+def _write_log(storage: Storage, task: _GroupTask) -> WriteStat:
+    name = log_name(task.file_id, task.instant, task.token)
+    path = f"{task.partition}/{name}"
+    payload = group_log(task.partition, task.entries, task.instant, task.created_ms)
+    storage.put(path, payload)
+    return WriteStat(
+        file_id=task.file_id,
+        path=path,
+        prev_commit=task.instant,
+        num_writes=len(task.entries.keys),
+        num_update_writes=len(task.entries.keys),
+        num_deletes=len(task.entries.removed),
+        total_write_bytes=len(payload),
+        partition_path=task.partition,
+        file_size_in_bytes=len(payload),
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=(name,),
+        runtime_stats=RuntimeStats(),
+    )
+
+
+def _no_groups(partition: str) -> CorruptTable:
+    return CorruptTable(
+        "missing_metadata_partition",
+        what=f"The metadata table's partition {partition!r} has no files.",
+        why="The table's properties list it as built, or as being built.",
+        now="Drop the index, and build it again.",
+        partition=partition,
+    )

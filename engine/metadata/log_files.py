@@ -1,0 +1,48 @@
+"""Log files of the metadata table: one for each file group that a commit touches."""
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.formats.hfile import write_hfile
+from lakewarden.engine.formats.log.deletes import Deletes
+from lakewarden.engine.formats.log.write import Origin, delete_block, hfile_block
+from lakewarden.engine.metadata.entries import Entries
+from lakewarden.engine.metadata.record_schema import RECORD_SCHEMA_TEXT
+
+_INITIAL_TOKEN = "0-0-0"
+
+
+def log_name(file_id: str, instant: str, token: str) -> str:
+    return f".{file_id}_{instant}.log.1_{token}"
+
+
+def initial_log_name(file_id: str, instant: str) -> str:
+    """The name of the log that a file group begins with; it holds nothing."""
+    return log_name(file_id, instant, _INITIAL_TOKEN)
+
+
+def initial_log(instant: str) -> bytes:
+    return delete_block(_deletes(pa.array([], pa.large_binary()), ""), Origin(instant))
+
+
+def group_log(partition: str, entries: Entries, instant: str, created_ms: int) -> bytes:
+    """The log of one file group: a block of entries, a block of removed keys, or both."""
+    origin = Origin(instant, RECORD_SCHEMA_TEXT)
+    blocks = []
+    if len(entries.keys):
+        hfile = write_hfile(
+            entries.keys,
+            entries.own_values(),
+            schema_text=RECORD_SCHEMA_TEXT,
+            created_ms=created_ms,
+        )
+        blocks.append(hfile_block(hfile, origin))
+    if len(entries.removed):
+        blocks.append(delete_block(_deletes(entries.removed, partition), origin))
+    return b"".join(blocks)
+
+
+def _deletes(keys: pa.LargeBinaryArray, partition: str) -> Deletes:
+    partitions = pa.array([partition], pa.string()).take(pa.array(np.zeros(len(keys), np.int64)))
+    everything = np.ones(len(keys), np.bool_)
+    return Deletes(keys.cast(pa.large_string()), partitions, (), everything)

@@ -1,0 +1,164 @@
+"""Writing to the metadata table: one deltacommit for each action on the data table.
+
+It completes before the action does; until then readers do not count it.
+"""
+
+from collections.abc import Mapping
+
+from lakewarden.engine.formats.payloads import rollback
+from lakewarden.engine.formats.payloads.rollback import (
+    InstantReference,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+)
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.content import content_of, unmaintained
+from lakewarden.engine.metadata.definitions import DEFAULT_PATH, load_definitions
+from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
+from lakewarden.engine.metadata.deltacommit import (
+    find_written,
+    withdraw_deltacommit,
+    write_deltacommit,
+)
+from lakewarden.engine.metadata.instants import begin, complete
+from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+
+_MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
+
+
+def refuse_unmaintained(config: TableConfig) -> None:
+    """Refuse to write to a table with an index that a write would leave untrue."""
+    for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
+        if partition not in _MAINTAINED:
+            raise unmaintained(partition)
+
+
+def write_change(
+    storage: Storage, config: TableConfig, change: TableChange, times: TimeSource, ports: Ports
+) -> None:
+    """Tell the metadata table what an action has done; the caller holds the table's lock.
+
+    Safe to repeat: what an earlier attempt at the same instant has left is withdrawn first.
+    """
+    if not config.metadata_partitions:
+        return
+    refuse_unmaintained(config)
+    state = load_write_state(storage, config)
+    if withdraw_deltacommit(state, change.instant):
+        state = load_write_state(storage, config)
+    times.move_past(state.timeline.active.newest_time())
+    _define_new_columns(storage, config, change)
+    told = content_of(storage, config, state.data_timeline, change)
+    # Who builds an index relies on it that writes go into what there is of it already.
+    begun = [one for one in config.metadata_partitions_inflight if state.files(one)]
+    content = {partition: told.of(partition) for partition in (*config.metadata_partitions, *begun)}
+    write_deltacommit(state, change.instant, content, times, ports)
+
+
+def _define_new_columns(storage: Storage, config: TableConfig, change: TableChange) -> None:
+    """Let the definition of the statistics list columns that they have not been kept of so far.
+
+    That comes before the statistics: to Java a column of the definition that a file has none of is
+    null in that file, which is what a new column is in the older files.
+    """
+    if not config.has_metadata(COLUMN_STATS):
+        return
+    defined = next(
+        one for one in load_definitions(storage, config) if one.partition == COLUMN_STATS
+    )
+    seen = dict.fromkeys(column for file in change.new_files for column in file.columns)
+    added = [column for column in seen if column not in defined.columns]
+    if added:
+        version = defined.version if defined.columns else "V2"
+        path = config.index_definitions_path or DEFAULT_PATH
+        columns = [*defined.columns, *added]
+        define_indexes(storage, path, [column_stats_definition(columns, version=version)])
+
+
+def rollback_change(
+    storage: Storage,
+    config: TableConfig,
+    instant: str,
+    rollback_instant: str,
+    times: TimeSource,
+    ports: Ports,
+) -> None:
+    """Undo what an instant has told the metadata table, at the instant of the data's rollback.
+
+    The caller holds the table's lock and completes its own rollback afterwards. Steps; whoever
+    finds them begun goes on with the same rollback instant:
+      1 begin     the rollback, with the plan
+      2 hide      the deltacommit is not completed any more
+      3 delete    its log files
+      4 forget    its instant
+      5 complete  the rollback
+    Nothing is done where the instant never got as far as the metadata table.
+    """
+    if not config.metadata_partitions:
+        return
+    state = load_write_state(storage, config)
+    begun = state.rollback(rollback_instant)
+    files = state.deltacommit(instant)
+    if begun is None and files is None:
+        return
+    if begun is not None and begun.completed is not None:
+        return
+    times.move_past(state.timeline.active.newest_time())
+    _refuse_compacted(state, instant, files)
+    started_ms = ports.clock.now_ms()
+    target = InstantReference(commit_time=instant, action=Action.DELTA_COMMIT.value)
+    written = find_written(state, instant)
+    if begun is None:
+        begin(
+            state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(_plan(target, written))
+        )
+    withdraw_deltacommit(state, instant)
+    metadata = RollbackMetadata(
+        start_rollback_time=rollback_instant,
+        time_taken_in_millis=ports.clock.now_ms() - started_ms,
+        total_files_deleted=sum(map(len, written.values())),
+        commits_rollback=(instant,),
+        partition_metadata={
+            partition: RollbackPartition(partition_path=partition, success_delete_files=names)
+            for partition, names in written.items()
+        },
+        instants_rollback=(target,),
+    )
+    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(metadata), times)
+
+
+def _plan(target: InstantReference, written: Mapping[str, tuple[str, ...]]) -> RollbackPlan:
+    requests = (
+        RollbackRequest(partition_path=partition, files_to_be_deleted=names)
+        for partition, names in written.items()
+    )
+    return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
+
+
+def _refuse_compacted(state: WriteState, instant: str, files: InstantFiles | None) -> None:
+    """Refuse when base files hold what the instant has told, for there it cannot be undone."""
+    completed = files.instant.completed if files else None
+    compactions = [
+        one for one in state.timeline.active.completed((Action.COMMIT,)) if completed is not None
+    ]
+    later = [one for one in compactions if one.requested > (completed or "")]
+    if later:
+        raise InvalidRequest(
+            "metadata_compacted",
+            what=f"The instant {instant} cannot be rolled back: the metadata table was compacted at"
+            f" {later[0].requested}, after it.",
+            why="Its entries are in base files now, together with later ones.",
+            now="Restore the table to a savepoint, or drop its metadata table first.",
+            instant=instant,
+            compaction=later[0].requested,
+        )

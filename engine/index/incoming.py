@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.engine.table.keyed_rows import KeyedRows
 
@@ -23,9 +24,17 @@ class DistinctKeys:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def places_of(self, keys: pa.Array) -> Places:
+        """Where some of the keys are among them."""
+        return np.asarray(pc.index_in(keys, value_set=self.keys), np.int64)
+
+    def counts(self, keys: Places) -> Places:
+        """How many rows have each of some keys."""
+        return self._starts[keys + 1] - self._starts[keys]
+
     def rows_of(self, keys: Places) -> Places:
         """The rows with some of the keys, in the order of the keys."""
-        starts, counts = self._starts[keys], self._starts[keys + 1] - self._starts[keys]
+        starts, counts = self._starts[keys], self.counts(keys)
         before = np.cumsum(counts) - counts
         return np.asarray(self._rows[np.repeat(starts - before, counts) + np.arange(counts.sum())])
 

@@ -4,6 +4,7 @@ from lakewarden.engine.index.bloom import possible_by_footer
 from lakewarden.engine.index.bucket import locate_in_buckets
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.matches import Matches
+from lakewarden.engine.index.record import locate_in_record_index
 from lakewarden.engine.index.simple import locate_in_files
 from lakewarden.engine.index.slice_keys import any_key
 from lakewarden.engine.read.table_state import TableState
@@ -20,6 +21,8 @@ def locate(state: TableState, rows: KeyedRows, index: IndexChoice, executor: Exe
         case IndexKind.BUCKET:
             assert index.buckets is not None
             return locate_in_buckets(state, rows, index.buckets)
+        case IndexKind.RECORD_INDEX | IndexKind.GLOBAL_RECORD_INDEX:
+            return locate_in_record_index(state, rows, executor, is_global=index.kind.is_global)
         case IndexKind.BLOOM | IndexKind.GLOBAL_BLOOM:
             narrowing = possible_by_footer
         case _:

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.engine.formats.hfile import file_info
 from lakewarden.engine.formats.hfile.blocks import (
@@ -50,6 +51,8 @@ from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
 
 _LARGE = RANGE_BYTES_MAX // 2
+# From so many keys on, cutting up a whole block takes less time than searching it for each of them.
+_DENSE_KEYS_PER_BLOCK = 32
 
 
 class HFile:
@@ -124,6 +127,15 @@ class HFile:
             pa.array([value for _, value in found], pa.large_binary()),
         )
 
+    def matching(self, keys: pa.LargeBinaryArray) -> Entries:
+        """The entries with one of the distinct keys, which are in any order; in key order.
+
+        The fastest way for many keys, and for few.
+        """
+        if len(keys) < _DENSE_KEYS_PER_BLOCK * len(self._index.places):
+            return self.lookup(keys.sort().to_pylist())
+        return concatenate([_only(batch, keys) for batch in self.batches()])
+
     def lookup_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
         """The entries whose key begins with one of the ascending prefixes, each once."""
         _check_ascending(prefixes)
@@ -187,6 +199,11 @@ class HFile:
         if found != kind:
             raise corrupt(self.path, offset, f"Here should be a block of kind {kind.decode()}.")
         return offset, content
+
+
+def _only(entries: Entries, keys: pa.LargeBinaryArray) -> Entries:
+    inside = pc.is_in(entries.keys, value_set=keys)
+    return Entries(entries.keys.filter(inside), entries.values.filter(inside))
 
 
 def _batches(spans: Iterator[Span]) -> Iterator[list[Span]]:

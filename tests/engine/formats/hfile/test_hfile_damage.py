@@ -37,6 +37,8 @@ def read_everything(content: bytes) -> None:
         HFile.entries,
         lambda file: file.lookup([b"", b"key 010", b"key 01000", b"key 080"]),
         lambda file: file.lookup_prefixes([b"key 01", b"key 08", b"\xff"]),
+        lambda file: file.matching(pa.array([b"key 080", b""], pa.large_binary())),
+        lambda file: file.matching(pa.array([key for key, _ in ENTRIES], pa.large_binary())),
         lambda file: file.meta("bloomFilter"),
         lambda file: file.schema_text,
     ]

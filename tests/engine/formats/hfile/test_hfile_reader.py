@@ -118,6 +118,20 @@ def test_prefixes_find_what_begins_with_them(entries: list[Entry], prefixes: lis
     ]
 
 
+@settings(deadline=None)
+@given(
+    sorted_entries, st.permutations(range(256)), st.integers(0, 256), st.sampled_from([60, 4000])
+)
+def test_many_keys_are_found_as_few_are(
+    entries: list[Entry], order: list[int], count: int, block_bytes: int
+) -> None:
+    file = opened(stored(entries, block_bytes=block_bytes))
+    wanted = {bytes((first,)) for first in order[:count]} | {key for key, _ in entries[::2]}
+    backwards = pa.array(sorted(wanted, reverse=True), pa.large_binary())
+    found = [entry for entry in entries if entry[0] in wanted]
+    assert pairs(file.matching(backwards)) == found
+
+
 def test_a_prefix_of_highest_bytes_has_no_upper_end() -> None:
     entries = [(b"\xfe", b""), (b"\xff", b""), (b"\xff\xff", b""), (b"\xff\xff\x01", b"")]
     file = opened(stored(entries))

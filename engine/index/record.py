@@ -1,0 +1,75 @@
+"""The record indexes: the metadata table tells where each key lives.
+
+An entry counts only while its file group is live: a group that was replaced since is forgotten.
+Deleted keys have no entry, so a key that comes back is new, as it is to Java.
+"""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+import numpy as np
+
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.index.incoming import Places, distinct_keys, rows_by_partition
+from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
+from lakewarden.engine.metadata.partition import MetadataPartition
+from lakewarden.engine.metadata.record_locations import locate_many
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.view.slices import SliceKey
+
+_SHARD_PREFIX = "record-index-"
+
+# The rows of each file group that the index names.
+_Found = dict[SliceKey, Places]
+
+
+def locate_in_record_index(
+    state: TableState, rows: KeyedRows, executor: Executor, *, is_global: bool
+) -> Matches:
+    """Matches by the entries of the index, of a row's own partition or of all partitions."""
+    if not len(rows):
+        return no_matches()
+    questions = (
+        [(state.metadata.record_index(), np.arange(len(rows)))]
+        if is_global
+        else list(_by_partition(state, rows))
+    )
+    found = [_found(shards, rows, places, executor) for shards, places in questions]
+    slices = current_slices(state, sorted({home.partition for one in found for home in one}))
+    nothing = np.zeros(0, np.int64)
+    rows_of = [
+        np.concatenate([nothing, *(one[slice_.key] for one in found if slice_.key in one)])
+        for slice_ in slices
+    ]
+    return matches_by_slice(rows_of, slices)
+
+
+def _by_partition(
+    state: TableState, rows: KeyedRows
+) -> Iterator[tuple[Sequence[MetadataPartition], Places]]:
+    """The shard of each partition that has one, and the partition's rows."""
+    shards = {_partition_of(shard): shard for shard in state.metadata.record_index()}
+    for partition, places in rows_by_partition(rows).items():
+        if partition in shards:
+            yield (shards[partition],), places
+
+
+def _partition_of(shard: MetadataPartition) -> str:
+    """The partition that a shard is for: its file groups have the escaped path in their ids."""
+    name = shard.file_group_ids[0].rsplit("-", 2)[0]
+    return unquote(name.removeprefix(_SHARD_PREFIX))
+
+
+def _found(
+    shards: Sequence[MetadataPartition], rows: KeyedRows, places: Places, executor: Executor
+) -> _Found:
+    distinct = distinct_keys(rows.keys, places)
+    located = locate_many(shards, distinct.keys, executor)
+    keys = distinct.places_of(located.keys)
+    at = np.repeat(located.at, distinct.counts(keys))
+    order = np.argsort(at, kind="stable")
+    used, firsts = np.unique(at[order], return_index=True)
+    parts = np.split(distinct.rows_of(keys)[order], firsts[1:])
+    return {located.homes[home]: part for home, part in zip(used.tolist(), parts, strict=False)}

@@ -56,7 +56,11 @@ def newest_sign(context: Context, ledger: Ledger) -> BeatSign:
     claim = ledger.last_claim
     if claim is None:
         return standard_sign(context, ledger.instant)
-    beat = read_beat(context.storage, ledger.instant, claim.attempt)
+    try:
+        beat = read_beat(context.storage, ledger.instant, claim.attempt)
+    except CorruptTable:
+        # It was cut short by a crash; the standard one is as old, and cannot be.
+        return standard_sign(context, ledger.instant)
     if beat is None:
         return BeatSign.NONE
     if has_surely_ended(context, claim):

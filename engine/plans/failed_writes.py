@@ -13,7 +13,14 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import is_recent, pending_state, standard_sign
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.moment import (
+    Moment,
+    is_committed,
+    look,
+    pending_ledgers,
+    reload,
+    torn_completion,
+)
 from lakewarden.engine.plans.plan_scope import INGESTION, TABLE_SERVICES, PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.settings import FailedWrites, failed_writes_policy
@@ -92,11 +99,13 @@ def _is_needed(context: Context) -> bool:
     """Whether there seems to be anything to do; a hint, as the lock is not held."""
     moment = look(context)
     active = moment.timeline.active
-    if not active.pending():
-        return False
     try:
+        if torn_completion(context, moment) is not None:
+            return True
+        if not active.pending():
+            return False
         ledgers = pending_ledgers(context, moment)
-        if any(ledger.ends_in is LedgerEnd.COMMITTED for ledger in ledgers.values()):
+        if any(map(is_committed, ledgers.values())):
             return True
         rollbacks = pending_rollbacks(active)
         due = _all_due(context, replace(moment, ledgers=ledgers), rollbacks)
@@ -119,7 +128,7 @@ def _all_due(context: Context, moment: Moment, rollbacks: Rollbacks) -> Iterator
         is_candidate = files.begun_as in INGESTION | TABLE_SERVICES
         if is_candidate and not files.instant.is_completed:
             state = pending_state(context, moment, rollbacks, files)
-            if state is InstantState.ROLLED_BACK:
+            if state is InstantState.ROLLED_BACK or _is_torn_plan(context, files, state):
                 yield _Due(files, is_remains=True)
             elif _is_due(context, moment, rollbacks, files, state):
                 yield _Due(files)
@@ -147,6 +156,13 @@ def _is_due(
             return files.begun_as in INGESTION and _is_given_up(context, ledger, files)
         case _:
             return False
+
+
+def _is_torn_plan(context: Context, files: InstantFiles, state: InstantState) -> bool:
+    """Whether a plan was cut short by a crash long ago; it counts as not published."""
+    if state is not InstantState.UNKNOWN or files.requested is None:
+        return False
+    return not is_recent(context, files.requested.entry.modified_ms)
 
 
 def _is_given_up(context: Context, ledger: Ledger, files: InstantFiles) -> bool:
@@ -208,7 +224,7 @@ def _taken_over(
 
 
 def _remove_remains(context: Context, held: HeldLock, files: InstantFiles) -> None:
-    """Some engines complete a rollback before they remove the instant's own files."""
+    """What is left of an instant that is rolled back already, or was never really published."""
     held.assert_held()
     for file in (files.inflight, files.requested):
         if file is not None:

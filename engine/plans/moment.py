@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS
@@ -67,11 +68,11 @@ def reload(context: Context) -> Moment:
     """
     moment = look(context)
     ledgers = pending_ledgers(context, moment)
-    rolled = tuple(
-        roll_forward(context.storage, moment.timeline, ledger)
-        for ledger in ledgers.values()
-        if ledger.ends_in is LedgerEnd.COMMITTED
-    )
+    unpublished = [ledger for ledger in ledgers.values() if is_committed(ledger)]
+    torn = torn_completion(context, moment)
+    if torn is not None:
+        unpublished.append(torn)
+    rolled = tuple(roll_forward(context.storage, moment.timeline, ledger) for ledger in unpublished)
     if rolled:
         moment = look(context)
     return Moment(moment.config, moment.timeline, moment.times, ledgers, rolled)
@@ -81,6 +82,24 @@ def pending_ledgers(context: Context, moment: Moment) -> dict[str, Ledger]:
     """The ledgers of all pending instants, oldest first; costs nothing when none is pending."""
     pending = dict.fromkeys(instant.requested for instant in moment.timeline.active.pending())
     return {requested: read_ledger(context.storage, requested) for requested in pending}
+
+
+def torn_completion(context: Context, moment: Moment) -> Ledger | None:
+    """The ledger of the newest completed instant, if a crash cut its file short.
+
+    Whoever has the lock next mends it, so looking at the newest one is enough.
+    """
+    active = moment.timeline.active
+    completed = [instant for instant in active.instants if instant.is_completed]
+    newest = max(completed, key=lambda instant: instant.completed or "", default=None)
+    if newest is None or is_whole_container(active.read(newest)):
+        return None
+    ledger = read_ledger(context.storage, newest.requested)
+    return ledger if is_committed(ledger) else None
+
+
+def is_committed(ledger: Ledger) -> bool:
+    return ledger.ends_in is LedgerEnd.COMMITTED
 
 
 def _times(context: Context, layout: Layout, timeline: Timeline) -> TimeSource:

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads.binding import value_of
+from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.settings import SWEEP_DELAY_SECONDS
@@ -67,15 +68,19 @@ def _swept(context: Context, path: str, instant: str) -> int:
     if ledger.ends_in is not LedgerEnd.CANCELLED:
         # Law 1: without that end nobody touches its files; the entry means nothing.
         return 0
-    payload = context.storage.read_if_present(path)
     late = {file.partition for file in read_markers(context.storage, instant) or ()}
-    places = late | set(_read_entry(payload, path).partitions if payload else ())
+    places = late | set(_partitions(context, path))
     files = written_in(context.storage, instant, sorted(places))
     deleted = remove_written(context, ledger, ledger.next_number, files)
     clear_traces(context.storage, ledger)
     return deleted
 
 
-def _read_entry(payload: bytes, path: str) -> Sweep:
-    document = parse_document(payload, path, kinds=frozenset({_KIND}))
-    return value_of(Sweep, document.record, path, str)
+def _partitions(context: Context, path: str) -> tuple[str, ...]:
+    try:
+        document = parse_document(context.storage.read(path), path, kinds=frozenset({_KIND}))
+        return value_of(Sweep, document.record, path, str).partitions
+    except CorruptTable:
+        # Cut short by a crash, and whoever finished that rollback has left another one; or gone,
+        # as somebody else was quicker.
+        return ()

@@ -1,7 +1,9 @@
 """Visibility: what the timeline says about file groups, read once for a view of the table."""
 
 from lakewarden.engine.formats.payloads import compaction, replace
-from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
 from lakewarden.engine.timeline.instant import Action, State
 from lakewarden.engine.view.slices import Completions, SliceKey, Visibility
 
@@ -45,12 +47,18 @@ def pending_compactions(active: ActiveTimeline) -> dict[SliceKey, str]:
     for instant in active.pending((Action.COMPACTION,)):
         files = active.files_of(instant)
         plan_file = files and files.in_state(State.REQUESTED)
-        if not plan_file or plan_file.entry.size_bytes == 0:
-            # An empty plan was never published; nobody can have acted on it.
-            continue
-        path = plan_file.entry.path
-        plan = compaction.decode_plan(active.read(plan_file.instant), path)
-        for operation in plan.operations:
+        plan = _plan(active, plan_file) if plan_file else None
+        for operation in plan.operations if plan else ():
             key = SliceKey(operation.partition_path or "", operation.file_id or "")
             groups[key] = instant.requested
     return groups
+
+
+def _plan(active: ActiveTimeline, file: StateFile) -> compaction.CompactionPlan | None:
+    """The plan in a file; one that is empty or cut short was never published, nobody acts on it."""
+    try:
+        return compaction.decode_plan(active.read(file.instant), file.entry.path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return None

@@ -69,6 +69,15 @@ def write_container(record: Mapping[str, object], schema_text: str) -> bytes:
     return b"".join((_MAGIC, pairs, marker, _number(1), _sized(content), marker))
 
 
+def is_whole_container(payload: bytes) -> bool:
+    """Whether a file was written to its end; its record is not looked at."""
+    try:
+        _Header(payload, "").block()
+    except CorruptTable:
+        return False
+    return True
+
+
 class _Header:
     """The file's own pairs of names and values, and the one block behind them."""
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.formats.avro.container import (
     MAXIMUM_INFLATED_BYTES,
+    is_whole_container,
     read_container,
     write_container,
 )
@@ -202,3 +203,8 @@ def test_any_bytes_behind_a_good_header_are_a_record_or_corrupt(datum: bytes) ->
     except CorruptTable:
         return
     assert set(found) == {"files", "extra", "version"}
+
+
+def test_a_file_is_whole_with_its_last_byte_and_not_before() -> None:
+    assert is_whole_container(WHOLE)
+    assert not any(is_whole_container(WHOLE[:size]) for size in range(len(WHOLE)))

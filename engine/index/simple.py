@@ -1,6 +1,5 @@
 """Looking for keys in the files themselves, which needs no index and can't be out of date."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +12,6 @@ from lakewarden.engine.index.slice_keys import Narrowing, Search, SliceKeys, Wan
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,15 +42,21 @@ def locate_in_files(
         slices = current_slices(state, sorted(sought))
         asked = [sought[slice_.partition] for slice_ in slices]
     keys = SliceKeys(state.storage, key_columns(state.config), narrowing)
-    found = executor.map(keys.find, _searches(slices, asked))
-    rows_found = [one.distinct.rows_of(places) for one, places in zip(asked, found, strict=True)]
+    # With fewer slices than workers, several workers share a slice.
+    part_count = max(executor.workers // max(len(slices), 1), 1)
+    searches = [
+        Search(slice_, one.wanted, part, part_count)
+        for slice_, one in zip(slices, asked, strict=True)
+        for part in range(part_count)
+    ]
+    found = list(executor.map(keys.find, searches))
+    rows_found = [
+        one.distinct.rows_of(np.unique(np.concatenate(found[at * part_count :][:part_count])))
+        for at, one in enumerate(asked)
+    ]
     return matches_by_slice(rows_found, slices)
 
 
 def _sought(rows: KeyedRows, places: Places) -> _Sought:
     distinct = distinct_keys(rows.keys, places)
     return _Sought(distinct, WantedKeys(distinct.keys))
-
-
-def _searches(slices: Sequence[FileSlice], asked: Sequence[_Sought]) -> list[Search]:
-    return [Search(slice_, one.wanted) for slice_, one in zip(slices, asked, strict=True)]

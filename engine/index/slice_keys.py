@@ -51,10 +51,15 @@ class WantedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where the keys wanted of one slice are looked for."""
+    """Where wanted keys are looked for: in a slice, or in one of several parts of it.
+
+    Parts divide the row groups of the base file among workers; the first has all the logs.
+    """
 
     slice: FileSlice
     wanted: WantedKeys = field(repr=False)
+    part: int = 0
+    part_count: int = 1
 
 
 class SliceKeys:
@@ -66,18 +71,20 @@ class SliceKeys:
         self._narrowing = narrowing
 
     def find(self, search: Search) -> Places:
-        """The places of the wanted keys that the slice has."""
-        return np.union1d(
-            search.wanted.found(self._base_keys(search.slice, search.wanted.keys)),
-            search.wanted.found(self._log_keys(search.slice)),
-        )
+        """The places of the wanted keys that are there."""
+        found = search.wanted.found(self._base_keys(search))
+        if search.part > 0:
+            return found
+        return np.union1d(found, search.wanted.found(self._log_keys(search.slice)))
 
-    def _base_keys(self, slice_: FileSlice, wanted: pa.Array) -> Iterator[pa.Array]:
-        if slice_.base_file is None:
+    def _base_keys(self, search: Search) -> Iterator[pa.Array]:
+        base, slice_ = search.slice.base_file, search.slice
+        if base is None:
             return
-        with opened(self._storage, slice_.path(slice_.base_file), self._columns) as file:
-            possible = self._narrowing(file, wanted)
-            yield from file.batches(file.row_groups(possible))
+        with opened(self._storage, slice_.path(base), self._columns) as file:
+            possible = self._narrowing(file, search.wanted.keys)
+            row_groups = file.row_groups(possible)
+            yield from file.batches(row_groups[search.part :: search.part_count])
 
     def _log_keys(self, slice_: FileSlice) -> Iterator[pa.Array]:
         for block in effective_blocks(self._blocks(slice_), lambda _: True):

@@ -1,6 +1,8 @@
 """Keys are found in base files and logs, whatever becomes of them there."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
@@ -102,6 +104,15 @@ def test_row_groups_without_room_for_a_key_change_nothing() -> None:
     assert located(table, rows, IndexKind.SIMPLE) == [(0, "f1-0"), (2, "f1-0")]
 
 
+def test_workers_may_share_a_slice() -> None:
+    table = SmallTable()
+    table.base_file("a", "f1-0", [(f"k{n:03d}", 1) for n in range(90)], row_group_rows=10)
+    table.log_file("a", "f1-0", [("k200", 1)])
+    rows = keyed_rows([("a", f"k{n:03d}") for n in (0, 11, 22, 33, 89, 90, 200)])
+    matches = locate(table.state(), rows, IndexChoice(IndexKind.SIMPLE), LocalExecutor(3))
+    assert matches.rows.tolist() == [0, 1, 2, 3, 4, 6]
+
+
 def test_a_file_without_key_footers_is_read() -> None:
     table = SmallTable()
     table.base_file("a", "f1-0", [("k1", 1)], footer_keys=[])
@@ -129,3 +140,31 @@ def test_keys_are_put_together_where_files_do_not_store_them(kind: IndexKind) ->
     table = SmallTable(hoodie__populate__meta__fields="false")
     table.base_file("a", "f1-0", [("k1", 1)], footer_keys=[])
     assert located(table, keyed_rows([("a", "k1"), ("a", "k2")]), kind) == [(0, "f1-0")]
+
+
+KEYS = st.lists(st.integers(0, 9).map("k{}".format), max_size=6)
+FILES = st.lists(st.tuples(st.sampled_from("ab"), KEYS, KEYS, KEYS), max_size=4)
+
+
+@pytest.mark.parametrize("kind", [*IN_FILES, *IN_ALL_FILES])
+@given(FILES, st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 12).map("k{}".format))))
+def test_exactly_the_keys_that_a_group_has_or_had_are_found(
+    kind: IndexKind,
+    groups: list[tuple[str, list[str], list[str], list[str]]],
+    given_rows: list[tuple[str, str]],
+) -> None:
+    table, content = SmallTable(), dict[tuple[str, str], set[str]]()
+    for number, (path, in_base, in_log, deleted) in enumerate(groups):
+        name = f"f{number}-0"
+        if in_base:
+            table.base_file(path, name, [(key, 1) for key in in_base], row_group_rows=2)
+        if in_log or deleted:
+            table.log_file(path, name, [(key, 2) for key in in_log], deleted)
+        content[path, name] = {*in_base, *in_log, *deleted}
+    expected = [
+        (row, name)
+        for row, (row_path, key) in enumerate(given_rows)
+        for (path, name), keys in sorted(content.items())
+        if key in keys and (kind.is_global or path == row_path)
+    ]
+    assert located(table, keyed_rows(given_rows), kind) == expected

@@ -1,11 +1,16 @@
 """The front door: a Hudi table, opened by its path."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyarrow as pa
 
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.rollback import rollback
+from lakewarden.engine.plans.undo import RolledBack
 from lakewarden.engine.read.changes import plan_changes
 from lakewarden.engine.read.explain import Explanation, explain
 from lakewarden.engine.read.lookup import plan_lookup
@@ -15,19 +20,37 @@ from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
+from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
+from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.table.creation import NewTable, table_name
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write import operations
+from lakewarden.engine.write.create_table import create_table
+from lakewarden.engine.write.metadata_table import ensure_metadata_table
+from lakewarden.engine.write.operations import RowsOrKeys
+from lakewarden.engine.write.options import given_options
+from lakewarden.engine.write.request import WriteRequest
+from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
+from lakewarden.engine.write.sources import Rows
+from lakewarden.engine.write.writer import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Options: TypeAlias = Mapping[str, object] | None
+
 
 class Table:
-    """A Hudi table. Every call sees the table as it is at that moment."""
+    """A Hudi table. Every call sees the table as it is at that moment.
+
+    Writes take options by Hudi's names, or as keywords that are the end of such a name:
+    `small_file_limit` is `hoodie.parquet.small.file.limit`.
+    """
 
     def __init__(
         self,
@@ -35,10 +58,64 @@ class Table:
         storage_options: Mapping[str, object] | None = None,
         *,
         executor: Executor | None = None,
+        ports: Ports | None = None,
     ) -> None:
-        self._storage = open_storage(Location(str(path), dict(storage_options or {})))
-        self._executor = executor or LocalExecutor()
-        load_config(self._storage)
+        storage = open_storage(Location(str(path), dict(storage_options or {})))
+        self._open(storage, ports or Ports(executor=executor or LocalExecutor()))
+
+    def _open(self, storage: Storage, ports: Ports) -> None:
+        self._storage = storage
+        self._ports = ports
+        self._executor = ports.executor
+        load_config(storage)
+
+    @classmethod
+    def on(cls, storage: Storage, ports: Ports | None = None) -> Self:
+        """The table at a storage's root, seen through ports of the caller's choice."""
+        table = cls.__new__(cls)
+        table._open(storage, ports or Ports())
+        return table
+
+    @classmethod
+    def create(
+        cls,
+        path: str,
+        schema: pa.Schema,
+        key: Sequence[str],
+        partition: Sequence[str] = (),
+        ordering: Sequence[str] = (),
+        type: str = "cow",
+        merge_mode: str | None = None,
+        index: str | None = None,
+        properties: Mapping[str, object] | None = None,
+        indexes: Sequence[str] = (),
+        *,
+        storage_options: Mapping[str, object] | None = None,
+        storage: Storage | None = None,
+        ports: Ports | None = None,
+    ) -> Self:
+        """Create an empty table.
+
+        `type` is "cow" or "mor"; `merge_mode` "commit_time" or "event_time", the latter where there
+        are ordering columns; `index` how writes find keys; `indexes` what the metadata table keeps
+        besides the default. `properties` are Hudi's own, and settings that all writers shall use.
+        """
+        storage = storage or open_storage(Location(str(path), dict(storage_options or {})))
+        texts = {name: _text(value) for name, value in (properties or {}).items()}
+        asked = NewTable(
+            name=table_name(storage.location.uri),
+            schema=schema,
+            key=list(key),
+            partition=list(partition),
+            ordering=list(ordering),
+            type=type,
+            merge_mode=merge_mode,
+            properties=texts,
+        )
+        create_table(storage, asked, index=index, indexes=indexes)
+        table = cls.on(storage, ports)
+        ensure_metadata_table(table._context({}, table.properties))
+        return table
 
     def __repr__(self) -> str:
         return f"Table({self._storage.location.uri!r})"
@@ -163,8 +240,98 @@ class Table:
         scan = plan_changes(self._state(), since, until, Query(columns, filter))
         return scan_frame(spark, self._storage, scan, self._executor)
 
+    def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
+        """Write rows; those whose key the table has are updated by its merge mode."""
+        return self._write(operations.upsert(rows), options, keywords)
+
+    def insert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
+        """Add rows without looking for their keys: one that is there already is there twice."""
+        return self._write(operations.insert(rows), options, keywords)
+
+    def bulk_insert(
+        self,
+        rows: Rows,
+        sort: Sequence[str] = (),
+        options: Options = None,
+        **keywords: object,
+    ) -> Commit:
+        """Add many rows in new file groups of balanced sizes, sorted by columns if asked."""
+        return self._write(operations.bulk_insert(rows, sort or ()), options, keywords)
+
+    def delete(
+        self, rows_or_keys: RowsOrKeys, options: Options = None, **keywords: object
+    ) -> Commit:
+        """Delete rows by their key columns, or by a list of record keys."""
+        return self._write(operations.delete(rows_or_keys, self.config), options, keywords)
+
+    def delete_where(self, filter: Filter, options: Options = None, **keywords: object) -> Commit:
+        """Delete all rows that a filter keeps."""
+        return self._write(operations.delete_where(filter, self._executor), options, keywords)
+
+    def update_where(
+        self, filter: Filter, values: Values, options: Options = None, **keywords: object
+    ) -> Commit:
+        """Give columns of all rows that a filter keeps new values, or what expressions say."""
+        request = operations.update_where(filter, values, self._executor, self.config)
+        return self._write(request, options, keywords)
+
+    def merge(
+        self,
+        rows: Rows,
+        on_match: OnMatch = "update",
+        on_no_match: OnNoMatch = "insert",
+        options: Options = None,
+        **keywords: object,
+    ) -> Commit:
+        """Treat each row by whether the table has its key.
+
+        `on_match` is "update", "delete", "ignore", or new values by column, in which expressions
+        see the row's columns and the incoming ones as `source.<column>`; `on_no_match` is "insert"
+        or "ignore".
+        """
+        request = operations.merge(rows, on_match, on_no_match, self._executor)
+        return self._write(request, options, keywords)
+
+    def overwrite(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
+        """Put rows in the place of everything that the table has."""
+        return self._write(operations.overwrite(rows), options, keywords)
+
+    def overwrite_partitions(
+        self, rows: Rows, options: Options = None, **keywords: object
+    ) -> Commit:
+        """Put rows in the place of all that is in the partitions they belong to."""
+        return self._write(operations.overwrite_partitions(rows), options, keywords)
+
+    def delete_partitions(
+        self, partitions: Sequence[str], options: Options = None, **keywords: object
+    ) -> Commit:
+        """Delete everything in some partitions, named by their paths."""
+        columns = self._state().schema().columns
+        request = operations.delete_partitions(partitions, columns, self.config)
+        return self._write(request, options, keywords)
+
+    def rollback(self, instant: str, options: Options = None, **keywords: object) -> RolledBack:
+        """Undo a write: one that is pending, or the newest one that has completed."""
+        return rollback(self._context(given_options(options, keywords), self.properties), instant)
+
+    def _write(
+        self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
+    ) -> Commit:
+        given = given_options(options, keywords)
+        return TableWriter(self._context(given, self.properties)).write(request)
+
+    def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
+        settings = Settings.of(arguments=given, table=properties)
+        lock = open_lock(self._storage, settings, self._ports)
+        return Context(self._storage, lock, self._ports, settings)
+
     def _scan(self, query: Query) -> Scan:
         return plan_query(self._state(), query)
 
     def _state(self) -> TableState:
         return TableState(self._storage)
+
+
+def _text(value: object) -> str:
+    """A property's value as Hudi spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

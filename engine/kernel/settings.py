@@ -26,7 +26,8 @@ class Origin(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
+# Without slots: a generic class with them can't be called as `Setting[int](...)`.
+@dataclass(frozen=True)
 class Setting(Generic[T]):
     """One thing that can be set; `parse` turns text into a value or raises ValueError."""
 

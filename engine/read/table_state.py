@@ -19,10 +19,15 @@ from lakewarden.engine.view.visibility import load_visibility
 class TableState:
     """Configuration and timeline at one moment; everything else is derived when asked for."""
 
-    def __init__(self, storage: Storage, config: TableConfig | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        config: TableConfig | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:
         self.storage = storage
         self.config = config or load_config(storage)
-        self.timeline = Timeline.load(storage, self.config.layout)
+        self.timeline = timeline or Timeline.load(storage, self.config.layout)
 
     @cached_property
     def metadata(self) -> MetadataTable:

@@ -1,0 +1,92 @@
+"""Creating a table: its properties, which are there as a whole or not at all."""
+
+from collections.abc import Mapping, Sequence
+
+from lakewarden.engine.index.kinds import parse_kind
+from lakewarden.engine.index.settings import INDEX_TYPE
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import refuse_unknown
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import load_config, table_config
+from lakewarden.engine.table.creation import (
+    NewTable,
+    is_creation_property,
+    new_table_config,
+    refuse_fixed,
+)
+from lakewarden.engine.table.properties_file import write_properties
+from lakewarden.engine.write.metadata_table import INDEX_SWITCHES
+from lakewarden.engine.write.options import ALL_SETTINGS
+
+
+def create_table(
+    storage: Storage, asked: NewTable, *, index: str | None, indexes: Sequence[str]
+) -> None:
+    """Write the properties of a new table; what writes shall do with it is kept among them.
+
+    After this the table exists and is empty; its metadata table comes with the first write at the
+    latest.
+    """
+    settings = _settings(asked.properties, index, indexes)
+    config = new_table_config(asked)
+    properties = {**config.properties, **settings}
+    table_config(properties)
+    _refuse_other(storage, properties)
+    write_properties(storage, properties)
+
+
+def _settings(
+    properties: Mapping[str, str], index: str | None, indexes: Sequence[str]
+) -> dict[str, str]:
+    """The settings that a table keeps for all writers that read them."""
+    refuse_fixed(properties)
+    settings = {
+        key: str(value) for key, value in properties.items() if not is_creation_property(key)
+    }
+    refuse_unknown(settings, ALL_SETTINGS)
+    if index is not None:
+        settings[INDEX_TYPE.key] = _index_type(index)
+    for name in indexes:
+        if name not in INDEX_SWITCHES:
+            raise InvalidRequest(
+                "unsupported_index",
+                what=f"A table can't be created with the index {name!r}.",
+                why=f"These can be kept true by writes: {', '.join(INDEX_SWITCHES)}.",
+                now="Leave it out.",
+                index=name,
+            )
+        settings[INDEX_SWITCHES[name]] = "true"
+    return settings
+
+
+def _index_type(text: str) -> str:
+    try:
+        return parse_kind(text).value
+    except ValueError as error:
+        raise InvalidRequest(
+            "bad_index",
+            what=f"index={text!r} is not known.",
+            why=f"{str(error)[:1].upper()}{str(error)[1:]}.",
+            now="Leave it out: writes then use the table's record index, or SIMPLE.",
+            index=text,
+        ) from None
+
+
+def _refuse_other(storage: Storage, properties: Mapping[str, str]) -> None:
+    """A table of the same kind may be there already, further on in its life."""
+    try:
+        present = load_config(storage).properties
+    except InvalidRequest as error:
+        if error.code == "no_table":
+            return
+        raise
+    differing = [key for key, value in properties.items() if present.get(key) != value]
+    raise InvalidRequest(
+        "table_exists",
+        what=f"There is a table at {storage.location.uri} already.",
+        why=f"It differs from what is asked for in {differing[0]}."
+        if differing
+        else "It is one like what is asked for.",
+        now="Open it with Table(path), or choose another path.",
+        path=storage.location.uri,
+    )

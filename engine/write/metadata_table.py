@@ -1,0 +1,89 @@
+"""The metadata table of a new table: which partitions it gets, and when it is made."""
+
+from collections.abc import Mapping
+
+from lakewarden.engine.index.kinds import IndexKind
+from lakewarden.engine.index.settings import INDEX_TYPE
+from lakewarden.engine.kernel.settings import Setting, Settings, flag
+from lakewarden.engine.metadata.create import Choices, create_metadata_table
+from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.table.config import TableConfig
+
+ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
+COLUMN_STATS_ENABLED = Setting(
+    "hoodie.metadata.index.column.stats.enable",
+    True,
+    flag,
+    "Whether a new table keeps the ranges of its columns",
+)
+RECORD_INDEX_ENABLED = Setting(
+    "hoodie.metadata.global.record.level.index.enable",
+    False,
+    flag,
+    "Whether a new table has an index of all record keys",
+    aliases=("hoodie.metadata.record.index.enable",),
+)
+PARTITIONED_RECORD_INDEX_ENABLED = Setting(
+    "hoodie.metadata.record.level.index.enable",
+    False,
+    flag,
+    "Whether a new table has an index of record keys for each partition",
+)
+METADATA_SETTINGS: tuple[Setting[object], ...] = (
+    ENABLED,
+    COLUMN_STATS_ENABLED,
+    RECORD_INDEX_ENABLED,
+    PARTITIONED_RECORD_INDEX_ENABLED,
+)
+# The names that `Table.create(indexes=[...])` takes, and what they switch on.
+INDEX_SWITCHES: Mapping[str, str] = {
+    COLUMN_STATS: COLUMN_STATS_ENABLED.key,
+    PARTITION_STATS: COLUMN_STATS_ENABLED.key,
+    RECORD_INDEX: RECORD_INDEX_ENABLED.key,
+}
+
+
+def ensure_metadata_table(context: Context) -> None:
+    """Give a table that nobody has written to yet the metadata table it shall have.
+
+    Usually its creation did so; a crash in between leaves it to the first write. A table with data
+    is left as it is.
+    """
+    if not context.settings[ENABLED] or not _is_due(look(context)):
+        return
+    with context.lock.hold():
+        moment = reload(context)
+        if _is_due(moment):
+            create_metadata_table(
+                context.storage,
+                moment.config,
+                _partitions(moment.config, context.settings),
+                moment.times,
+                context.ports,
+                choices=Choices(is_record_index_partitioned=_is_partitioned(context.settings)),
+            )
+
+
+def _is_due(moment: Moment) -> bool:
+    return not moment.config.metadata_partitions and not moment.timeline.active.instants
+
+
+def _partitions(config: TableConfig, settings: Settings) -> tuple[str, ...]:
+    found = [FILES]
+    if settings[COLUMN_STATS_ENABLED]:
+        found += [COLUMN_STATS, PARTITION_STATS] if config.is_partitioned else [COLUMN_STATS]
+    if settings[RECORD_INDEX_ENABLED] or _is_partitioned(settings) or _is_asked_for(settings):
+        found.append(RECORD_INDEX)
+    return tuple(found)
+
+
+def _is_partitioned(settings: Settings) -> bool:
+    is_asked_for = settings[INDEX_TYPE] is IndexKind.RECORD_INDEX
+    return settings[PARTITIONED_RECORD_INDEX_ENABLED] or is_asked_for
+
+
+def _is_asked_for(settings: Settings) -> bool:
+    """Whether writes look keys up in a global record index."""
+    return settings[INDEX_TYPE] is IndexKind.GLOBAL_RECORD_INDEX

@@ -1,0 +1,169 @@
+"""Operations: the writes that the front door offers, each as a request."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard, cast
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.index.kinds import IndexChoice, IndexKind
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.predicate import Filter
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.row_changes import (
+    DeleteKeys,
+    DeleteWhere,
+    Merge,
+    OnMatch,
+    OnNoMatch,
+    UpdateWhere,
+    Values,
+)
+from lakewarden.engine.write.sources import Rows, arrow_rows
+
+RowsOrKeys: TypeAlias = Rows | Sequence[str | int]
+
+# Keys alone don't say in which partition they are, and rows that change partition leave one.
+_IN_ALL_PARTITIONS = IndexChoice(IndexKind.GLOBAL_SIMPLE)
+_MOVING = IndexChoice(IndexKind.GLOBAL_SIMPLE, moves=True)
+
+
+def upsert(rows: Rows) -> WriteRequest:
+    return WriteRequest(operation=Operation.UPSERT, incoming=Incoming(arrow_rows(rows)))
+
+
+def insert(rows: Rows) -> WriteRequest:
+    incoming = Incoming(arrow_rows(rows))
+    return WriteRequest(operation=Operation.INSERT, incoming=incoming, finds_keys=False)
+
+
+def bulk_insert(rows: Rows, sort: Sequence[str]) -> WriteRequest:
+    return WriteRequest(
+        operation=Operation.BULK_INSERT,
+        incoming=Incoming(arrow_rows(rows)),
+        finds_keys=False,
+        divides=True,
+        sort=tuple(sort),
+    )
+
+
+def delete(rows_or_keys: RowsOrKeys, config: TableConfig) -> WriteRequest:
+    """Deletes by rows that hold the key columns, or by record keys alone."""
+    if _are_keys(rows_or_keys):
+        return WriteRequest(
+            operation=Operation.DELETE,
+            incoming=DeleteKeys(tuple(map(str, rows_or_keys))),
+            deletes=True,
+            index=_IN_ALL_PARTITIONS,
+        )
+    rows = arrow_rows(cast(Rows, rows_or_keys))
+    partitions = {field.name.partition(".")[0] for field in config.partitions.fields}
+    index = None if partitions <= set(rows.column_names) else _IN_ALL_PARTITIONS
+    return WriteRequest(
+        operation=Operation.DELETE, incoming=Incoming(rows), deletes=True, index=index
+    )
+
+
+def delete_where(filter_: Filter, executor: Executor) -> WriteRequest:
+    return WriteRequest(
+        operation=Operation.DELETE, incoming=DeleteWhere(filter_, executor), deletes=True
+    )
+
+
+def update_where(
+    filter_: Filter, values: Values, executor: Executor, config: TableConfig
+) -> WriteRequest:
+    partitions = {field.name for field in config.partitions.fields}
+    return WriteRequest(
+        operation=Operation.UPSERT,
+        incoming=UpdateWhere(filter_, values, executor),
+        index=_MOVING if partitions & set(values) else None,
+    )
+
+
+def merge(
+    rows: Rows, on_match: OnMatch, on_no_match: OnNoMatch, executor: Executor
+) -> WriteRequest:
+    _check_choice("on_match", on_match, ("update", "delete", "ignore"))
+    _check_choice("on_no_match", on_no_match, ("insert", "ignore"))
+    merging = Merge(arrow_rows(rows), on_match, on_no_match, executor)
+    return WriteRequest(operation=Operation.UPSERT, incoming=merging)
+
+
+def overwrite(rows: Rows) -> WriteRequest:
+    return WriteRequest(
+        operation=Operation.INSERT_OVERWRITE_TABLE,
+        incoming=Incoming(arrow_rows(rows)),
+        finds_keys=False,
+        divides=True,
+        replacement=Replacement.TABLE,
+    )
+
+
+def overwrite_partitions(rows: Rows) -> WriteRequest:
+    return WriteRequest(
+        operation=Operation.INSERT_OVERWRITE,
+        incoming=Incoming(arrow_rows(rows)),
+        finds_keys=False,
+        divides=True,
+        replacement=Replacement.TOUCHED_PARTITIONS,
+    )
+
+
+def delete_partitions(
+    partitions: Sequence[str], schema: pa.Schema, config: TableConfig
+) -> WriteRequest:
+    if isinstance(partitions, str) or not all(isinstance(path, str) for path in partitions):
+        raise InvalidRequest(
+            "bad_partitions",
+            what="The partitions to delete must be a list of partition paths.",
+            why="They are named as `partitions()` names them.",
+            now="For example: table.delete_partitions(['day=2026-11-01']).",
+        )
+    for path in partitions:
+        _check_path(path, config)
+    return WriteRequest(
+        operation=Operation.DELETE_PARTITION,
+        incoming=Incoming(schema.empty_table()),
+        finds_keys=False,
+        divides=True,
+        replacement=Replacement.NAMED_PARTITIONS,
+        partitions=tuple(dict.fromkeys(partitions)),
+    )
+
+
+def _are_keys(rows: object) -> TypeGuard[Sequence[str | int]]:
+    return isinstance(rows, list | tuple) and all(isinstance(key, str | int) for key in rows)
+
+
+def _check_path(path: str, config: TableConfig) -> None:
+    """A value is easily taken for a path; a path that can't be would silently delete nothing."""
+    scheme = config.partitions
+    prefixes = [f"{field.name}=" if scheme.hive_style else "" for field in scheme.fields]
+    segments = path.split("/") if path else []
+    enough = len(segments) >= len(prefixes) and bool(segments) == bool(prefixes)
+    named = all(part.startswith(name) for part, name in zip(segments, prefixes, strict=False))
+    if enough and named:
+        return
+    pattern = "/".join(f"{prefix}..." for prefix in prefixes)
+    raise InvalidRequest(
+        "bad_partitions",
+        what=f"{path!r} is no partition path of this table.",
+        why=f"Its partitions are called {pattern!r}." if prefixes else "It has no partitions.",
+        now="Name partitions as `partitions()` names them.",
+        partition=path,
+    )
+
+
+def _check_choice(name: str, value: object, words: tuple[str, ...]) -> None:
+    if value in words or (name == "on_match" and not isinstance(value, str)):
+        return
+    raise InvalidRequest(
+        f"bad_{name}",
+        what=f"{name}={value!r} is not known.",
+        why=f"It must be one of {', '.join(words)}"
+        + (", or values by column." if name == "on_match" else "."),
+        now=f"Pass {name}={words[0]!r}, for example.",
+    )

@@ -1,0 +1,107 @@
+"""The outcome of a write: what its files mean for the commit and for the metadata table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.metadata.changes import Located, Removed, TableChange
+from lakewarden.engine.table.schema import SCHEMA_KEY
+from lakewarden.engine.view.slices import FileGroup, SliceKey
+from lakewarden.engine.write.written import WrittenFile
+
+FileIds = Mapping[str, tuple[str, ...]]
+
+
+def commit_metadata(
+    files: Sequence[WrittenFile],
+    operation: Operation,
+    schema_text: str,
+    *,
+    extra: Mapping[str, str],
+    replaced: FileIds | None = None,
+) -> CommitMetadata:
+    """The content of the completed instant; a replace commit where file groups were replaced."""
+    stats: dict[str, list[WriteStat]] = {}
+    for file in files:
+        stats.setdefault(file.key.partition, []).append(file.stat)
+    metadata = CommitMetadata(
+        partition_to_write_stats={name: tuple(stats[name]) for name in sorted(stats)},
+        extra_metadata={SCHEMA_KEY: schema_text, **extra},
+        operation_type=operation,
+    )
+    if replaced is None:
+        return metadata
+    return ReplaceCommitMetadata(
+        partition_to_write_stats=metadata.partition_to_write_stats,
+        extra_metadata=metadata.extra_metadata,
+        operation_type=operation,
+        partition_to_replace_file_ids=dict(replaced),
+    )
+
+
+def table_change(
+    instant: str,
+    files: Sequence[WrittenFile],
+    *,
+    forgotten: Sequence[Removed] = (),
+    is_global: bool,
+) -> TableChange:
+    """What the metadata table has to learn of the files.
+
+    `forgotten` are keys of file groups that were replaced. A key that left one group and arrived
+    in another has moved; for an index over all partitions it has not gone.
+    """
+    arrived: dict[str, list[pa.Array]] = {}
+    for file in files:
+        if len(file.arrived):
+            arrived.setdefault("" if is_global else file.key.partition, []).append(file.arrived)
+    left = [Removed(file.left, file.key.partition) for file in files if len(file.left)]
+    return TableChange(
+        instant=instant,
+        new_files=tuple(file.file for file in files),
+        located=tuple(Located(file.arrived, file.key) for file in files if len(file.arrived)),
+        removed=tuple(
+            gone
+            for removed in (*left, *forgotten)
+            if len((gone := _gone(removed, arrived, is_global=is_global)).keys)
+        ),
+    )
+
+
+def _gone(removed: Removed, arrived: Mapping[str, list[pa.Array]], *, is_global: bool) -> Removed:
+    elsewhere = arrived.get("" if is_global else removed.partition)
+    if not elsewhere:
+        return removed
+    has_arrived = pc.is_in(removed.keys, value_set=pa.concat_arrays(elsewhere))
+    return replace(removed, keys=removed.keys.filter(pc.invert(has_arrived)))
+
+
+def live_files(
+    groups: Iterable[FileGroup], files: Sequence[WrittenFile], replaced: FileIds
+) -> dict[str, tuple[str, ...]]:
+    """The files of the latest slices of each touched partition, once the write has completed.
+
+    `groups` are the file groups of these partitions as they are before.
+    """
+    live: dict[SliceKey, list[str]] = {}
+    for group in groups:
+        slice_ = group.latest_merged()
+        base = [slice_.base_file.name] if slice_.base_file else []
+        live[group.key] = base + [log.name for log in slice_.log_files]
+    for file in files:
+        if file.stat.log_files is None:
+            live[file.key] = []
+        live.setdefault(file.key, []).append(file.file.name)
+    for partition, file_ids in replaced.items():
+        for file_id in file_ids:
+            live.pop(SliceKey(partition, file_id), None)
+    touched: dict[str, list[str]] = {file.key.partition: [] for file in files}
+    touched |= {partition: [] for partition in replaced}
+    for key in sorted(live):
+        if key.partition in touched:
+            touched[key.partition] += live[key]
+    return {partition: tuple(names) for partition, names in touched.items()}

@@ -1,0 +1,111 @@
+"""The plan of a write: which file group takes which rows, decided before any file is made."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.index.locate import locate
+from lakewarden.engine.index.matches import Matches, no_matches
+from lakewarden.engine.index.moves import moved
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write.divide import divide
+from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.write.outcome import FileIds
+from lakewarden.engine.write.request import Replacement, WriteRequest
+from lakewarden.engine.write.route import route
+from lakewarden.engine.write.sizes import SizeLimits, record_bytes, size_limits
+from lakewarden.engine.write.small_files import without_planned
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WritePlan:
+    """Rows and where they go; `replaced` are file groups that the write puts an end to."""
+
+    rows: KeyedRows
+    groups: tuple[GroupWork, ...]
+    replaced: tuple[FileSlice, ...] = ()
+
+    @property
+    def replaced_ids(self) -> FileIds:
+        found: dict[str, list[str]] = {}
+        for slice_ in self.replaced:
+            found.setdefault(slice_.partition, []).append(slice_.file_id)
+        return {partition: tuple(sorted(found[partition])) for partition in sorted(found)}
+
+
+class Planner:
+    """Plans writes on one table as it is at one moment."""
+
+    def __init__(
+        self, state: TableState, index: IndexChoice, settings: Settings, ports: Ports
+    ) -> None:
+        self._state = state
+        self._index = index
+        self._settings = settings
+        self._ports = ports
+
+    def plan(self, rows: KeyedRows, request: WriteRequest) -> WritePlan:
+        """Where the rows of a request go."""
+        if request.replaces:
+            return WritePlan(rows, self._divided(rows, request), self._replaced(rows, request))
+        # A bucket has one file group at a time, so that every row has to know whether it is there.
+        if request.finds_keys or self._index.buckets is not None:
+            return self._routed(rows, locate(self._state, rows, self._index, self._ports.executor))
+        if request.divides:
+            return WritePlan(rows, self._divided(rows, request))
+        return self._routed(rows, no_matches())
+
+    def _routed(self, rows: KeyedRows, matches: Matches) -> WritePlan:
+        moves = moved(self._state, rows, matches, self._index)
+        routed = route(
+            moves.rows,
+            moves.matches,
+            self._small_candidates(moves.rows),
+            self._limits(rows),
+            self._ports.ids,
+            departures=moves.departures,
+            buckets=self._index.buckets,
+        )
+        return WritePlan(moves.rows, routed.groups)
+
+    def _small_candidates(self, rows: KeyedRows) -> tuple[FileSlice, ...]:
+        if self._index.buckets is not None or rows.is_delete.all():
+            return ()
+        slices = current_slices(self._state, rows.partition_paths())
+        return without_planned(slices, self._state.timeline.active)
+
+    def _divided(self, rows: KeyedRows, request: WriteRequest) -> tuple[GroupWork, ...]:
+        if self._index.buckets is not None:
+            return route(
+                rows,
+                no_matches(),
+                (),
+                self._limits(rows),
+                self._ports.ids,
+                buckets=self._index.buckets,
+            ).groups
+        return divide(
+            rows,
+            self._limits(rows),
+            self._ports.ids,
+            workers=self._ports.executor.workers,
+            sort=request.sort,
+        )
+
+    def _replaced(self, rows: KeyedRows, request: WriteRequest) -> tuple[FileSlice, ...]:
+        match request.replacement:
+            case Replacement.TOUCHED_PARTITIONS:
+                return current_slices(self._state, rows.partition_paths())
+            case Replacement.NAMED_PARTITIONS:
+                return current_slices(self._state, request.partitions)
+            case _:
+                return current_slices(self._state, None)
+
+    def _limits(self, rows: KeyedRows) -> SizeLimits:
+        active = self._state.timeline.active
+        row_bytes = record_bytes(active, self._settings, rows)
+        return size_limits(self._settings, self._state.config.table_type, row_bytes)

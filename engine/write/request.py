@@ -1,0 +1,64 @@
+"""Requests: what one write shall do, whatever method of the front door asked for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.read.table_state import TableState
+
+
+class Replacement(Enum):
+    """Which file groups a write puts new ones in the place of."""
+
+    NOTHING = auto()
+    # Those of the partitions that the rows belong to.
+    TOUCHED_PARTITIONS = auto()
+    NAMED_PARTITIONS = auto()
+    TABLE = auto()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Incoming:
+    """Rows to write; of some, `deleted` says that their key is to go whatever the row holds."""
+
+    rows: pa.Table
+    deleted: npt.NDArray[np.bool_] | None = None
+
+
+# Rows that follow from what the table holds are made anew whenever a write begins anew, from the
+# very state of the table that conflicts are judged by.
+Derivation = Callable[[TableState], Incoming]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """One write."""
+
+    operation: Operation
+    incoming: Incoming | Derivation
+    # The rows only say which keys to delete.
+    deletes: bool = False
+    # Existing keys are looked up; without it every row is new.
+    finds_keys: bool = True
+    replacement: Replacement = Replacement.NOTHING
+    partitions: tuple[str, ...] = ()
+    # Rows go into new file groups of balanced sizes, whatever small ones there are.
+    divides: bool = False
+    # The columns that rows are sorted by before they are divided.
+    sort: tuple[str, ...] = ()
+    # The index to use instead of the table's.
+    index: IndexChoice | None = None
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> bool:
+        return self.replacement is not Replacement.NOTHING
+
+    def incoming_of(self, state: TableState) -> Incoming:
+        return self.incoming if isinstance(self.incoming, Incoming) else self.incoming(state)

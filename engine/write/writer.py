@@ -1,0 +1,242 @@
+"""The writer: one write from incoming rows to a committed instant.
+
+The walk: settle what others left behind, prepare the rows (nothing is written if anything is wrong
+with them), publish an instant, find the keys and plan, make the files, commit.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from lakewarden.engine.formats.payloads import commit as commit_payload
+from lakewarden.engine.formats.payloads import replace as replace_payload
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.formats.payloads.replace import RequestedReplace
+from lakewarden.engine.index.kinds import IndexChoice, IndexKind
+from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.locks.conflicts import Seen
+from lakewarden.engine.locks.strategies import strategy_of
+from lakewarden.engine.metadata.writer import refuse_unmaintained
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.give_up import give_up
+from lakewarden.engine.plans.publish import publish, to_inflight
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.write.at_commit import AtCommit
+from lakewarden.engine.write.carry_out import carry_out
+from lakewarden.engine.write.combine import combined
+from lakewarden.engine.write.evolve import evolved
+from lakewarden.engine.write.forgotten import forgotten_keys
+from lakewarden.engine.write.metadata_table import ensure_metadata_table
+from lakewarden.engine.write.outcome import commit_metadata, table_change
+from lakewarden.engine.write.phases import Phases
+from lakewarden.engine.write.plan import Planner, WritePlan
+from lakewarden.engine.write.prepare import keyed_rows
+from lakewarden.engine.write.request import Incoming, WriteRequest
+from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.settings import (
+    CONFLICT_RETRIES,
+    NULL_FOR_MISSING,
+    combines,
+    write_spec,
+)
+from lakewarden.engine.write.spec import WriteSpec, group_task
+from lakewarden.engine.write.written import WrittenFile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Rows that are fit to be written, and the table as it was when they were."""
+
+    state: TableState
+    # The table's schema before the write, and the one to write with.
+    current: TableSchema
+    schema: TableSchema
+    index: IndexChoice
+    rows: KeyedRows
+
+    @property
+    def config(self) -> TableConfig:
+        return self.state.config
+
+
+class TableWriter:
+    """Carries out one write after the other on one table."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def write(self, request: WriteRequest) -> Commit:
+        """Commit a write; one that lost to another writer begins anew as often as is set."""
+        retries = self._context.settings[CONFLICT_RETRIES]
+        while True:
+            try:
+                return self._write(request)
+            except Conflict as error:
+                if retries == 0 or error.code != "write_conflict":
+                    raise
+                retries -= 1
+
+    def _write(self, request: WriteRequest) -> Commit:
+        phases = Phases(self._context.ports.clock, self._context.ports.events)
+        with phases("settle"):
+            settle(self._context)
+            ensure_metadata_table(self._context)
+        with phases("prepare"):
+            prepared = self._prepared(request)
+        action, content = _action(prepared.config, request)
+        with phases("publish"):
+            attempt = publish(self._context, action, claims=True, content=content).attempt
+            assert attempt is not None
+        with attempt:
+            try:
+                outcome = self._outcome(request, prepared, attempt, phases)
+            except BaseException as cause:
+                if isinstance(cause, Exception):
+                    give_up(self._context, attempt, f"It failed: {cause}")
+                raise
+            with phases("commit"):
+                receipt = commit(self._context, attempt, outcome)
+        return _result(request, receipt, outcome.metadata, phases)
+
+    def _prepared(self, request: WriteRequest) -> Prepared:
+        context = self._context
+        state = TableState(context.storage)
+        refuse_unmaintained(state.config)
+        index = request.index or choose_index(state, context.settings)
+        incoming = request.incoming_of(state)
+        current = state.schema()
+        schema = current if request.deletes else self._evolved(state, current, incoming)
+        by_partition = not index.kind.is_global
+        rows = keyed_rows(
+            incoming.rows,
+            state.config,
+            schema,
+            deletes=request.deletes,
+            partition_matters=by_partition,
+        )
+        if incoming.deleted is not None:
+            rows = replace(
+                rows,
+                is_delete=rows.is_delete | incoming.deleted,
+                is_unconditional=rows.is_unconditional | incoming.deleted,
+            )
+        if combines(context.settings, request.operation):
+            rows = combined(rows, state.config.merge, by_partition=by_partition)
+        return Prepared(state, current, schema, index, rows)
+
+    def _evolved(self, state: TableState, current: TableSchema, incoming: Incoming) -> TableSchema:
+        return evolved(
+            current,
+            incoming.rows.schema,
+            allow_missing=self._context.settings[NULL_FOR_MISSING],
+            table_name=state.config.name,
+        )
+
+    def _outcome(
+        self, request: WriteRequest, prepared: Prepared, attempt: Attempt, phases: Phases
+    ) -> Outcome:
+        """Everything between the instant and its commit: keys, files, and what they mean."""
+        context = self._context
+        to_inflight(context, attempt, _inflight_content(request))
+        with phases("find keys"):
+            planner = Planner(prepared.state, prepared.index, context.settings, context.ports)
+            plan = planner.plan(prepared.rows, request)
+        with phases("write files"):
+            files = tuple(self._files(prepared, plan, attempt))
+        with phases("replaced keys"):
+            forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
+        metadata = commit_metadata(
+            files,
+            request.operation,
+            prepared.schema.avro_text or "",
+            extra=request.extra_metadata,
+            replaced=plan.replaced_ids if request.replaces else None,
+        )
+        change = table_change(
+            attempt.instant,
+            files,
+            forgotten=forgotten,
+            is_global=prepared.index.kind is not IndexKind.RECORD_INDEX,
+        )
+        return Outcome(
+            metadata=metadata,
+            change=change,
+            touched=frozenset(file.key for file in files)
+            | frozenset(slice_.key for slice_ in plan.replaced),
+            appended=frozenset(file.key for file in files if file.stat.log_files is not None),
+            seen=Seen.of(prepared.state.timeline.active),
+            strategy=strategy_of(
+                context.settings, has_bucket_index=prepared.index.kind is IndexKind.BUCKET
+            ),
+            outputs=outputs_of(metadata),
+            at_commit=AtCommit(context.storage, prepared.current, files, plan.replaced_ids),
+        )
+
+    def _files(
+        self, prepared: Prepared, plan: WritePlan, attempt: Attempt
+    ) -> Iterable[WrittenFile]:
+        spec = self._spec(prepared, plan, attempt)
+        storage = self._context.storage
+
+        def write(number: int) -> WrittenFile | None:
+            attempt.assert_mine()
+            return carry_out(storage, spec, group_task(plan.groups[number], plan.rows, number))
+
+        numbers = range(len(plan.groups))
+        for done, file in enumerate(self._context.ports.executor.map(write, numbers), start=1):
+            attempt.tell("write files", done=done, total=len(numbers))
+            if file is not None:
+                yield file
+
+    def _spec(self, prepared: Prepared, plan: WritePlan, attempt: Attempt) -> WriteSpec:
+        spec = write_spec(
+            prepared.state,
+            prepared.schema,
+            self._context.settings,
+            instant=attempt.instant,
+            attempt=attempt.number,
+            logs_take_inserts=prepared.index.kind is IndexKind.BUCKET,
+        )
+        workers = self._context.ports.executor.workers
+        return replace(spec, threads=max(workers // max(len(plan.groups), 1), 1))
+
+
+def _action(config: TableConfig, request: WriteRequest) -> tuple[Action, bytes]:
+    """The action of a write, and what its requested file says."""
+    if request.replaces:
+        return Action.REPLACE_COMMIT, replace_payload.encode_plan(RequestedReplace())
+    if config.table_type is TableType.MERGE_ON_READ:
+        return Action.DELTA_COMMIT, b""
+    return Action.COMMIT, b""
+
+
+def _inflight_content(request: WriteRequest) -> bytes:
+    """Java tells replacing writes from clusterings by the operation in their inflight files."""
+    if not request.replaces:
+        return b""
+    return commit_payload.encode(CommitMetadata(operation_type=request.operation))
+
+
+def _result(
+    request: WriteRequest, receipt: Receipt, metadata: CommitMetadata, phases: Phases
+) -> Commit:
+    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    return Commit(
+        instant=receipt.instant,
+        completed=receipt.completion_time,
+        operation=request.operation,
+        rows_written=sum(stat.num_writes for stat in stats),
+        rows_inserted=sum(stat.num_inserts for stat in stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        files=len(stats),
+        bytes=sum(stat.file_size_in_bytes for stat in stats),
+        seconds=phases.seconds,
+    )

@@ -184,8 +184,10 @@ def _gone(mine: frozenset[SliceKey], since: Seen, timeline: Timeline) -> Iterato
     rows. Others were pending then, and have been completed and archived since.
     """
     known = {instant.key for instant in timeline.active.instants}
-    for requested, word in sorted(since.completed - known):
-        if requested >= (timeline.first_active or ""):
+    # One whose rollback is under way is on the timeline still, and completed no more.
+    completed = {instant.key for instant in timeline.active.instants if instant.is_completed}
+    for requested, word in sorted(since.completed - completed):
+        if (requested, word) in known or timeline.archive.completion_time(requested) is None:
             yield from _conflicting(requested, Action(word), Standing.TAKEN_BACK, mine)
     for requested, word in sorted(since.pending - known):
         if timeline.archive.completion_time(requested) is not None:

@@ -273,7 +273,24 @@ class TestWhatIsGone:
         history.happens("20_21.commit", commit_of({"p": ("a",)}))
         history.begins()
         history.removed("10_11.commit")
+        done = Instant("10", Action.COMMIT, State.COMPLETED, "11")
+        archive(history.storage, LAYOUT.history_folder, [ArchivedInstant(done)])
         assert history.found(A, B) == []
+
+    def test_a_write_whose_rollback_is_under_way_puts_all_in_doubt(self) -> None:
+        history = History()
+        history.happens("20.inflight")
+        history.happens("20_21.commit", commit_of({"p": ("a",)}))
+        history.begins()
+        history.removed("20_21.commit")
+        assert {one.standing for one in history.conflicts(A)} == {Standing.TAKEN_BACK}
+
+    def test_the_only_write_rolled_back_meanwhile_puts_all_in_doubt(self) -> None:
+        history = History()
+        history.begins()
+        history.removed("10_11.commit")
+        history.happens("50.commit.requested")
+        assert history.found(A, B) == [("10", "a"), ("10", "b")]
 
     def test_a_failed_write_rolled_back_meanwhile_left_nothing(self) -> None:
         history = History()

@@ -379,3 +379,23 @@ def test_writes_on_a_table_are_writes_on_a_dictionary(
         assert table.values() == {key: value for key, (_, value) in model.items()}
         live = (live - set(written.left.to_pylist())) | set(written.arrived.to_pylist())
         assert live == set(model)
+
+
+def test_a_nan_is_the_largest_number_of_a_file() -> None:
+    columns = pa.schema([*COLUMNS, pa.field("x", pa.float64())])
+    table = SmallTable(write_spec_of(columns))
+    rows = [{**A1, "x": 1.0}, {**B1, "x": float("nan")}]
+    summary = table.write(inserts=keyed(rows, columns=columns)).file.columns["x"]
+    assert summary.minimum is not None
+    assert summary.minimum.as_py() == 1.0
+    assert np.isnan(summary.maximum.as_py())
+
+
+def test_very_long_values_have_statistics_and_keys() -> None:
+    table = SmallTable(write_spec_of())
+    written = table.write(inserts=keyed([newer(A1, k="x" * 100_000, v="y" * 100_000)]))
+    summary = written.file.columns["v"]
+    assert summary.maximum is not None
+    assert summary.maximum.as_py() == "y" * 100_000
+    assert summary.packed_bytes > 0
+    assert key_footer(parquet(table, written).metadata).max_key == "x" * 100_000

@@ -52,7 +52,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
 
 _LARGE = RANGE_BYTES_MAX // 2
 # From so many keys on, cutting up a whole block takes less time than searching it for each of them.
-_DENSE_KEYS_PER_BLOCK = 32
+_DENSE_KEYS_PER_BLOCK = 12
 
 
 class HFile:

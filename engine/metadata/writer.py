@@ -3,8 +3,6 @@
 It completes before the action does; until then readers do not count it.
 """
 
-from collections.abc import Mapping
-
 from lakewarden.engine.formats.payloads import rollback
 from lakewarden.engine.formats.payloads.rollback import (
     InstantReference,
@@ -13,7 +11,7 @@ from lakewarden.engine.formats.payloads.rollback import (
     RollbackPlan,
     RollbackRequest,
 )
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.content import content_of, unmaintained
 from lakewarden.engine.metadata.definitions import DEFAULT_PATH, load_definitions
@@ -109,40 +107,68 @@ def rollback_change(
     state = load_write_state(storage, config)
     begun = state.rollback(rollback_instant)
     files = state.deltacommit(instant)
-    if begun is None and files is None:
-        return
-    if begun is not None and begun.completed is not None:
+    if (begun is None and files is None) or (begun and _is_completed(state, begun)):
         return
     times.move_past(state.timeline.active.newest_time())
     _refuse_compacted(state, instant, files)
     started_ms = ports.clock.now_ms()
-    target = InstantReference(commit_time=instant, action=Action.DELTA_COMMIT.value)
-    written = find_written(state, instant)
-    if begun is None:
-        begin(
-            state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(_plan(target, written))
-        )
+    plan = _plan(state, begun) or _new_plan(state, instant)
+    begin(state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(plan))
     withdraw_deltacommit(state, instant)
-    metadata = RollbackMetadata(
-        start_rollback_time=rollback_instant,
-        time_taken_in_millis=ports.clock.now_ms() - started_ms,
-        total_files_deleted=sum(map(len, written.values())),
-        commits_rollback=(instant,),
-        partition_metadata={
-            partition: RollbackPartition(partition_path=partition, success_delete_files=names)
-            for partition, names in written.items()
-        },
-        instants_rollback=(target,),
-    )
-    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(metadata), times)
+    done = _done(plan, rollback_instant, ports.clock.now_ms() - started_ms)
+    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(done), times)
 
 
-def _plan(target: InstantReference, written: Mapping[str, tuple[str, ...]]) -> RollbackPlan:
+def _is_completed(state: WriteState, files: InstantFiles) -> bool:
+    """Whether a rollback is completed; a completed file that was torn is removed."""
+    if files.completed is None:
+        return False
+    path = files.completed.entry.path
+    try:
+        rollback.decode(state.storage.read(path), path)
+    except CorruptTable:
+        state.storage.delete(path)
+        return False
+    return True
+
+
+def _plan(state: WriteState, files: InstantFiles | None) -> RollbackPlan | None:
+    """The plan of a rollback that was begun, if it was published whole."""
+    if files is None or files.requested is None:
+        return None
+    path = files.requested.entry.path
+    try:
+        return rollback.decode_plan(state.storage.read(path), path)
+    except CorruptTable:
+        return None
+
+
+def _new_plan(state: WriteState, instant: str) -> RollbackPlan:
     requests = (
         RollbackRequest(partition_path=partition, files_to_be_deleted=names)
-        for partition, names in written.items()
+        for partition, names in find_written(state, instant).items()
     )
-    return RollbackPlan(instant_to_rollback=target, rollback_requests=tuple(requests))
+    return RollbackPlan(
+        instant_to_rollback=InstantReference(commit_time=instant, action=Action.DELTA_COMMIT.value),
+        rollback_requests=tuple(requests),
+    )
+
+
+def _done(plan: RollbackPlan, rollback_instant: str, taken_ms: int) -> RollbackMetadata:
+    target, requests = plan.instant_to_rollback, plan.rollback_requests
+    return RollbackMetadata(
+        start_rollback_time=rollback_instant,
+        time_taken_in_millis=taken_ms,
+        total_files_deleted=sum(len(one.files_to_be_deleted) for one in requests),
+        commits_rollback=(target.commit_time,) if target else (),
+        partition_metadata={
+            one.partition_path: RollbackPartition(
+                partition_path=one.partition_path, success_delete_files=one.files_to_be_deleted
+            )
+            for one in requests
+        },
+        instants_rollback=(target,) if target else (),
+    )
 
 
 def _refuse_compacted(state: WriteState, instant: str, files: InstantFiles | None) -> None:

@@ -2,7 +2,6 @@
 
 import io
 import json
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from lakewarden.engine.formats.log.block import DATA_KINDS, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.formats.payloads import commit, replace
 from lakewarden.engine.formats.range_source import BufferSource
 from lakewarden.engine.metadata.changes import ColumnSummary, NewFile
 from lakewarden.engine.metadata.entries import Entries

@@ -1,0 +1,129 @@
+"""A table in memory whose metadata table a test writes: data files are spoken of, never made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.avro.arrow_types import avro_schema
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.metadata.changes import NewFile, TableChange
+from lakewarden.engine.metadata.create import Choices, create_metadata_table
+from lakewarden.engine.metadata.summaries import summaries_of_rows
+from lakewarden.engine.metadata.table import MetadataTable
+from lakewarden.engine.metadata.writer import rollback_change, write_change
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.table.properties_file import write_properties
+from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.timeline import Timeline
+
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("v", pa.float64())])
+COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", "n", "v")
+ALL = ("files", "column_stats", "partition_stats", "record_index")
+
+
+@dataclass
+class TableInMemory:
+    """The table, with a clock that moves on between one step and the next."""
+
+    storage: Storage = field(default_factory=fresh_memory_storage)
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    @property
+    def config(self) -> TableConfig:
+        return load_config(self.storage)
+
+    @property
+    def ports(self) -> Ports:
+        return Ports(clock=self.clock, executor=LocalExecutor(1))
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline.load(self.storage, self.config.layout)
+
+    @property
+    def times(self) -> TimeSource:
+        self.clock.advance(1000)
+        return TimeSource(self.clock, UTC, self.timeline.active.newest_time())
+
+    @property
+    def metadata(self) -> MetadataTable:
+        return MetadataTable(self.storage, self.config, self.timeline)
+
+    def create(
+        self,
+        partitions: Sequence[str] = ALL,
+        *,
+        is_partitioned: bool = True,
+        choices: Choices | None = None,
+    ) -> "TableInMemory":
+        properties = {
+            "hoodie.table.name": "orders",
+            "hoodie.table.type": "MERGE_ON_READ",
+            "hoodie.table.version": "9",
+            "hoodie.table.recordkey.fields": "id",
+            "hoodie.timeline.path": "timeline",
+            "hoodie.timeline.layout.version": "2",
+            "hoodie.table.timeline.timezone": "UTC",
+            "hoodie.table.create.schema": avro_schema(SCHEMA, "orders_record", "hoodie.orders"),
+        }
+        if is_partitioned:
+            properties["hoodie.table.partition.fields"] = "p"
+        write_properties(self.storage, properties)
+        create_metadata_table(
+            self.storage, self.config, partitions, self.times, self.ports, choices=choices
+        )
+        return self
+
+    def begin(self) -> str:
+        """A new pending deltacommit of the table."""
+        instant = self.times.next()
+        self._put(Instant(instant, Action.DELTA_COMMIT, State.REQUESTED))
+        self._put(Instant(instant, Action.DELTA_COMMIT, State.INFLIGHT))
+        return instant
+
+    def complete(self, instant: str) -> None:
+        completed = self.times.next()
+        self._put(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, completed))
+
+    def tell(self, change: TableChange) -> None:
+        write_change(self.storage, self.config, change, self.times, self.ports)
+
+    def write(self, *files: NewFile, **what: object) -> str:
+        """A whole write that made these files; the answer is its instant."""
+        instant = self.begin()
+        self.tell(TableChange(instant=instant, new_files=files, **what))  # type: ignore[arg-type]
+        self.complete(instant)
+        return instant
+
+    def roll_back(self, instant: str, rollback_instant: str) -> None:
+        rollback_change(
+            self.storage, self.config, instant, rollback_instant, self.times, self.ports
+        )
+
+    def _put(self, instant: Instant) -> None:
+        self.storage.put(self.config.layout.path(instant), b"")
+
+
+def new_file(
+    partition: str, name: str, ids: Sequence[str], values: Sequence[float | None]
+) -> NewFile:
+    """A file with rows of these ids and values."""
+    count = len(ids)
+    rows = pa.table(
+        {
+            "_hoodie_commit_time": ["1"] * count,
+            "_hoodie_partition_path": [partition] * count,
+            "_hoodie_record_key": list(ids),
+            "id": list(ids),
+            "n": pa.array(range(count), pa.int64()),
+            "v": pa.array(values, pa.float64()),
+        }
+    )
+    return NewFile(partition, name, 100 + count, summaries_of_rows(rows, COLUMNS))

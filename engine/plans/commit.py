@@ -118,9 +118,10 @@ def _committed(
     _assert_pending(moment, attempt)
     pre_empted = _resolve_conflicts(context, moment, attempt, outcome)
     leftovers = _verify_outputs(context, attempt, outcome)
+    change = _change_now(moment, outcome)
     if moment.config.metadata_partitions:
         held.assert_held()
-        _write_change(context, moment, outcome)
+        write_change(context.storage, moment.config, change, moment.times, context.ports)
     completion = complete(context, held, moment, ledger, _content(outcome.metadata))
     assert completion.instant.completed is not None
     receipt = Receipt(
@@ -200,11 +201,10 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     return delete_paths(context, sorted(marked - set(outcome.outputs)))
 
 
-def _write_change(context: Context, moment: Moment, outcome: Outcome) -> None:
-    change = outcome.change
-    if outcome.at_commit is not None:
-        change = outcome.at_commit(change, moment)
-    write_change(context.storage, moment.config, change, moment.times, context.ports)
+def _change_now(moment: Moment, outcome: Outcome) -> TableChange:
+    return (
+        outcome.change if outcome.at_commit is None else outcome.at_commit(outcome.change, moment)
+    )
 
 
 def _content(metadata: CommitMetadata) -> bytes:

@@ -11,6 +11,8 @@ from lakewarden.engine.formats.bloom import (
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
+from lakewarden.engine.metadata.definitions import load_definitions
+from lakewarden.engine.metadata.table import COLUMN_STATS
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.table.partitions import PartitionScheme
@@ -149,14 +151,11 @@ def write_spec(
     instant: str,
     attempt: int = 0,
     logs_take_inserts: bool = False,
-    summarised: tuple[str, ...] = (),
     threads: int = 1,
 ) -> WriteSpec:
     """What every task of a write has to know; `schema` is the evolved one."""
     config = state.config
-    whole = schema.with_meta()
-    query = Query(columns=None)
-    read = read_spec(state, query, None)
+    read = read_spec(state, Query(), None)
     return WriteSpec(
         instant=instant,
         attempt=attempt,
@@ -166,8 +165,16 @@ def write_spec(
         rules=config.merge,
         files=file_options(settings),
         # Rows are rewritten as they are stored, whatever a path says of their columns.
-        read=replace(read, schema=whole, columns=(), partitions=PartitionScheme()),
+        read=replace(read, schema=schema.with_meta(), columns=(), partitions=PartitionScheme()),
         logs_take_inserts=logs_take_inserts,
-        summarised=summarised,
+        summarised=_summarised(state),
         threads=threads,
     )
+
+
+def _summarised(state: TableState) -> tuple[str, ...]:
+    """The columns whose statistics the metadata table keeps."""
+    for definition in load_definitions(state.storage, state.config):
+        if definition.partition == COLUMN_STATS:
+            return definition.columns
+    return ()

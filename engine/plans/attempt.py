@@ -4,11 +4,12 @@ The beat tells others that work goes on; it is no licence. Whether an attempt ma
 by the ledger alone: as long as its claim is the last entry there.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
@@ -75,7 +76,10 @@ class Attempt:
             raise _silenced(self, self._silenced_by) from self._silenced_by
         now = self._context.ports.clock.elapsed_seconds()
         if now - self._looked_at >= LOOK_EVERY_SECONDS:
-            self.look()
+            self._looked_at = now
+            # A storage out of reach for a moment is no reason to stop; for long, the beats tell.
+            with suppress(Unavailable):
+                self.look()
 
     def look(self) -> Ledger:
         """The ledger as it is now; raises unless it still ends in this attempt's claim."""

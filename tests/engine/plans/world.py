@@ -18,6 +18,8 @@ from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.conflicts import Seen
 from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.port import LockProvider
+from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
@@ -27,6 +29,7 @@ from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.run.background import ManualBackground
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.run.processes import ProcessMark
 from lakewarden.engine.storage.fault_plan import FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
@@ -55,6 +58,20 @@ DEAD_AFTER_MS = 120_001
 SWEPT_AFTER_MS = 3_600_001
 
 
+class FakeProcesses:
+    """One process for each writer, all on one machine; a test says which are gone."""
+
+    def __init__(self, pid: int, gone: set[int]) -> None:
+        self._mark = ProcessMark("host", "machine one", pid, "9")
+        self._gone = gone
+
+    def mine(self) -> ProcessMark:
+        return self._mark
+
+    def is_gone(self, mark: ProcessMark) -> bool:
+        return mark.machine == self._mark.machine and mark.pid in self._gone
+
+
 @dataclass
 class World:
     """A table and its clock."""
@@ -66,9 +83,19 @@ class World:
         self.storage: MemoryStorage = fresh_memory_storage(clock=self.clock)
         self.storage.put(PROPERTIES_PATH, format_properties(self.properties, "made by a test"))
         self._seed = 0
+        self.gone: set[int] = set()
 
-    def writer(self, plan: FaultPlan | None = None, **arguments: str) -> "Writer":
-        """A writer of its own; with a plan its storage fails accordingly."""
+    def writer(
+        self,
+        plan: FaultPlan | None = None,
+        *,
+        lock: Callable[[], LockProvider] | None = None,
+        **arguments: str,
+    ) -> "Writer":
+        """A writer of its own; with a plan its storage fails accordingly.
+
+        Without another lock all writers share the one that fits the storage.
+        """
         self._seed += 1
         storage: Storage = self.storage
         if plan is not None:
@@ -79,10 +106,14 @@ class World:
             executor=LocalExecutor(1),
             background=ManualBackground(),
             events=EventLog(),
+            processes=FakeProcesses(self._seed, self.gone),
         )
         given = {name.replace("__", "."): value for name, value in arguments.items()}
         settings = Settings.of(arguments={**ARGUMENTS, **given})
-        return Writer(Context(storage, open_lock(storage, settings, ports), ports, settings))
+        table_lock = open_lock(storage, settings, ports)
+        if lock is not None:
+            table_lock = TableLock(lock, Patience(0), ports)
+        return Writer(Context(storage, table_lock, ports, settings))
 
     def timeline(self) -> ActiveTimeline:
         return load_active(self.storage, load_config(self.storage).layout)
@@ -196,6 +227,3 @@ class Writer:
 
     def with_storage(self, storage: Storage) -> "Writer":
         return Writer(replace(self.context, storage=storage))
-
-
-Step = Callable[[Writer], object]

@@ -1,0 +1,292 @@
+"""Failed writes: the dead are undone, the living are left alone, the committed are published."""
+
+import pytest
+
+from lakewarden.engine.formats.payloads import commit as commit_payload
+from lakewarden.engine.formats.payloads import compaction, rollback
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
+from lakewarden.engine.plans.failed_writes import Repair, settle
+from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.plans.publish import publish
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.timeline.instant import Action
+from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
+
+# A write begun by Java: no ledger, and a sign of life only with the LAZY policy.
+JAVA = "20231114221319000"
+LAZY = {"hoodie.clean.failed.writes.policy": "LAZY"}
+EAGER = {"hoodie.clean.failed.writes.policy": "EAGER"}
+NEVER = {"hoodie.clean.failed.writes.policy": "NEVER"}
+SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+def writer(world: World, settings: dict[str, str]) -> Writer:
+    return world.writer(**{key.replace(".", "__"): value for key, value in settings.items()})
+
+
+def java_write(world: World, *, beats: bool, marks: bool = True) -> str:
+    """A write that Java has begun; the path of its file."""
+    file = MarkedFile("p=a", f"j1_1-22-333_{JAVA}.parquet")
+    if beats:
+        world.storage.put(standard_path(JAVA), b"")
+    world.storage.put(f".hoodie/timeline/{JAVA}.commit.requested", b"")
+    world.storage.put(f".hoodie/timeline/{JAVA}.inflight", b"")
+    if marks:
+        leave_marker(world.storage, JAVA, file, MarkerKind.CREATE)
+    world.storage.put("p=a/.hoodie_partition_metadata", b"#")
+    world.storage.put(file.path, b"rows")
+    return file.path
+
+
+def begun(world: World) -> str:
+    own = world.writer()
+    attempt = own.begin()
+    own.write_file(attempt, "f1")
+    return attempt.instant
+
+
+def pending(world: World) -> list[str]:
+    return [instant.requested for instant in world.timeline().pending()]
+
+
+def test_a_table_at_rest_costs_one_look() -> None:
+    world = World()
+    world.writer().write("f1")
+    calm = world.writer(FaultPlan())
+    assert settle(calm.context) == ()
+    assert isinstance(calm.storage, FaultyStorage)
+    completed = ".hoodie/timeline/20231114221320000_20231114221320001.commit"
+    assert [(call.operation, call.path) for call in calm.storage.calls] == [
+        ("read_if_present", ".hoodie/hoodie.properties"),
+        ("read_if_present", ".hoodie/hoodie.properties.backup"),
+        ("list", ".hoodie/timeline"),
+        ("read", completed),
+    ]
+
+
+@pytest.mark.parametrize("policy", [EAGER, LAZY, NEVER, {}])
+def test_t11_a_live_write_of_ours_is_left_alone_whatever_the_policy(policy: dict[str, str]) -> None:
+    world = World()
+    instant = begun(world)
+    assert settle(writer(world, policy).context) == ()
+    assert pending(world) == [instant]
+
+
+@pytest.mark.parametrize("policy", [EAGER, LAZY, SEVERAL, {}])
+def test_t10_a_dead_write_of_ours_is_rolled_back(policy: dict[str, str]) -> None:
+    world = World()
+    instant = begun(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    (settled,) = settle(writer(world, policy).context)
+    assert (settled.instant, settled.repair, settled.files_deleted) == (
+        instant,
+        Repair.ROLLED_BACK,
+        1,
+    )
+    assert pending(world) == []
+    assert world.data_files() == frozenset()
+
+
+def test_the_policy_may_leave_the_dead_as_they_are() -> None:
+    world = World()
+    instant = begun(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    assert settle(writer(world, NEVER).context) == ()
+    assert pending(world) == [instant]
+
+
+def test_a_write_whose_process_is_gone_is_dead_at_once() -> None:
+    world = World()
+    begun(world)
+    world.gone.add(1)
+    assert len(settle(world.writer().context)) == 1
+    assert pending(world) == []
+
+
+@pytest.mark.parametrize("policy", [EAGER, LAZY])
+def test_t12_a_write_of_java_is_alive_as_long_as_it_says_so(policy: dict[str, str]) -> None:
+    world = World()
+    java_write(world, beats=True)
+    assert settle(writer(world, policy).context) == ()
+    world.clock.advance(DEAD_AFTER_MS)
+    assert len(settle(writer(world, policy).context)) == 1
+    assert world.data_files() == frozenset()
+
+
+def test_a_write_of_java_without_any_sign_of_life_is_undone_at_once_by_a_single_writer() -> None:
+    world = World()
+    java_write(world, beats=False)
+    assert len(settle(writer(world, EAGER).context)) == 1
+    assert pending(world) == []
+
+
+def test_a_write_of_java_without_any_sign_of_life_has_a_while_among_several_writers() -> None:
+    world = World()
+    java_write(world, beats=False)
+    assert settle(writer(world, SEVERAL).context) == ()
+    world.clock.advance(DEAD_AFTER_MS)
+    assert len(settle(writer(world, SEVERAL).context)) == 1
+
+
+def test_t1_the_files_of_a_write_without_markers_are_found_all_the_same() -> None:
+    world = World()
+    path = java_write(world, beats=False, marks=False)
+    (settled,) = settle(world.writer().context)
+    assert settled.files_deleted == 1
+    assert world.storage.stat(path) is None
+
+
+def test_the_rollback_says_what_java_would_say() -> None:
+    world = World()
+    path = java_write(world, beats=False)
+    (settled,) = settle(world.writer().context)
+    active = world.timeline()
+    (done,) = active.completed((Action.ROLLBACK,))
+    assert done.requested == settled.rollback
+    files = active.files_of(done)
+    assert files is not None
+    assert files.requested is not None
+    assert files.inflight is not None
+    uri = world.storage.uri(path)
+    plan = rollback.decode_plan(active.read(files.requested.instant), "plan")
+    target = InstantReference(commit_time=JAVA, action="commit")
+    assert plan.instant_to_rollback == target
+    (request,) = plan.rollback_requests
+    assert (request.partition_path, request.file_id, request.latest_base_instant) == ("p=a", "", "")
+    assert (request.files_to_be_deleted, request.log_blocks_to_be_deleted) == ((uri,), {})
+    metadata = rollback.decode(active.read(done), "metadata")
+    assert (metadata.start_rollback_time, metadata.total_files_deleted) == (done.requested, 1)
+    assert metadata.commits_rollback == (JAVA,)
+    assert metadata.instants_rollback == (target,)
+    assert metadata.partition_metadata["p=a"].success_delete_files == (uri,)
+    assert active.files_of(done) is not None
+
+
+def test_after_a_rollback_nothing_of_the_write_is_left_but_a_due_sweep() -> None:
+    world = World()
+    instant = begun(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    settle(world.writer().context)
+    (entry,) = world.traces(instant)
+    assert entry.startswith(".hoodie/.lakewarden/sweeps/")
+    world.clock.advance(SWEPT_AFTER_MS)
+    sweep(world.writer().context)
+    assert world.traces(instant) == []
+
+
+def java_rollback(world: World, name: str = "20231114221319500") -> str:
+    """A rollback that Java has planned, with an empty plan as it makes without markers."""
+    plan = RollbackPlan(
+        instant_to_rollback=InstantReference(commit_time=JAVA, action="commit"),
+    )
+    path = f".hoodie/timeline/{name}.rollback.requested"
+    world.storage.put(path, rollback.encode_plan(plan))
+    return name
+
+
+def test_t4d_a_rollback_that_java_has_left_is_finished_under_its_own_instant() -> None:
+    world = World()
+    path = java_write(world, beats=False, marks=False)
+    name = java_rollback(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    (settled,) = settle(world.writer().context)
+    assert settled.rollback == name
+    assert world.storage.stat(path) is None
+    assert [i.requested for i in world.timeline().instants] == [name]
+
+
+def test_a_rollback_that_java_has_just_begun_is_left_to_it() -> None:
+    world = World()
+    java_write(world, beats=False)
+    java_rollback(world)
+    assert settle(world.writer().context) == ()
+
+
+def test_a_rollback_that_java_left_after_its_target_was_gone_is_finished() -> None:
+    world = World()
+    path = java_write(world, beats=False)
+    name = java_rollback(world)
+    for state in ("commit.requested", "inflight"):
+        world.storage.delete(f".hoodie/timeline/{JAVA}.{state}")
+    world.clock.advance(DEAD_AFTER_MS)
+    (settled,) = settle(world.writer().context)
+    assert settled.rollback == name
+    assert world.storage.stat(path) is None
+    assert pending(world) == []
+
+
+def test_what_a_completed_rollback_has_left_of_its_target_is_removed() -> None:
+    world = World()
+    java_write(world, beats=False)
+    settle(world.writer().context)
+    world.storage.put(f".hoodie/timeline/{JAVA}.commit.requested", b"")
+    settle(world.writer().context)
+    assert pending(world) == []
+
+
+def committed_and_not_published(world: World) -> str:
+    """A write that died between its commit and its publication."""
+    calm = World()
+    one = calm.writer(FaultPlan())
+    one.write("f1")
+    assert isinstance(one.storage, FaultyStorage)
+    (number,) = (c.number for c in one.storage.calls if c.path.endswith(".commit"))
+    dying = world.writer(FaultPlan((Fault(number, FaultKind.FAIL_BEFORE, is_fatal=True),)))
+    with pytest.raises(Crashed):
+        dying.write("f1")
+    (instant,) = world.timeline().pending()
+    return instant.requested
+
+
+def test_a_committed_write_is_published_at_once_and_whole() -> None:
+    world = World()
+    instant = committed_and_not_published(world)
+    assert world.visible() == frozenset()
+    (settled,) = settle(world.writer().context)
+    assert (settled.instant, settled.repair) == (instant, Repair.ROLLED_FORWARD)
+    assert not settled.is_late
+    assert world.visible() == world.data_files()
+
+
+def test_the_next_commit_publishes_it_as_well() -> None:
+    world = World()
+    instant = committed_and_not_published(world)
+    own = world.writer()
+    attempt = own.begin()
+    assert pending(world) == [attempt.instant]
+    assert instant in {i.requested for i in world.timeline().completed()}
+
+
+def test_a_publication_behind_later_ones_is_told() -> None:
+    world = World()
+    committed_and_not_published(world)
+    world.clock.advance(1_000)
+    content = commit_payload.encode(CommitMetadata())
+    world.storage.put(".hoodie/timeline/20231114221320800_20231114221320900.commit", content)
+    (settled,) = settle(world.writer().context)
+    assert settled.is_late
+
+
+def test_plans_wait_for_whoever_carries_them_out() -> None:
+    world = World()
+    content = compaction.encode_plan(compaction.CompactionPlan())
+    plan = publish(world.writer().context, Action.COMPACTION, content, claims=False)
+    world.clock.advance(DEAD_AFTER_MS)
+    assert settle(writer(world, EAGER).context) == ()
+    assert pending(world) == [plan.instant]
+
+
+@pytest.mark.parametrize("size", [0, 10])
+def test_a_plan_that_was_cut_short_long_ago_is_removed(size: int) -> None:
+    world = World()
+    content = compaction.encode_plan(compaction.CompactionPlan())[:size]
+    publish(world.writer().context, Action.COMPACTION, content, claims=False)
+    assert settle(world.writer().context) == ()
+    assert len(pending(world)) == 1
+    world.clock.advance(DEAD_AFTER_MS)
+    settle(world.writer().context)
+    assert pending(world) == []

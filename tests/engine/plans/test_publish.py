@@ -1,0 +1,122 @@
+"""Publishing: new instants are newer than all others, and Java sees their makers alive."""
+
+import pytest
+
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.publish import publish, to_inflight
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.timeline.instant import Action, State
+from lakewarden.engine.timeline.ledger import read_ledger
+from tests.engine.plans.world import PROPERTIES, World
+
+
+def test_instants_increase_strictly_even_within_a_millisecond_and_with_a_clock_set_back() -> None:
+    world = World()
+    times = []
+    for move in (0, 0, -200_000, 500, 0):
+        world.clock.advance(move)
+        published = publish(world.writer().context, Action.COMMIT, claims=False)
+        times.append(published.instant)
+    assert times == sorted(set(times))
+
+
+def test_a_new_instant_is_later_than_every_completion_time() -> None:
+    world = World()
+    receipt = world.writer().write("f1")
+    world.clock.advance(-1_000)
+    next_one = publish(world.writer().context, Action.COMMIT, claims=False)
+    assert next_one.instant > receipt.completion_time
+
+
+def test_a_clock_far_behind_the_table_is_refused_before_anything_is_written() -> None:
+    world = World()
+    world.writer().write("f1")
+    world.clock.advance(-301_000)
+    before = world.storage.walk("")
+    with pytest.raises(Conflict) as raised:
+        publish(world.writer().context, Action.COMMIT, claims=True)
+    assert raised.value.code == "clock_skew"
+    assert world.storage.walk("") == before
+
+
+def test_t12_the_sign_of_life_for_java_comes_before_the_requested_file() -> None:
+    world = World()
+    writer = world.writer(FaultPlan())
+    attempt = writer.begin()
+    assert isinstance(writer.storage, FaultyStorage)
+    paths = [call.path for call in writer.storage.calls]
+    requested = next(path for path in paths if path.endswith(".requested"))
+    assert paths.index(standard_path(attempt.instant)) < paths.index(requested)
+
+
+def test_whoever_works_on_it_at_once_has_the_first_claim() -> None:
+    world = World()
+    attempt = publish(world.writer().context, Action.DELTA_COMMIT, claims=True).attempt
+    assert attempt is not None
+    assert attempt.number == 1
+    claim = read_ledger(world.storage, attempt.instant).last_claim
+    assert claim is not None
+    assert (claim.owner, claim.host, claim.action) == (attempt.owner, "host", Action.DELTA_COMMIT)
+
+
+def test_a_plan_that_waits_has_neither_claim_nor_sign_of_life() -> None:
+    world = World()
+    published = publish(world.writer().context, Action.COMPACTION, b"plan", claims=False)
+    assert published.attempt is None
+    assert world.traces(published.instant) == [
+        f".hoodie/timeline/{published.instant}.compaction.requested"
+    ]
+
+
+def test_going_inflight_twice_is_no_error() -> None:
+    world = World()
+    writer = world.writer()
+    attempt = writer.begin()
+    to_inflight(writer.context, attempt)
+    assert [i.state for i in world.timeline().instants] == [State.INFLIGHT]
+
+
+def test_a_taken_time_is_left_to_its_owner() -> None:
+    world = World()
+    writer = world.writer(FaultPlan((Fault(4, FaultKind.RETRIED),)))
+    published = publish(writer.context, Action.COMMIT, claims=False)
+    first, second = world.timeline().instants
+    assert second.requested == published.instant > first.requested
+
+
+def test_nobody_goes_on_with_an_instant_that_may_or_may_not_be_there() -> None:
+    for kind in (FaultKind.LOST_REQUEST, FaultKind.LOST_ANSWER):
+        world = World()
+        writer = world.writer(FaultPlan((Fault(5, kind),)))
+        with pytest.raises(Unsettled) as raised:
+            publish(writer.context, Action.COMMIT, claims=True)
+        assert raised.value.code == "publishing_unsettled"
+        world.clock.advance(120_001)
+        settle(world.writer().context)
+        assert world.timeline().pending() == ()
+
+
+def test_a_claim_in_doubt_is_read_back() -> None:
+    world = World()
+    writer = world.writer(FaultPlan((Fault(6, FaultKind.LOST_ANSWER),)))
+    assert publish(writer.context, Action.COMMIT, claims=True).attempt is not None
+    world = World()
+    writer = world.writer(FaultPlan((Fault(6, FaultKind.LOST_REQUEST),)))
+    with pytest.raises(Unsettled) as raised:
+        publish(writer.context, Action.COMMIT, claims=True)
+    assert raised.value.code == "ledger_unsettled"
+
+
+def test_a_table_of_version_6_is_not_written() -> None:
+    properties = {
+        **PROPERTIES,
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+    }
+    world = World(properties=properties)
+    with pytest.raises(InvalidRequest) as raised:
+        publish(world.writer().context, Action.COMMIT, claims=True)
+    assert raised.value.code == "unsupported_table_version"

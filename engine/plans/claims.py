@@ -3,7 +3,7 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from lakewarden.engine.kernel.errors import Unsettled
+from lakewarden.engine.kernel.errors import Unavailable, Unsettled
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.processes import ProcessMark
 from lakewarden.engine.timeline.instant import Action
@@ -18,6 +18,7 @@ from lakewarden.engine.timeline.ledger import (
 from lakewarden.engine.timeline.ledger_entries import Claim, Entry
 
 _PARTS = 3
+_IN_DOUBT = "ledger_unsettled"
 
 
 def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -> Appended | LostTo:
@@ -41,29 +42,46 @@ def appended(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostT
 
     An entry in doubt may still arrive, so whoever gets `Unsettled` neither repeats nor cleans up.
     """
-    match append(context.storage, ledger, entry):
-        case InDoubt(cause):
-            return _read_back(context, ledger, entry, cause)
-        case answer:
-            return answer
+    try:
+        answer = append(context.storage, ledger, entry)
+    except Unavailable as error:
+        # The request may have arrived all the same.
+        answer = InDoubt(str(error))
+    if isinstance(answer, InDoubt):
+        return _read_back(context, ledger, entry, answer.cause)
+    return answer
+
+
+def is_in_doubt(error: Exception, instant: str) -> bool:
+    """Whether an error says that an entry in the ledger of an instant may or may not be there."""
+    return isinstance(error, Unsettled) and (
+        error.code == _IN_DOUBT and error.parameters.get("instant") == instant
+    )
 
 
 def _read_back(context: Context, ledger: Ledger, entry: Entry, cause: str) -> Appended | LostTo:
     number = ledger.next_number
-    now = read_ledger(context.storage, ledger.instant)
+    try:
+        now = read_ledger(context.storage, ledger.instant)
+    except Unavailable as error:
+        raise _in_doubt(ledger, entry, cause) from error
     if now.next_number <= number:
-        raise Unsettled(
-            "ledger_unsettled",
-            what=f"Whether {type(entry).__name__.lower()} is in the ledger of {ledger.instant}"
-            " is not known.",
-            why=cause,
-            now="Look at the instant again: the next operation on the table settles it.",
-            instant=ledger.instant,
-        )
+        raise _in_doubt(ledger, entry, cause)
     there = now.entries[number - 1]
     if there == entry:
         return Appended(Ledger(ledger.instant, (*ledger.entries, entry)))
     return LostTo(there)
+
+
+def _in_doubt(ledger: Ledger, entry: Entry, cause: str) -> Unsettled:
+    return Unsettled(
+        _IN_DOUBT,
+        what=f"Whether {type(entry).__name__.lower()} is in the ledger of {ledger.instant}"
+        " is not known.",
+        why=cause,
+        now="Look at the instant again: the next operation on the table settles it.",
+        instant=ledger.instant,
+    )
 
 
 def has_surely_ended(context: Context, claim: Claim) -> bool:

@@ -12,7 +12,6 @@ from lakewarden.engine.kernel.errors import (
     Defect,
     InvalidRequest,
     LakewardenError,
-    Unsettled,
 )
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.conflicts import (
@@ -29,6 +28,7 @@ from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancel import Ending, cancel_in
+from lakewarden.engine.plans.claims import is_in_doubt
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up
@@ -99,11 +99,11 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     try:
         with context.lock.hold() as held:
             ledger, receipt = _committed(context, held, attempt, outcome)
-    except Unsettled:
-        attempt.stop()
-        raise
     except Exception as cause:
-        _give_up(context, attempt, cause)
+        if is_in_doubt(cause, attempt.instant):
+            attempt.stop()
+        else:
+            _give_up(context, attempt, cause)
         raise
     _tidy_up(context, attempt, ledger, receipt)
     return receipt

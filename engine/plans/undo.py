@@ -28,7 +28,9 @@ from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
 from lakewarden.engine.plans.sweep import schedule_sweep
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import find_written, remove_written
+from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.beats import delete_standard_beat
 from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger import Appended, assert_may_delete, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
@@ -202,6 +204,8 @@ def _completed(
             moment.times,
             context.ports,
         )
+        # Java gives signs of life there as well.
+        delete_standard_beat(context.storage.below(METADATA_FOLDER), planned.target)
     held.assert_held()
     for files in _targets(moment, undoing):
         assert files.completed is None

@@ -1,0 +1,170 @@
+"""Rollback on request: the newest write goes as if it had never been, or stays with a reason."""
+
+import pytest
+
+from lakewarden.engine.formats.payloads import compaction
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.publish import publish
+from lakewarden.engine.plans.rollback import rollback
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger_entries import Withdrawn
+from lakewarden.engine.view.slices import FileSlice
+from tests.engine.plans.world import DEAD_AFTER_MS, World
+from tests.golden_tables import GoldenTable
+
+
+def test_the_table_is_what_it_was_before_the_write() -> None:
+    world = World()
+    world.writer().write("f1")
+    before = world.visible()
+    newest = world.writer().write("f1", "f2").instant
+    done = rollback(world.writer().context, newest)
+    assert (done.instant, done.action, done.files_deleted) == (newest, Action.COMMIT, 2)
+    assert world.visible() == world.data_files() == before
+    assert [i.action for i in world.timeline().instants] == [Action.COMMIT, Action.ROLLBACK]
+    assert isinstance(read_ledger(world.storage, newest).last, Withdrawn)
+
+
+def test_the_only_write_can_be_taken_back() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    rollback(world.writer().context, newest)
+    assert world.data_files() == frozenset()
+
+
+def test_twice_is_once() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    first = rollback(world.writer().context, newest)
+    again = rollback(world.writer().context, newest)
+    assert (again.rollback, again.completed) == (first.rollback, first.completed)
+    assert again.files_deleted == 0
+
+
+def test_writes_are_taken_back_from_the_newest_on() -> None:
+    world = World()
+    older = world.writer().write("f1").instant
+    newer = world.writer().write("f1").instant
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, older)
+    assert (raised.value.code, raised.value.other) == ("later_writes", newer)
+    assert len(world.visible()) == 1
+    rollback(world.writer().context, newer)
+    rollback(world.writer().context, older)
+    assert world.data_files() == frozenset()
+
+
+def test_a_dead_write_is_taken_back_and_a_live_one_is_not() -> None:
+    world = World()
+    own = world.writer()
+    attempt = own.begin()
+    own.write_file(attempt, "f1")
+    with pytest.raises(Conflict) as raised:
+        rollback(world.writer().context, attempt.instant)
+    assert raised.value.code == "instant_held"
+    world.clock.advance(DEAD_AFTER_MS)
+    never = {"hoodie__clean__failed__writes__policy": "NEVER"}
+    assert rollback(world.writer(**never).context, attempt.instant).files_deleted == 1
+    assert world.data_files() == frozenset()
+
+
+def test_whatever_is_under_way_stands_in_the_way() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    live = world.writer().begin()
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, newest)
+    assert (raised.value.code, raised.value.other) == ("pending_instants", live.instant)
+
+
+def test_a_plan_that_was_made_before_the_write_does_not_stand_in_the_way() -> None:
+    world = World()
+    plan = compaction.encode_plan(compaction.CompactionPlan())
+    publish(world.writer().context, Action.COMPACTION, plan, claims=False)
+    newest = world.writer().write("f1").instant
+    rollback(world.writer().context, newest)
+    later = world.writer().write("f2").instant
+    publish(world.writer().context, Action.COMPACTION, plan, claims=False)
+    with pytest.raises(InvalidRequest):
+        rollback(world.writer().context, later)
+
+
+def test_a_savepoint_protects_its_write() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    world.storage.put(f".hoodie/timeline/{newest}_29990101000000000.savepoint", b"")
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, newest)
+    assert raised.value.code == "savepointed"
+    assert len(world.visible()) == 1
+
+
+def test_an_instant_that_was_never_there_is_refused() -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(World().writer().context, "20231114221320000")
+    assert raised.value.code == "unknown_instant"
+
+
+def test_nobody_publishes_a_write_again_whose_rollback_was_left_halfway() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    rollback(world.writer().context, newest)
+    assert settle(world.writer().context) == ()
+    assert world.visible() == frozenset()
+
+
+def context_of(storage: Storage) -> Context:
+    ports, settings = Ports(), Settings()
+    return Context(storage, open_lock(storage, settings, ports), ports, settings)
+
+
+def slices(
+    storage: Storage, as_of: str | None = None, *, use_metadata: bool
+) -> tuple[FileSlice, ...]:
+    state = TableState(storage)
+    groups = state.file_groups(state.visibility(as_of), None, use_metadata=use_metadata)
+    return tuple(group.latest_merged() for group in groups)
+
+
+TAKEN_BACK = (
+    "cow_rollback_of_failed_write",
+    "cow_clustering_completed",
+    "cow_overwrite_and_delete_partition",
+    "cow_record_index_partitioned",
+    "mor_bloom_column_partition_stats",
+    "mor_compaction_completed",
+    "mor_deletes",
+    "mor_savepoint",
+    "v8_mor_by_102",
+)
+
+
+@pytest.mark.parametrize("name", TAKEN_BACK)
+def test_the_newest_write_of_java_is_taken_back_with_what_the_metadata_table_knew_of_it(
+    golden_copy: GoldenTable, name: str
+) -> None:
+    storage = open_storage(Location(str(golden_copy(name))))
+    *_, before, newest = TableState(storage).timeline.active.completed()
+    expected = slices(storage, before.requested, use_metadata=False)
+    rollback(context_of(storage), newest.requested)
+    assert slices(storage, use_metadata=False) == expected
+    assert slices(storage, use_metadata=True) == expected
+
+
+def test_what_a_clean_has_removed_cannot_come_back(golden_copy: GoldenTable) -> None:
+    storage = open_storage(Location(str(golden_copy("mor_metadata_services"))))
+    newest = TableState(storage).timeline.active.completed()[-1]
+    before = storage.walk("")
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(context_of(storage), newest.requested)
+    assert raised.value.code == "inputs_cleaned"
+    assert storage.walk("") == before

@@ -47,10 +47,10 @@ class Entries:
 
     def _of_group(self, added: Places, removed: Places) -> "Entries":
         keys = self.keys.take(pa.array(added))
-        kept = _last_of_each(keys)
+        kept = last_of_each(keys)
         keys = keys.take(pa.array(kept))
         gone = self.removed.take(pa.array(removed))
-        gone = gone.take(pa.array(_last_of_each(gone)))
+        gone = gone.take(pa.array(last_of_each(gone)))
         if len(keys) and len(gone):
             gone = gone.filter(pc.invert(pc.is_in(gone, value_set=keys)))
         return Entries(keys, self.values, self.places[added][kept], gone)
@@ -78,7 +78,7 @@ def _split(keys: pa.LargeBinaryArray, group_count: int) -> dict[int, Places]:
     return dict(zip(found.tolist(), parts, strict=True))
 
 
-def _last_of_each(keys: pa.LargeBinaryArray) -> Places:
+def last_of_each(keys: pa.LargeBinaryArray) -> Places:
     """The places of the keys in ascending order, for a repeated key only its last one."""
     order = pc.sort_indices(keys)
     ascending = keys.take(order)

@@ -25,21 +25,21 @@ class MetadataListing:
 
     def partitions(self) -> tuple[str, ...]:
         versions = self._partition.lookup([ALL_PARTITIONS_KEY], [FILES_COLUMN])
-        listed = _merged(versions).get(ALL_PARTITIONS_KEY, {})
+        listed = merged_sizes(versions).get(ALL_PARTITIONS_KEY, {})
         return tuple(sorted(_path(name) for name in listed))
 
     def files(self, partitions: Sequence[str] | None = None) -> PartitionFiles:
         if partitions is None:
-            merged = _merged(self._partition.all([FILES_COLUMN]))
+            merged = merged_sizes(self._partition.all([FILES_COLUMN]))
             wanted = sorted(_path(name) for name in merged.get(ALL_PARTITIONS_KEY, {}))
         else:
             wanted = list(partitions)
             names = [_name(path) for path in wanted]
-            merged = _merged(self._partition.lookup(names, [FILES_COLUMN]))
+            merged = merged_sizes(self._partition.lookup(names, [FILES_COLUMN]))
         return {path: _data_files(merged.get(_name(path), {})) for path in wanted}
 
 
-def _merged(versions: Versions) -> dict[str, dict[str, int]]:
+def merged_sizes(versions: Versions) -> dict[str, dict[str, int]]:
     """The live names with their sizes, by key; later versions add, grow and remove."""
     column = versions.values.column(FILES_COLUMN).combine_chunks()
     if pa.types.is_null(column.type):

@@ -13,6 +13,7 @@ from lakewarden.engine.formats.payloads.rollback import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.compact import compact_if_due
 from lakewarden.engine.metadata.content import content_of, unmaintained
 from lakewarden.engine.metadata.definitions import DEFAULT_PATH, load_definitions
 from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
@@ -55,6 +56,8 @@ def write_change(
     if withdraw_deltacommit(state, change.instant):
         state = load_write_state(storage, config)
     times.move_past(state.timeline.active.newest_time())
+    if compact_if_due(state, config, times, ports):
+        state = load_write_state(storage, config)
     _define_new_columns(storage, config, change)
     told = content_of(storage, config, state.data_timeline, change)
     # Who builds an index relies on it that writes go into what there is of it already.
@@ -174,10 +177,13 @@ def _done(plan: RollbackPlan, rollback_instant: str, taken_ms: int) -> RollbackM
 def _refuse_compacted(state: WriteState, instant: str, files: InstantFiles | None) -> None:
     """Refuse when base files hold what the instant has told, for there it cannot be undone."""
     completed = files.instant.completed if files else None
-    compactions = [
-        one for one in state.timeline.active.completed((Action.COMMIT,)) if completed is not None
+    later = [
+        one
+        for one in state.timeline.active.instants
+        if one.action in (Action.COMMIT, Action.COMPACTION)
+        and completed is not None
+        and one.requested > completed
     ]
-    later = [one for one in compactions if one.requested > (completed or "")]
     if later:
         raise InvalidRequest(
             "metadata_compacted",

@@ -1,0 +1,206 @@
+"""Compaction of the metadata table: the logs of all file groups folded into new base files.
+
+It runs inside a write once enough deltacommits have passed, or logs would grow without end and Java
+could not archive the timeline. It waits while some instant is completed here and still pending on
+the data table: what base files hold cannot be rolled back any more.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from lakewarden.engine.formats.payloads import compaction
+from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
+from lakewarden.engine.formats.payloads.compaction import CompactionOperation, CompactionPlan
+from lakewarden.engine.kernel.errors import CorruptTable, corrupt
+from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.metadata.base_files import base_file, base_name
+from lakewarden.engine.metadata.file_group import ALL, MetadataFileGroup
+from lakewarden.engine.metadata.folding import folded
+from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
+from lakewarden.engine.view.slices import FileSlice, file_groups
+from lakewarden.engine.view.visibility import load_visibility
+
+DELTACOMMITS_MAX = Setting(
+    "hoodie.metadata.compact.max.delta.commits",
+    10,
+    whole_number,
+    "After so many deltacommits the metadata table is compacted.",
+)
+
+_MEGABYTE = 1 << 20
+# What Java reckons for a base file that is not there yet.
+_NEW_BASE_MEGABYTES = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _FoldTask:
+    operation: CompactionOperation
+    instant: str
+    token: str
+    created_ms: int
+
+
+def compact_if_due(
+    state: WriteState,
+    config: TableConfig,
+    times: TimeSource,
+    ports: Ports,
+    *,
+    deltacommits_max: int = DELTACOMMITS_MAX.default,
+) -> bool:
+    """Finish compactions that were begun, then compact if it is time; whether anything was done.
+
+    Steps; a crash after the first leaves a plan that the next write carries out:
+      1 plan      requested, with the slices as they are
+      2 fold      a base file for each slice with logs, be it empty
+      3 complete
+    """
+    begun = [
+        files
+        for files in state.timeline.active.files
+        if files.begun_as is Action.COMPACTION and files.completed is None
+    ]
+    for files in begun:
+        _finish(state, files, times, ports)
+    if begun or not _is_due(state, deltacommits_max):
+        return bool(begun)
+    plan = _plan(state, config)
+    if not plan.operations:
+        return False
+    instant = times.next()
+    begin(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
+    _carry_out(state, instant, plan, times, ports)
+    return True
+
+
+def _is_due(state: WriteState, deltacommits_max: int) -> bool:
+    if state.uncertain():
+        return False
+    active = state.timeline.active
+    last = max((one.requested for one in active.completed((Action.COMMIT,))), default="")
+    since = active.completed_between(last or None, None, (Action.DELTA_COMMIT,))
+    return len(since) >= deltacommits_max
+
+
+def _plan(state: WriteState, config: TableConfig) -> CompactionPlan:
+    """All slices that have logs, as bare names."""
+    visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
+    slices = [
+        group.latest_merged()
+        for partition in config.metadata_partitions
+        for group in file_groups(partition, state.files(partition), visibility)
+    ]
+    return CompactionPlan(operations=tuple(_operation(one) for one in slices if one.log_files))
+
+
+def _operation(slice_: FileSlice) -> CompactionOperation:
+    base = slice_.base_file
+    log_bytes = sum(log.size_bytes for log in slice_.log_files)
+    read = log_bytes // _MEGABYTE + (base.size_bytes // _MEGABYTE if base else 0)
+    written = float(base.size_bytes // _MEGABYTE) if base else _NEW_BASE_MEGABYTES
+    return CompactionOperation(
+        base_instant_time=slice_.base_instant,
+        delta_file_paths=tuple(log.name for log in slice_.log_files),
+        data_file_path=base.name if base else None,
+        file_id=slice_.file_id,
+        partition_path=slice_.partition,
+        metrics={
+            "TOTAL_LOG_FILES": float(len(slice_.log_files)),
+            "TOTAL_IO_READ_MB": float(read),
+            "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+            "TOTAL_IO_WRITE_MB": written,
+            "TOTAL_IO_MB": read + written,
+        },
+    )
+
+
+def _finish(state: WriteState, files: InstantFiles, times: TimeSource, ports: Ports) -> None:
+    """Carry out a plan that somebody has left; one that was never published whole is removed."""
+    if files.requested is None:
+        raise corrupt(state.layout.folder, None, f"The plan of {files.instant} is not there.")
+    path = files.requested.entry.path
+    try:
+        plan = compaction.decode_plan(state.storage.read(path), path)
+    except CorruptTable:
+        remove(state, files)
+        return
+    _carry_out(state, files.instant.requested, plan, times, ports)
+
+
+def _carry_out(
+    state: WriteState, instant: str, plan: CompactionPlan, times: TimeSource, ports: Ports
+) -> None:
+    created_ms = ports.clock.now_ms()
+    for partition in sorted({one.partition_path or "" for one in plan.operations}):
+        _remove_outputs(state, partition, instant)
+    tasks = [
+        _FoldTask(operation, instant, f"{number}-0-0", created_ms)
+        for number, operation in enumerate(plan.operations)
+    ]
+    stats = list(ports.executor.map(partial(_fold, state.storage), tasks))
+    content = commit_content(stats, Operation.COMPACT, compacted=True)
+    complete(state, instant, Action.COMPACTION, content, times)
+
+
+def _remove_outputs(state: WriteState, partition_name: str, instant: str) -> None:
+    """Remove base files of an earlier attempt, which may be named otherwise than ours."""
+    for file in state.files(partition_name):
+        if isinstance(file, BaseFile) and file.instant == instant:
+            state.storage.delete(f"{partition_name}/{file.name}")
+
+
+def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
+    """Write the new base file of one slice."""
+    operation = task.operation
+    slice_ = _slice(storage, operation)
+    runs = MetadataFileGroup(storage, slice_, lambda _: True).runs(ALL)
+    entries = folded(slice_.partition, runs)
+    name = base_name(slice_.file_id, task.instant, task.token)
+    path = f"{slice_.partition}/{name}"
+    payload = base_file(entries, task.created_ms)
+    storage.put(path, payload)
+    log_runs = runs[1:] if slice_.base_file else runs
+    return WriteStat(
+        file_id=slice_.file_id,
+        path=path,
+        prev_commit=operation.base_instant_time,
+        prev_base_file=operation.data_file_path,
+        num_writes=len(entries.keys),
+        num_inserts=len(entries.keys),
+        total_write_bytes=len(payload),
+        partition_path=slice_.partition,
+        file_size_in_bytes=len(payload),
+        total_log_records=sum(len(run.keys) for run in log_runs),
+        total_log_blocks=len(log_runs),
+        total_log_files_compacted=len(slice_.log_files),
+        total_log_size_compacted=sum(log.size_bytes for log in slice_.log_files),
+        runtime_stats=RuntimeStats(),
+    )
+
+
+def _slice(storage: Storage, operation: CompactionOperation) -> FileSlice:
+    """The slice that an operation of a plan names."""
+    partition_name = operation.partition_path or ""
+    names = [*operation.delta_file_paths, *filter(None, [operation.data_file_path])]
+    files = [parse_file_name(name, _size(storage, f"{partition_name}/{name}")) for name in names]
+    bases = [file for file in files if isinstance(file, BaseFile)]
+    return FileSlice(
+        partition_name,
+        operation.file_id or "",
+        operation.base_instant_time or "",
+        bases[0] if bases else None,
+        tuple(file for file in files if isinstance(file, LogFile)),
+    )
+
+
+def _size(storage: Storage, path: str) -> int:
+    entry = storage.stat(path)
+    return entry.size_bytes if entry else 0

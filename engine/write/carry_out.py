@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lakewarden.engine.formats.log.deletes import Deletes
 from lakewarden.engine.formats.payloads.commit import RuntimeStats, WriteStat
 from lakewarden.engine.metadata.changes import NewFile
 from lakewarden.engine.metadata.summaries import summaries_of_rows
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
+from lakewarden.engine.view.file_names import LogFile, parse_file_name
 from lakewarden.engine.write.base_files import EXTENSION, BaseContent, store_base_file
 from lakewarden.engine.write.file_summaries import NanWatch, base_file_summaries
+from lakewarden.engine.write.key_changes import KeyChanges, key_changes
 from lakewarden.engine.write.key_footers import KeyGatherer
 from lakewarden.engine.write.log_files import log_deletes, log_records, store_log
 from lakewarden.engine.write.meta_columns import with_file_columns, with_own_columns
@@ -110,7 +113,20 @@ class _Work:
         )
         columns = summaries_of_rows(records, spec.summarised)
         file = NewFile(task.key.partition, name, size_bytes, columns)
-        return WrittenFile(task.key, stat, file, inserts.keys, deletes.keys)
+        known = self._key_changes(file, changes.keys, deletes)
+        arrived = pa.concat_arrays([known.arrived, inserts.keys])
+        return WrittenFile(task.key, stat, file, arrived, known.left)
+
+    def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: Deletes) -> KeyChanges:
+        """What a log did to keys that the group knew."""
+        slice_ = self._task.slice
+        is_plain = slice_ is None or not slice_.log_files
+        if not self._spec.tracks_keys or (is_plain and deletes.is_unconditional.all()):
+            return KeyChanges(_NO_KEYS, deletes.keys)
+        log = parse_file_name(file.name, file.size_bytes)
+        assert slice_ is not None
+        assert isinstance(log, LogFile)
+        return key_changes(self._storage, self._spec, slice_, log, keys)
 
     def _announce(self, name: str, kind: MarkerKind) -> None:
         partition, instant = self._task.key.partition, self._spec.instant

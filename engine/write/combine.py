@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.read.entries import NO_ROW, LogEntries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.histories import Histories, winners
+from lakewarden.engine.read.key_hash import hash_keys
 from lakewarden.engine.read.ordering import ordering_values
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
@@ -19,38 +20,53 @@ def combined(rows: KeyedRows, rules: MergeRules, *, by_partition: bool) -> Keyed
 
     A key is that of its partition, unless an index knows keys over all partitions.
     """
-    groups = _groups(rows, by_partition=by_partition)
+    suspects = _suspects(rows.keys)
+    groups = _groups(rows.keys, rows.partitions, suspects, by_partition=by_partition)
     counts = np.bincount(groups)
     if not len(counts) or counts.max() == 1:
         return rows
-    contested = np.flatnonzero(counts[groups] > 1)
-    order = contested[np.argsort(groups[contested], kind="stable")]
-    found = order[winners(_histories(rows, groups, order, rules))]
-    kept = np.sort(np.concatenate([np.flatnonzero(counts[groups] == 1), found]))
+    is_contested = counts[groups] > 1
+    contested, groups = suspects[is_contested], groups[is_contested]
+    met = rows.take(contested)
+    order = np.argsort(groups, kind="stable")
+    found = order[winners(_histories(met, groups, order, rules))]
+    loses = np.ones(len(contested), dtype=bool)
+    loses[found] = False
+    kept = np.delete(np.arange(len(rows)), contested[loses])
     taken = rows.take(kept)
     if rules.partial is PartialMode.NONE or not rows.rows.num_columns:
         return taken
-    return _with_values_of_losers(
-        taken, groups[kept], rows.take(contested), groups[contested], rules
-    )
+    won = np.searchsorted(kept, contested[found])
+    return _with_values_of_losers(taken, won, groups[found], met, groups, rules)
+
+
+def _suspects(keys: pa.StringArray) -> np.ndarray:
+    """The places, ascending, of all keys that are there twice, and perhaps of a few others."""
+    hashes = hash_keys(keys)
+    ordered = np.sort(hashes)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.isin(hashes, repeated))
 
 
 def _with_values_of_losers(
     taken: KeyedRows,
+    won: np.ndarray,
+    groups_of_won: np.ndarray,
+    met: KeyedRows,
     groups: np.ndarray,
-    contested: KeyedRows,
-    theirs: np.ndarray,
     rules: MergeRules,
 ) -> KeyedRows:
     """Winners whose values that don't count are filled from the rows they beat."""
-    folded = fold(_entries(contested, theirs, rules), rules)
-    place_of_group = np.full(int(groups.max()) + 1, NO_ROW)
-    place_of_group[folded.keys.cast(pa.int64()).to_numpy()] = folded.rows
-    merged = place_of_group[groups]
-    own = np.arange(len(taken))
-    source = pa.array(np.where(merged == NO_ROW, own, merged + len(taken)))
-    table = pa.concat_tables([taken.rows, folded.records]).combine_chunks().take(source)
-    return replace(taken, rows=table)
+    folded = fold(_entries(met, groups, rules), rules)
+    row_of_group = np.full(int(groups.max()) + 1, NO_ROW)
+    row_of_group[folded.keys.cast(pa.int64()).to_numpy()] = folded.rows
+    merged = row_of_group[groups_of_won]
+    source = np.arange(len(taken))
+    source[won] = np.where(merged == NO_ROW, won, merged + len(taken))
+    table = pa.concat_tables([taken.rows, folded.records]).combine_chunks()
+    return replace(taken, rows=table.take(pa.array(source)))
 
 
 def _entries(rows: KeyedRows, groups: np.ndarray, rules: MergeRules) -> LogEntries:
@@ -68,14 +84,20 @@ def _entries(rows: KeyedRows, groups: np.ndarray, rules: MergeRules) -> LogEntri
     )
 
 
-def _groups(rows: KeyedRows, *, by_partition: bool) -> np.ndarray:
-    """A number for each row; rows of one key share it."""
-    encoded = rows.keys.dictionary_encode()
+def _groups(
+    keys: pa.StringArray,
+    partitions: pa.DictionaryArray,
+    places: np.ndarray,
+    *,
+    by_partition: bool,
+) -> np.ndarray:
+    """A number for each of the places; those of one key share it."""
+    encoded = keys.take(pa.array(places)).dictionary_encode()
     codes: np.ndarray = encoded.indices.to_numpy().astype(np.int64)
-    paths = len(rows.partitions.dictionary)
-    if not by_partition or paths <= 1 or len(encoded.dictionary) == len(codes):
+    paths = len(partitions.dictionary)
+    if not by_partition or paths <= 1:
         return codes
-    codes = codes * paths + rows.partitions.indices.to_numpy()
+    codes = codes * paths + partitions.indices.to_numpy()[places]
     return np.asarray(np.unique(codes, return_inverse=True)[1])
 
 

@@ -12,7 +12,7 @@ from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
 from lakewarden.engine.metadata.definitions import load_definitions
-from lakewarden.engine.metadata.table import COLUMN_STATS
+from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.table.partitions import PartitionScheme
@@ -168,6 +168,7 @@ def write_spec(
         read=replace(read, schema=schema.with_meta(), columns=(), partitions=PartitionScheme()),
         logs_take_inserts=logs_take_inserts,
         summarised=_summarised(state),
+        tracks_keys=config.has_metadata(RECORD_INDEX),
         threads=threads,
     )
 

@@ -76,6 +76,8 @@ class WriteSpec:
     logs_take_inserts: bool = False
     # Columns whose statistics the metadata table keeps.
     summarised: tuple[str, ...] = ()
+    # An index says where each key lives, so that it matters which keys a log brings back.
+    tracks_keys: bool = False
     # Threads that one task may keep busy; more than one where tasks are fewer than cores.
     threads: int = 1
 

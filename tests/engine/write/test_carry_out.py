@@ -399,3 +399,26 @@ def test_very_long_values_have_statistics_and_keys() -> None:
     assert summary.maximum.as_py() == "y" * 100_000
     assert summary.packed_bytes > 0
     assert key_footer(parquet(table, written).metadata).max_key == "x" * 100_000
+
+
+def tracked() -> SmallTable:
+    """A merge-on-read table with an index of where keys live."""
+    table = SmallTable(replace(write_spec_of(table_type=MOR), tracks_keys=True))
+    table.write(inserts=keyed([A1, B1, C1]))
+    return table
+
+
+def test_a_log_that_brings_a_key_back_says_so() -> None:
+    table = tracked()
+    gone = table.write(updates=keyed([A1, B1], unconditional=[0, 1]))
+    assert gone.left.to_pylist() == ["a", "b"]
+    back = table.write(updates=keyed([newer(A1, v="a3", ts=9), newer(C1, v="c3")]))
+    assert (back.arrived.to_pylist(), back.left.to_pylist()) == (["a"], [])
+    assert table.values() == {"a": "a3", "c": "c3"}
+
+
+def test_a_late_delete_in_a_log_loses_no_key() -> None:
+    table = tracked()
+    written = table.write(updates=keyed([newer(A1, ts=0), newer(B1, ts=2)], deletes=[0, 1]))
+    assert written.left.to_pylist() == ["b"]
+    assert table.values() == {"a": "a1", "c": "c1"}

@@ -13,6 +13,7 @@ from lakewarden.engine.read.key_index import KeyIndex
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.slice_reader import SliceReader
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
 
@@ -41,17 +42,26 @@ class ExistingReader:
         self._spec = read_spec(state, Query(columns=names), None)
         self._reader = SliceReader(state.storage, self._spec)
 
-    def read(self, rows: KeyedRows, matches: Matches, pairs: Places) -> ExistingRows:
+    def read(
+        self, rows: KeyedRows, matches: Matches, pairs: Places, executor: Executor
+    ) -> ExistingRows:
         """The rows that the given pairs of the matches stand for."""
+        at = matches.at[pairs]
+        mine = [np.flatnonzero(at == number) for number in np.unique(at).tolist()]
+        keys = [
+            rows.keys.take(pa.array(matches.rows[pairs[some]])).dictionary_encode() for some in mine
+        ]
+        asked = [
+            (matches.slices[at[some[0]]], encoded.dictionary)
+            for some, encoded in zip(mine, keys, strict=True)
+        ]
         tables = [self._spec.output_schema.empty_table()]
         places, start = np.full(len(pairs), ABSENT), 0
-        for at in np.unique(matches.at[pairs]).tolist():
-            mine = np.flatnonzero(matches.at[pairs] == at)
-            keys = rows.keys.take(pa.array(matches.rows[pairs[mine]])).dictionary_encode()
-            table, found = self._of_slice(matches.slices[at], keys.dictionary)
+        found = executor.map(lambda one: self._of_slice(*one), asked)
+        for some, encoded, (table, places_of_keys) in zip(mine, keys, found, strict=True):
+            met = places_of_keys[encoded.indices.to_numpy()]
+            places[some] = np.where(met == ABSENT, ABSENT, met + start)
             tables.append(table)
-            met = found[keys.indices.to_numpy()]
-            places[mine] = np.where(met == ABSENT, ABSENT, met + start)
             start += len(table)
         return ExistingRows(pa.concat_tables(tables).select(list(self._columns)), places)
 

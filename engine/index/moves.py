@@ -18,6 +18,7 @@ from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.ordering import ordering_values
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 
@@ -35,7 +36,9 @@ class Moves:
     departures: Matches
 
 
-def moved(state: TableState, rows: KeyedRows, matches: Matches, index: IndexChoice) -> Moves:
+def moved(
+    state: TableState, rows: KeyedRows, matches: Matches, index: IndexChoice, executor: Executor
+) -> Moves:
     """Decide about the rows whose keys are in another partition."""
     if not index.kind.is_global:
         return Moves(rows, matches, no_matches())
@@ -44,7 +47,7 @@ def moved(state: TableState, rows: KeyedRows, matches: Matches, index: IndexChoi
         return Moves(rows, matches, no_matches())
     columns = _columns(state.config.merge, rows, moves=index.moves)
     asked = _asked(matches, elsewhere, reads_all=bool(columns), is_sure=index.kind.is_record_index)
-    existing = ExistingReader(state, columns).read(rows, matches, asked)
+    existing = ExistingReader(state, columns).read(rows, matches, asked, executor)
     lives = np.ones(len(matches), np.bool_)
     lives[asked] = existing.places != ABSENT
     may_go = elsewhere & lives & ~rows.is_delete[matches.rows] & index.moves

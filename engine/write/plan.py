@@ -60,7 +60,7 @@ class Planner:
         return self._routed(rows, no_matches())
 
     def _routed(self, rows: KeyedRows, matches: Matches) -> WritePlan:
-        moves = moved(self._state, rows, matches, self._index)
+        moves = moved(self._state, rows, matches, self._index, self._ports.executor)
         routed = route(
             moves.rows,
             moves.matches,

@@ -28,7 +28,8 @@ COMMIT_TIME = {"hoodie__record__merge__mode": "COMMIT_TIME_ORDERING"}
 
 def decided(table: SmallTable, rows: KeyedRows, index: IndexChoice) -> Moves:
     state = table.state()
-    return moved(state, rows, locate(state, rows, index, LocalExecutor(1)), index)
+    executor = LocalExecutor(2)
+    return moved(state, rows, locate(state, rows, index, executor), index, executor)
 
 
 def pairs(matches: Matches) -> list[tuple[int, str]]:

@@ -17,8 +17,11 @@ from lakewarden.engine.locks.settings import (
     PROVIDER,
     RETRIES,
     RETRY_PAUSE_MS,
+    STORAGE_RENEW_SECONDS,
+    STORAGE_VALIDITY_SECONDS,
     WAIT_MS,
 )
+from lakewarden.engine.locks.storage_lock import StorageLock, Validity
 from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
@@ -26,6 +29,7 @@ from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.storage.protocols import scheme_of
 
 TABLE_FOLDER = ".hoodie"
+RENEWALS_MIN = 10
 
 _OpenProvider = Callable[[Storage, Settings, Ports], Callable[[], LockProvider]]
 
@@ -46,9 +50,11 @@ def _short(provider: str) -> str:
 
 
 def _fitting(storage: Storage) -> _OpenProvider:
-    if scheme_of(storage.location.uri) in (None, "file"):
+    """A table in memory is shared by nobody; elsewhere others may be, if the storage allows it."""
+    scheme = scheme_of(storage.location.uri)
+    if scheme in (None, "file"):
         return _file_system
-    return _in_process
+    return _storage if storage.has_conditional_replace and scheme != "memory" else _in_process
 
 
 def _patience(settings: Settings) -> Patience:
@@ -70,14 +76,31 @@ def _file_system(storage: Storage, settings: Settings, ports: Ports) -> Callable
         options = storage.location.options
         place, folder = open_storage(Location(settings[FILE_FOLDER], options)), ""
     if not place.has_exclusive_create or scheme_of(place.location.uri) not in _WITH_FILES:
-        raise _unfit("FileSystemBasedLockProvider", place)
+        raise _unfit("FileSystemBasedLockProvider", place, "It has no lock files.")
     return partial(FileSystemLock, place, folder, expiry, ports)
+
+
+def _storage(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:
+    if not storage.has_conditional_replace:
+        raise _unfit("StorageBasedLockProvider", storage, "It has no conditional writes.")
+    validity = Validity(settings[STORAGE_VALIDITY_SECONDS], settings[STORAGE_RENEW_SECONDS])
+    if validity.valid_seconds < RENEWALS_MIN * validity.renew_seconds:
+        raise InvalidRequest(
+            "bad_setting",
+            what=f"{STORAGE_VALIDITY_SECONDS.key} = {validity.valid_seconds} is too short.",
+            why=f"Java wants it to be {RENEWALS_MIN} times {STORAGE_RENEW_SECONDS.key} at least.",
+            now="Make it longer, or renew more often.",
+            setting=STORAGE_VALIDITY_SECONDS.key,
+            value=validity.valid_seconds,
+        )
+    return partial(StorageLock, storage, validity, ports)
 
 
 _WITH_FILES = (None, "file", "memory")
 _OPENERS: dict[str, _OpenProvider] = {
     "inprocess": _in_process,
     "filesystem": _file_system,
+    "storage": _storage,
 }
 
 
@@ -91,11 +114,11 @@ def _unsupported(provider: str) -> InvalidRequest:
     )
 
 
-def _unfit(provider: str, storage: Storage) -> InvalidRequest:
+def _unfit(provider: str, storage: Storage, reason: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_lock_place",
         what=f"{provider} cannot work at {storage.location.uri}.",
-        why="Two writers could both believe to have created the lock there.",
+        why=f"{reason} Two writers could both believe to have the lock.",
         now="Use another lock provider, in all writers of the table.",
         provider=provider,
         uri=storage.location.uri,

@@ -59,6 +59,11 @@ class BaseReader:
             for batch in file.iter_batches(batch_rows, groups, present, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
 
+    def metadata(self, path: str) -> pq.FileMetaData:
+        """What the footer of a base file says."""
+        with self._opened(path) as source:
+            return pq.ParquetFile(source).metadata
+
     def count_row_groups(self, path: str, row_filter: RowFilter | None) -> tuple[int, int]:
         """How many row groups a read touches, and how many there are."""
         with self._opened(path) as source:

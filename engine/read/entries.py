@@ -119,7 +119,9 @@ def _record_piece(part: Records, schema: pa.Schema, rules: MergeRules) -> _Piece
         )
     ordering = tuple(table.column(name).combine_chunks() for name in rules.ordering_fields)
     deleted = marked_deleted(table, rules)
-    return _Piece(keys.cast(KEY_TYPE), deleted, deleted & have_default_ordering(ordering), ordering, table)
+    return _Piece(
+        keys.cast(KEY_TYPE), deleted, deleted & have_default_ordering(ordering), ordering, table
+    )
 
 
 def have_default_ordering(ordering: Sequence[pa.Array]) -> np.ndarray | bool:

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.bloom import BloomFilter
 from lakewarden.engine.formats.parquet_footer import key_footer
+from lakewarden.engine.read.base_file import BaseReader
 from lakewarden.engine.read.entries import LogEntries
 from lakewarden.engine.read.fold import Folded, fold
 from lakewarden.engine.read.merge import Merger, Tally
@@ -119,8 +119,7 @@ class Rewriting:
         if base is None:
             return None
         path = self._slice.path(base)
-        with self._storage.open(path) as source:
-            metadata = pq.read_metadata(source)
+        metadata = BaseReader(self._storage).metadata(path)
         if metadata.num_rows <= REBUILT_UP_TO:
             return None
         return key_footer(metadata).bloom_filter(path)

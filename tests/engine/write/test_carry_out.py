@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.parquet_footer import key_footer
+from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
@@ -422,3 +424,47 @@ def test_a_late_delete_in_a_log_loses_no_key() -> None:
     written = table.write(updates=keyed([newer(A1, ts=0), newer(B1, ts=2)], deletes=[0, 1]))
     assert written.left.to_pylist() == ["b"]
     assert table.values() == {"a": "a1", "c": "c1"}
+
+
+def test_two_thousand_columns() -> None:
+    names = [f"c{number}" for number in range(2000)]
+    columns = pa.schema([*COLUMNS, *(pa.field(name, pa.int32()) for name in names)])
+    table = SmallTable(write_spec_of(columns))
+    row = {**A1, **dict.fromkeys(names, 1)}
+    table.write(inserts=keyed([row, newer(row, k="b")], columns=columns))
+    table.write(updates=keyed([newer(row, c1999=2, ts=2)], columns=columns))
+    assert [found["c1999"] for found in table.rows()] == [2, 1]
+
+
+@pytest.mark.parametrize("table_type", TableType)
+def test_decimals_at_the_limit_survive(table_type: TableType) -> None:
+    columns = pa.schema([*COLUMNS, pa.field("x", pa.decimal128(38, 10))])
+    largest = Decimal("9999999999999999999999999999.9999999999")
+    # A minus sign would round to the digits that Python computes with.
+    smallest = largest.copy_negate()
+    table = SmallTable(write_spec_of(columns, table_type=table_type))
+    table.write(inserts=keyed([{**A1, "x": largest}], columns=columns))
+    table.write(updates=keyed([{**A1, "x": smallest}], columns=columns))
+    assert table.rows()[0]["x"] == smallest
+
+
+def test_hostile_keys_and_partitions_come_back() -> None:
+    keys = ["a,b:c", "\"'", "é\U0001f600", "line\nbreak", "\x00", " "]
+    table = SmallTable(write_spec_of(table_type=MOR))
+    table.key = replace(table.key, partition="x y/é='%2F")
+    rows = [newer(A1, k=key) for key in keys]
+    table.write(inserts=keyed(rows))
+    table.write(updates=keyed([newer(row, v="new") for row in rows]))
+    table.write(updates=keyed(rows[:1], unconditional=[0]))
+    assert table.values() == dict.fromkeys(keys[1:], "new")
+
+
+def test_a_file_that_cannot_be_read_leaves_nothing_new() -> None:
+    table = filled()
+    assert table.slice is not None
+    assert table.slice.base_file is not None
+    table.storage.put(table.slice.path(table.slice.base_file), b"PAR1 torn")
+    before = table.storage.list("p")
+    with pytest.raises(CorruptTable):
+        table.write(updates=keyed([A1]))
+    assert table.storage.list("p") == before

@@ -45,7 +45,9 @@ def appended(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostT
     try:
         answer = append(context.storage, ledger, entry)
     except Unavailable as error:
-        # The request may have arrived all the same.
+        # What was denied, or found no room, has surely had no effect; else it may have arrived.
+        if error.code != "storage_unavailable":
+            raise
         answer = InDoubt(str(error))
     if isinstance(answer, InDoubt):
         return _read_back(context, ledger, entry, answer.cause)

@@ -152,12 +152,17 @@ def _resolve_conflicts(
     context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...]:
     """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
-    found = find_conflicts(
-        outcome.touched,
-        outcome.seen,
-        moment.timeline,
-        outcome.strategy,
-        appended=outcome.appended,
+    found = tuple(
+        one
+        for one in find_conflicts(
+            outcome.touched,
+            outcome.seen,
+            moment.timeline,
+            outcome.strategy,
+            appended=outcome.appended,
+        )
+        # A service does not stand in its own way.
+        if one.instant != attempt.instant
     )
     plans = sorted({one.instant for one in found if one.standing is Standing.PLANNED})
     can_go_on = all(one.standing is Standing.PLANNED for one in found)

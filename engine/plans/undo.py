@@ -15,7 +15,7 @@ from lakewarden.engine.formats.payloads.rollback import (
     RollbackPlan,
     RollbackRequest,
 )
-from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, corrupt
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writer import rollback_change
 from lakewarden.engine.plans.claims import append_claim
@@ -218,8 +218,12 @@ def _completed(
     if not isinstance(claimed, Appended):
         return None
     content = rollback.encode(_metadata(context, planned, written, spent_ms))
-    completion = complete(context, held, moment, claimed.ledger, content)
-    return completion.instant.completed
+    try:
+        return complete(context, held, moment, claimed.ledger, content).instant.completed
+    except Conflict as loss:
+        if loss.code != "superseded":
+            raise
+        return None
 
 
 def _targets(moment: Moment, undoing: Undoing) -> tuple[InstantFiles, ...]:

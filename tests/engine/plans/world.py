@@ -53,7 +53,7 @@ PROPERTIES = {
     "hoodie.table.recordkey.fields": "k",
 }
 # One at a time, so that the calls of a run have one order.
-ARGUMENTS = {"lakewarden.storage.threads": "1"}
+ARGUMENTS = {"lakewarden.storage.threads": "1", "lakewarden.clock.skew_max_seconds": "300"}
 DEAD_AFTER_MS = 120_001
 SWEPT_AFTER_MS = 3_600_001
 
@@ -70,6 +70,23 @@ class FakeProcesses:
 
     def is_gone(self, mark: ProcessMark) -> bool:
         return mark.machine == self._mark.machine and mark.pid in self._gone
+
+
+class Ahead:
+    """A clock that is ahead of the others by the same time at every moment."""
+
+    def __init__(self, clock: ManualClock, ahead_ms: int) -> None:
+        self._clock = clock
+        self._ahead_ms = ahead_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._ahead_ms
+
+    def elapsed_seconds(self) -> float:
+        return self._clock.elapsed_seconds()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
 
 
 @dataclass
@@ -90,18 +107,21 @@ class World:
         plan: FaultPlan | None = None,
         *,
         lock: Callable[[], LockProvider] | None = None,
+        storage: Callable[[Storage], Storage] | None = None,
+        ahead_ms: int = 0,
         **arguments: str,
     ) -> "Writer":
         """A writer of its own; with a plan its storage fails accordingly.
 
-        Without another lock all writers share the one that fits the storage.
+        Without another lock all writers share the one that fits the storage. One whose clock is
+        ahead takes everybody else for dead.
         """
         self._seed += 1
-        storage: Storage = self.storage
+        own: Storage = self.storage if storage is None else storage(self.storage)
         if plan is not None:
-            storage = FaultyStorage(storage, plan, self.clock)
+            own = FaultyStorage(own, plan, self.clock)
         ports = Ports(
-            clock=self.clock,
+            clock=self.clock if ahead_ms == 0 else Ahead(self.clock, ahead_ms),
             ids=SeededIds(self._seed),
             executor=LocalExecutor(1),
             background=ManualBackground(),
@@ -110,10 +130,10 @@ class World:
         )
         given = {name.replace("__", "."): value for name, value in arguments.items()}
         settings = Settings.of(arguments={**ARGUMENTS, **given})
-        table_lock = open_lock(storage, settings, ports)
+        table_lock = open_lock(own, settings, ports)
         if lock is not None:
             table_lock = TableLock(lock, Patience(0), ports)
-        return Writer(Context(storage, table_lock, ports, settings))
+        return Writer(Context(own, table_lock, ports, settings))
 
     def timeline(self) -> ActiveTimeline:
         return load_active(self.storage, load_config(self.storage).layout)

@@ -1,0 +1,101 @@
+"""Crashes of a rollback on a table of Java with a metadata table: both say the same afterwards."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.rollback import rollback
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.view.slices import FileSlice
+from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
+from tests.golden_tables import GoldenTable
+
+# Later than all golden tables.
+NOW_MS = 1_830_000_000_000
+TABLE = "cow_rollback_of_failed_write"
+
+
+class GoldenWorld(World):
+    """A table of Java in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(clock=ManualClock(NOW_MS))
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                self.storage.put(path.relative_to(folder).as_posix(), path.read_bytes())
+
+    def newest(self) -> str:
+        return self.timeline().completed()[-1].requested
+
+    def slices(self, *, use_metadata: bool) -> tuple[FileSlice, ...]:
+        state = TableState(self.storage)
+        groups = state.file_groups(state.visibility(), None, use_metadata=use_metadata)
+        return tuple(group.latest_merged() for group in groups)
+
+
+def takes_back(own: Writer, instant: str) -> object:
+    return rollback(own.context, instant)
+
+
+def settles(own: Writer, instant: str) -> object:
+    return settle(own.context)
+
+
+def completed(world: GoldenWorld) -> str:
+    return world.newest()
+
+
+def unpublished(world: GoldenWorld) -> str:
+    """The write has told the metadata table, and died before it completed."""
+    newest = world.timeline().completed()[-1]
+    world.storage.delete(world.timeline().path(newest))
+    world.clock.advance(DEAD_AFTER_MS)
+    return newest.requested
+
+
+Case = tuple[Callable[[GoldenWorld], str], Callable[[Writer, str], object]]
+CASES: dict[str, Case] = {
+    "rollback of a completed write": (completed, takes_back),
+    "rollback of a failed write": (unpublished, settles),
+}
+
+
+def crashes(folder: Path, case: Case) -> Iterator[FaultPlan]:
+    prepare, run = case
+    world = GoldenWorld(folder)
+    instant = prepare(world)
+    own = world.writer(FaultPlan())
+    run(own, instant)
+    assert isinstance(own.storage, FaultyStorage)
+    yield from crash_plans(own.storage.calls)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_after_any_crash_table_and_metadata_table_say_the_same(
+    golden: GoldenTable, name: str
+) -> None:
+    prepare, run = CASES[name]
+    old, new = GoldenWorld(golden(TABLE)), GoldenWorld(golden(TABLE))
+    prepare(old)
+    run(new.writer(), prepare(new))
+    allowed = (old.slices(use_metadata=False), new.slices(use_metadata=False))
+    for plan in crashes(golden(TABLE), CASES[name]):
+        world = GoldenWorld(golden(TABLE))
+        instant = prepare(world)
+        with suppress(Crashed):
+            run(world.writer(plan), instant)
+        world.clock.advance(DEAD_AFTER_MS)
+        settle(world.writer().context)
+        assert world.slices(use_metadata=False) in allowed, plan
+        assert world.slices(use_metadata=True) == world.slices(use_metadata=False), plan
+        world.clock.advance(SWEPT_AFTER_MS)
+        sweep(world.writer().context)
+        assert world.timeline().pending() == (), plan
+        assert world.data_files() == world.committed_files(), plan

@@ -1,0 +1,66 @@
+"""Sweeps: what a paused attempt writes after its rollback is found and removed later."""
+
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.markers import read_markers
+from lakewarden.engine.plans.sweep import Swept, sweep, sweep_path
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
+
+
+def paused() -> tuple[World, Writer, str]:
+    """A writer who was taken for dead, rolled back, and wakes up to write one more file."""
+    world = World()
+    world.writer().write("f1")
+    slow = world.writer()
+    attempt = slow.begin()
+    slow.write_file(attempt, "f2")
+    world.clock.advance(DEAD_AFTER_MS)
+    cancel(world.writer().context, attempt.instant, "dead")
+    slow.write_file(attempt, "f3", partition="p=late")
+    return world, slow, attempt.instant
+
+
+def test_a_late_file_is_not_seen_and_goes_with_the_sweep() -> None:
+    world, _, instant = paused()
+    assert world.visible() == world.committed_files()
+    assert len(world.data_files()) == 2
+    assert sweep(world.writer().context) == ()
+    world.clock.advance(SWEPT_AFTER_MS)
+    assert sweep(world.writer().context) == (Swept(instant, 1),)
+    assert world.data_files() == world.committed_files()
+    assert read_markers(world.storage, instant) is None
+
+
+def test_a_sweep_is_done_once() -> None:
+    world, _, _ = paused()
+    world.clock.advance(SWEPT_AFTER_MS)
+    sweep(world.writer().context)
+    before = world.storage.walk("")
+    assert sweep(world.writer().context) == ()
+    assert world.storage.walk("") == before
+
+
+def test_a_commit_sweeps_what_is_due_for_others() -> None:
+    world, _, _ = paused()
+    world.clock.advance(SWEPT_AFTER_MS)
+    world.writer().write("f9")
+    assert world.data_files() == world.committed_files()
+
+
+def test_law_1_nothing_is_swept_whose_ledger_does_not_allow_it() -> None:
+    world = World()
+    instant = world.writer().write("f1").instant
+    assert read_ledger(world.storage, instant).ends_in is LedgerEnd.COMMITTED
+    path = sweep_path(1, instant)
+    world.storage.put(path, b'{"format": 1, "kind": "sweep"}')
+    assert sweep(world.writer().context) == (Swept(instant, 0),)
+    assert len(world.visible()) == 1
+    assert world.storage.stat(path) is None
+
+
+def test_files_that_are_no_sweeps_are_ignored() -> None:
+    world = World()
+    for name in ("x.json", "1.2.json.tmp", "99.x.json"):
+        world.storage.put(f".hoodie/.lakewarden/sweeps/{name}", b"?")
+    assert sweep(world.writer().context) == ()

@@ -1,6 +1,7 @@
 """Summaries: what statistics say of the columns of a data file, from its rows or its footer."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,23 @@ def summaries_of_footer(
         if name in types and name in ranges and value_type(types[name]) is not None
     }
     return {name: summary for name, summary in found.items() if summary is not None}
+
+
+def summaries_of_base_file(
+    metadata: pq.FileMetaData, rows: pa.Table, columns: Sequence[str]
+) -> dict[str, ColumnSummary]:
+    """The summaries of a base file just written, from its footer and where that is not enough from
+    its rows; of a file without rows there are none.
+    """
+    if not metadata.num_rows:
+        return {}
+    told = summaries_of_footer(metadata, columns, with_nan=columns_with_nan(rows))
+    sizes = {one.name: (one.packed_bytes, one.unpacked_bytes) for one in column_ranges(metadata)}
+    missing = [name for name in columns if name not in told]
+    for name, summary in summaries_of_rows(rows, missing).items():
+        packed, unpacked = sizes.get(name, (0, 0))
+        told[name] = replace(summary, packed_bytes=packed, unpacked_bytes=unpacked)
+    return told
 
 
 def columns_with_nan(rows: pa.Table) -> frozenset[str]:

@@ -20,9 +20,15 @@ from lakewarden.engine.locks.settings import (
     STORAGE_RENEW_SECONDS,
     STORAGE_VALIDITY_SECONDS,
     WAIT_MS,
+    ZOOKEEPER_BASE_PATH,
+    ZOOKEEPER_CONNECTION_MS,
+    ZOOKEEPER_LOCK_KEY,
+    ZOOKEEPER_SESSION_MS,
+    ZOOKEEPER_URL,
 )
 from lakewarden.engine.locks.storage_lock import StorageLock, Validity
 from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.locks.zookeeper import Ensemble, ZooKeeperLock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
@@ -96,11 +102,31 @@ def _storage(storage: Storage, settings: Settings, ports: Ports) -> Callable[[],
     return partial(StorageLock, storage, validity, ports)
 
 
+def _zookeeper(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:
+    for setting in (ZOOKEEPER_URL, ZOOKEEPER_BASE_PATH, ZOOKEEPER_LOCK_KEY):
+        if not settings[setting]:
+            raise InvalidRequest(
+                "missing_setting",
+                what=f"The ZooKeeper lock needs {setting.key}.",
+                why=f"It says: {setting.description}.",
+                now="Set it as all other writers of the table have it.",
+                setting=setting.key,
+            )
+    ensemble = Ensemble(
+        settings[ZOOKEEPER_URL],
+        settings[ZOOKEEPER_SESSION_MS] / 1000,
+        settings[ZOOKEEPER_CONNECTION_MS] / 1000,
+    )
+    path = f"/{settings[ZOOKEEPER_BASE_PATH].strip('/')}/{settings[ZOOKEEPER_LOCK_KEY].strip('/')}"
+    return partial(ZooKeeperLock, ensemble, path, ports)
+
+
 _WITH_FILES = (None, "file", "memory")
 _OPENERS: dict[str, _OpenProvider] = {
     "inprocess": _in_process,
     "filesystem": _file_system,
     "storage": _storage,
+    "zookeeper": _zookeeper,
 }
 
 

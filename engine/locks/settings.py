@@ -93,14 +93,11 @@ STORAGE_RENEW_SECONDS = _interval(
 )
 
 ZOOKEEPER_URL = _text(f"{_PREFIX}zookeeper.url", "The ZooKeeper servers, as host:port,host:port")
-ZOOKEEPER_PORT = _text(
-    f"{_PREFIX}zookeeper.port", "The port of ZooKeeper servers that are given without one"
-)
 ZOOKEEPER_BASE_PATH = _text(
     f"{_PREFIX}zookeeper.base_path", "The node below which the lock's node is"
 )
 ZOOKEEPER_LOCK_KEY = _text(
-    f"{_PREFIX}zookeeper.lock_key", "The lock's node; when not set, the table's name"
+    f"{_PREFIX}zookeeper.lock_key", "The lock's node, usually the table's name"
 )
 ZOOKEEPER_SESSION_MS = _interval(
     f"{_PREFIX}zookeeper.session_timeout_ms",
@@ -127,7 +124,6 @@ LOCK_SETTINGS: tuple[Setting[object], ...] = (
     STORAGE_VALIDITY_SECONDS,
     STORAGE_RENEW_SECONDS,
     ZOOKEEPER_URL,
-    ZOOKEEPER_PORT,
     ZOOKEEPER_BASE_PATH,
     ZOOKEEPER_LOCK_KEY,
     ZOOKEEPER_SESSION_MS,

@@ -10,6 +10,14 @@ from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action
 
+
+def _at_least_one(text: str) -> int:
+    number = whole_number(text)
+    if number < 1:
+        raise ValueError("it must be at least 1")
+    return number
+
+
 SMALL_FILE_LIMIT = Setting(
     "hoodie.parquet.small.file.limit",
     100 << 20,
@@ -17,12 +25,12 @@ SMALL_FILE_LIMIT = Setting(
     "Base files of fewer bytes take in new rows; 0 puts new rows into new files only",
 )
 MAX_FILE_SIZE = Setting(
-    "hoodie.parquet.max.file.size", 120 << 20, whole_number, "Bytes that a base file shall have"
+    "hoodie.parquet.max.file.size", 120 << 20, _at_least_one, "Bytes that a base file shall have"
 )
 RECORD_SIZE = Setting(
     "hoodie.copyonwrite.record.size.estimate",
     1024,
-    whole_number,
+    _at_least_one,
     "Bytes of a row in a file, where no earlier write tells",
 )
 AUTO_SPLIT = Setting(
@@ -34,7 +42,7 @@ AUTO_SPLIT = Setting(
 INSERT_SPLIT = Setting(
     "hoodie.copyonwrite.insert.split.size",
     500_000,
-    whole_number,
+    _at_least_one,
     "Rows in a new file where their size does not say",
 )
 REWRITE_RATIO = Setting(
@@ -90,7 +98,7 @@ def size_limits(settings: Settings, table_type: TableType, record_bytes: int) ->
         record_bytes=max(record_bytes, 1),
         small_file_bytes=settings[SMALL_FILE_LIMIT],
         max_file_bytes=settings[MAX_FILE_SIZE],
-        split_rows=None if settings[AUTO_SPLIT] else max(settings[INSERT_SPLIT], 1),
+        split_rows=None if settings[AUTO_SPLIT] else settings[INSERT_SPLIT],
         rewrite_ratio=settings[REWRITE_RATIO] if is_merge_on_read else None,
     )
 
@@ -106,7 +114,7 @@ def record_bytes(active: ActiveTimeline, settings: Settings, rows: KeyedRows) ->
         return earlier
     resolved = settings.resolve(RECORD_SIZE)
     if resolved.origin is not Origin.DEFAULT or not len(rows):
-        return max(resolved.value, 1)
+        return resolved.value
     unpacked_bytes: int = rows.rows.nbytes + rows.keys.nbytes
     return max(round(unpacked_bytes * _PACKED_SHARE / len(rows)), 1)
 

@@ -19,26 +19,16 @@ from lakewarden.engine.table.schema import META_COLUMNS
 COLUMNS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
 WITH_META = pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *COLUMNS])
 _AVRO_TYPES = {pa.string(): "string", pa.int64(): "long"}
-SCHEMA_TEXT = json.dumps(
-    {
-        "type": "record",
-        "name": "row",
-        "fields": [
-            {"name": field.name, "type": ["null", _AVRO_TYPES[field.type]], "default": None}
-            for field in WITH_META
-        ],
-    }
-)
-CREATE_SCHEMA = json.dumps(
-    {
-        "type": "record",
-        "name": "row",
-        "fields": [
-            {"name": field.name, "type": ["null", _AVRO_TYPES[field.type]], "default": None}
-            for field in COLUMNS
-        ],
-    }
-)
+
+
+def avro_text(schema: pa.Schema) -> str:
+    """The schema as Avro, all of its columns nullable."""
+    fields = [
+        {"name": field.name, "type": ["null", _AVRO_TYPES[field.type]], "default": None}
+        for field in schema
+    ]
+    return json.dumps({"type": "record", "name": "row", "fields": fields})
+
 
 # A row of a table: key, ordering value.
 Row = tuple[str, int]
@@ -61,7 +51,7 @@ class SmallTable:
             "hoodie.table.keygenerator.type": "SIMPLE",
             "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
             "hoodie.table.ordering.fields": "ts",
-            "hoodie.table.create.schema": CREATE_SCHEMA,
+            "hoodie.table.create.schema": avro_text(COLUMNS),
         } | {name.replace("__", "."): value for name, value in properties.items()}
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         self.storage.put(".hoodie/hoodie.properties", text.encode())
@@ -101,7 +91,7 @@ class SmallTable:
         """A log file with records and unconditional deletes by a delta commit of its own."""
         instant = self._commit()
         name = f".{file_id}_{instant}.log.1_0-0-0"
-        origin = Origin(instant, SCHEMA_TEXT)
+        origin = Origin(instant, avro_text(WITH_META))
         blocks = list(avro_blocks(_table(partition, file_id, rows, instant), origin))
         if deleted:
             blocks.append(delete_block(_deletes(deleted, partition), origin))

@@ -4,9 +4,10 @@ import pytest
 
 from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.write.sizes import record_bytes, size_limits
+from lakewarden.engine.write.sizes import INSERT_SPLIT, RECORD_SIZE, record_bytes, size_limits
 from tests.engine.index.small_tables import SmallTable, keyed_rows
 
 MEGABYTE = 1 << 20
@@ -83,3 +84,12 @@ def test_a_row_count_counts_where_sizes_shall_not() -> None:
         }
     )
     assert size_limits(settings, TableType.COPY_ON_WRITE, 100).rows_per_file == 17
+
+
+@pytest.mark.parametrize("key", ["hoodie.parquet.max.file.size", INSERT_SPLIT.key, RECORD_SIZE.key])
+def test_sizes_that_would_make_endless_files_are_refused(key: str) -> None:
+    settings = Settings.of(
+        arguments={key: "0", "hoodie.copyonwrite.insert.auto.split": key != INSERT_SPLIT.key}
+    )
+    with pytest.raises(InvalidRequest, match=key):
+        size_limits(settings, TableType.COPY_ON_WRITE, settings[RECORD_SIZE])

@@ -17,7 +17,7 @@ from lakewarden.engine.metadata.entries import NO_ENTRIES, Entries
 from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY
 from lakewarden.engine.metadata.files_entries import files_listing
 from lakewarden.engine.metadata.indexed_columns import first_columns
-from lakewarden.engine.metadata.initialise import NewShard, initialise_partition
+from lakewarden.engine.metadata.initialise import NewShard, forget_unfinished, initialise_partition
 from lakewarden.engine.metadata.shards import GroupCounts, shard_of
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
@@ -92,6 +92,7 @@ def add_partitions(
     if not config.metadata_partitions:
         storage.delete_folder(METADATA_FOLDER)
         write_properties(storage.below(METADATA_FOLDER), _properties(config))
+    forget_unfinished(load_write_state(storage, config))
     everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
     for partition in wanted:
         state = load_write_state(storage, config)

@@ -9,21 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.properties import format_properties
+from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.base_files import base_file, base_name
 from lakewarden.engine.metadata.deltacommit import create_groups
 from lakewarden.engine.metadata.entries import Entries
-from lakewarden.engine.metadata.instants import begin, commit_content, complete
+from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.view.file_names import PARTITION_METADATA
 
 _DIGITS = 17
-_LAST_INITIAL = "9".rjust(_DIGITS - 14, "9").rjust(_DIGITS, "0")
+_LAST_INITIAL = "999".zfill(_DIGITS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +69,30 @@ def initialise_partition(
     stats = list(ports.executor.map(partial(_write_base, state.storage), tasks))
     content = commit_content(stats, Operation.BULK_INSERT_PREPPED)
     complete(state, instant, Action.DELTA_COMMIT, content, times)
+
+
+def forget_unfinished(state: WriteState) -> bool:
+    """Remove initialisations that were begun and not completed whole; whether there were any."""
+    unfinished = [
+        files
+        for files in state.timeline.active.files
+        if files.instant.requested <= _LAST_INITIAL and not _is_whole(state, files)
+    ]
+    for files in unfinished:
+        remove(state, files)
+    return bool(unfinished)
+
+
+def _is_whole(state: WriteState, files: InstantFiles) -> bool:
+    if files.completed is None:
+        return False
+    path = files.completed.entry.path
+    payload = state.storage.read(path)
+    try:
+        commit.decode(payload, path)
+    except CorruptTable:
+        return False
+    return bool(payload)
 
 
 def _next_initial_instant(state: WriteState) -> str:

@@ -76,6 +76,11 @@ class TableInMemory:
         if is_partitioned:
             properties["hoodie.table.partition.fields"] = "p"
         write_properties(self.storage, properties)
+        return self.create_metadata(partitions, choices=choices)
+
+    def create_metadata(
+        self, partitions: Sequence[str], *, choices: Choices | None = None
+    ) -> "TableInMemory":
         create_metadata_table(
             self.storage, self.config, partitions, self.times, self.ports, choices=choices
         )

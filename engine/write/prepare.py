@@ -19,6 +19,7 @@ from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.partition_paths import partition_paths
 from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
 from lakewarden.engine.write.evolve import not_nullable
+from lakewarden.engine.write.null_places import null_place
 
 
 def keyed_rows(
@@ -121,15 +122,18 @@ def _is_foreign(column: pa.ChunkedArray) -> bool:
 
 
 def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:
-    for name in not_nullable(schema):
-        if name in table.column_names and table.column(name).null_count:
-            raise InvalidRequest(
-                "null_not_allowed",
-                what=f"Column {name} holds nulls.",
-                why="The table's schema does not let it be null.",
-                now="Fill the column; nothing was written.",
-                column=name,
-            )
+    strict = not_nullable(schema)
+    for field in table.schema:
+        for chunk in table.column(field.name).chunks:
+            place = null_place(chunk, field.with_nullable(field.name not in strict), field.name)
+            if place is not None:
+                raise InvalidRequest(
+                    "null_not_allowed",
+                    what=f"Column {place} holds nulls.",
+                    why="The table's schema does not let it be null.",
+                    now="Fill the column; nothing was written.",
+                    column=place,
+                )
 
 
 def _check_ordering(table: pa.Table, config: TableConfig) -> None:

@@ -113,10 +113,11 @@ class Rewriting:
     def _old_bloom(self) -> BloomFilter | None:
         """The filter of the old file, if hashing all keys again would take longer than reading it.
 
-        Keys that are gone stay in it, and a filter may say "maybe" of any key.
+        Keys that are gone stay in it, and a filter may say "maybe" of any key. Keys that came with
+        logs are not in it.
         """
         base = self._slice.base_file
-        if base is None:
+        if base is None or self._slice.log_files:
             return None
         path = self._slice.path(base)
         metadata = BaseReader(self._storage).metadata(path)

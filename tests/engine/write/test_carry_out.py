@@ -468,3 +468,22 @@ def test_a_file_that_cannot_be_read_leaves_nothing_new() -> None:
     with pytest.raises(CorruptTable):
         table.write(updates=keyed([A1]))
     assert table.storage.list("p") == before
+
+
+def test_keys_that_came_with_logs_get_into_the_filter() -> None:
+    count = 200_001
+    table = SmallTable(write_spec_of(table_type=MOR))
+    rows = pa.table(
+        {
+            "k": pa.array(np.arange(count)).cast(pa.string()),
+            "v": pa.nulls(count, pa.string()),
+            "ts": np.zeros(count, np.int64),
+        }
+    )
+    table.write(inserts=keyed(rows))
+    # The group is told to update a key that it does not have, as when one comes back.
+    table.write(updates=keyed([newer(A1, k="revived")]))
+    written = table.write(inserts=keyed([newer(A1, k="new")]))
+    bloom = key_footer(parquet(table, written).metadata).bloom_filter("f")
+    assert bloom is not None
+    assert bloom.might_contain(pa.array(["0", "revived", "new"])).all()

@@ -152,3 +152,16 @@ def test_hostile_keys_are_only_text() -> None:
     count = len(keys)
     rows = pa.table({"k": keys, "p": ["x"] * count, "n": [1] * count, "ts": [1] * count})
     assert prepared(rows).keys.to_pylist() == keys
+
+
+def test_nulls_inside_a_list_that_has_none_are_refused() -> None:
+    text = '{"type":"record","name":"r","fields":[{"name":"k","type":"string"},' + (
+        '{"name":"a","type":["null",{"type":"array","items":"int"}],"default":null}]}'
+    )
+    schema = schema_from(text, "p")
+    fine = pa.table({"k": ["a", "b"], "a": pa.array([[1], None], pa.list_(pa.int64()))})
+    assert keyed_rows(fine, config_of(), schema, deletes=False).rows.num_rows == 2
+    rows = pa.table({"k": ["a"], "a": pa.array([[1, None]], pa.list_(pa.int32()))})
+    with pytest.raises(InvalidRequest, match=r"a\[\]") as refused:
+        keyed_rows(rows, config_of(), schema, deletes=False)
+    assert refused.value.code == "null_not_allowed"

@@ -12,6 +12,9 @@ from bench import (
     merge_on_read,
     opening,
     results,
+    write_memory,
+    writing_beside_java,
+    writing_beside_lakes,
 )
 
 TOPICS: dict[str, ModuleType] = {
@@ -24,6 +27,9 @@ TOPICS: dict[str, ModuleType] = {
         opening,
         listing,
         memory,
+        writing_beside_java,
+        writing_beside_lakes,
+        write_memory,
     )
 }
 

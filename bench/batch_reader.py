@@ -9,7 +9,7 @@ from lakewarden.table import Table
 
 
 def main(folder: str) -> None:
-    base = _memory_mb("VmRSS")
+    base = memory_mb("VmRSS")
     begin, rows, size = time.perf_counter(), 0, 0
     for batch in Table(folder).read_batches():
         rows += len(batch)
@@ -21,13 +21,13 @@ def main(folder: str) -> None:
                 "arrow_gb": size / 1e9,
                 "seconds": time.perf_counter() - begin,
                 "base_mb": base,
-                "peak_mb": _memory_mb("VmHWM"),
+                "peak_mb": memory_mb("VmHWM"),
             }
         )
     )
 
 
-def _memory_mb(field: str) -> float:
+def memory_mb(field: str) -> float:
     """What the system says of this process: `VmRSS` is resident now, `VmHWM` the most ever."""
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")

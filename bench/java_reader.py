@@ -49,7 +49,8 @@ def _snapshot(spark: SparkSession, table: str) -> DataFrame:
     return spark.read.format("hudi").load(table)
 
 
-def _session(bundle: str) -> SparkSession:
+def start(bundle: str) -> SparkSession:
+    """A session on all cores."""
     cores = len(os.sched_getaffinity(0))
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", bundle)
     for key, value in CONFIGURATION.items():
@@ -60,7 +61,7 @@ def _session(bundle: str) -> SparkSession:
 
 
 def _commands(bundle: str) -> dict[str, partial]:
-    spark = _session(bundle)
+    spark = start(bundle)
     return {
         "read": partial(read, spark),
         "checksum": partial(checksum, spark),

@@ -91,11 +91,17 @@ def in_turns(contestants: Mapping[str, Clocked], *, rounds: int = 5, warm_ups: i
 
 
 def faster(
-    case: str, rounds: Rounds, peer: str, *, at_least: float, includes: str, ours: str = OURS
+    case: str,
+    rounds: Rounds,
+    peer: str,
+    *,
+    at_least: float | None,
+    includes: str,
+    ours: str = OURS,
 ) -> Measure:
     """How many times the peer's time is ours."""
     figure = rounds.median(peer) / rounds.median(ours)
-    bound = Bound(at_least, is_least=True)
+    bound = None if at_least is None else Bound(at_least, is_least=True)
     unit = f"times as fast as {peer}"
     return Measure(case, figure, unit, bound, includes, rounds.only(ours, peer))
 

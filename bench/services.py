@@ -1,4 +1,4 @@
-"""Readers in processes of their own: Java Hudi, hudi-rs, and our Spark path.
+"""Readers and writers in processes of their own: Java Hudi, hudi-rs, our Spark path, lake formats.
 
 Each answers one request per line (see `tests.interop.lines`) and clocks itself, so that neither the
 start of a process nor the exchange counts.
@@ -18,9 +18,13 @@ from tests.interop.lines import LineClient
 # Another folder prepared by `tests/interop/setup.sh` may be named here.
 HOME = Path(os.environ.get("LAKEWARDEN_INTEROP", CHECKOUT / ".interop"))
 
+# What the lake formats run on, and where it is installed.
+LOCK = CHECKOUT / "bench" / "peers.lock"
+PEERS = WORK / "peers"
+
 
 class Service(LineClient):
-    """A process that opens tables, reads them, and says how long that took."""
+    """A process that opens tables, reads or writes them, and says how long that took."""
 
     def __init__(self, python: Path, module: str, *arguments: Path) -> None:
         name = module.rpartition(".")[2]
@@ -41,6 +45,13 @@ def java_hudi() -> Service:
     return Service(HOME / "venv" / "bin" / "python", "bench.java_reader", bundle)
 
 
+def java_writer() -> Service:
+    """Java Hudi on its own Spark, writing."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return Service(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
+
+
 def rust_hudi() -> Service:
     """hudi-rs, through its Python package."""
     _prepare()
@@ -50,6 +61,35 @@ def rust_hudi() -> Service:
 def spark() -> Service:
     """Our Spark path, and Spark's own Parquet scan."""
     return Service(Path(sys.executable), "bench.spark_reader")
+
+
+def spark_writer() -> Service:
+    """Our writes on Spark."""
+    return Service(Path(sys.executable), "bench.spark_writer")
+
+
+def delta_rs() -> Service:
+    """delta-rs, through its Python package."""
+    return _lake("bench.delta_writer")
+
+
+def ducklake() -> Service:
+    """DuckLake, in DuckDB."""
+    return _lake("bench.ducklake_writer")
+
+
+def pyiceberg() -> Service:
+    """PyIceberg, with a catalog of its own."""
+    return _lake("bench.iceberg_writer")
+
+
+def _lake(module: str) -> Service:
+    """A lake format in the environment of `peers.lock`, which is made when it is missing."""
+    installed = PEERS / "installed.lock"
+    if not installed.is_file() or installed.read_text() != LOCK.read_text():
+        subprocess.run([CHECKOUT / "scripts" / "venv.sh", PEERS, LOCK], check=True)
+        installed.write_text(LOCK.read_text())
+    return Service(PEERS / "bin" / "python", module)
 
 
 def _prepare() -> None:

@@ -40,13 +40,19 @@ def _consume(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _commands() -> dict[str, partial]:
+def start() -> SparkSession:
+    """A session on all cores."""
     cores = len(os.sched_getaffinity(0))
     builder = SparkSession.builder.master(f"local[{cores}]")
     for key, value in CONFIGURATION.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _commands() -> dict[str, partial]:
+    spark = start()
     return {
         "read": partial(read, spark),
         "read_files": partial(read_files, spark),

@@ -92,7 +92,8 @@ def torn_completion(context: Context, moment: Moment) -> Ledger | None:
     active = moment.timeline.active
     completed = [instant for instant in active.instants if instant.is_completed]
     newest = max(completed, key=lambda instant: instant.completed or "", default=None)
-    if newest is None or is_whole_container(active.read(newest)):
+    # Read as it lies there: the timeline itself would give what the ledger says in its place.
+    if newest is None or is_whole_container(context.storage.read(active.path(newest))):
         return None
     ledger = read_ledger(context.storage, newest.requested)
     return ledger if is_committed(ledger) else None

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.metadata.changes import Located, TableChange
-from lakewarden.engine.metadata.content import ChangeContent, unmaintained
+from lakewarden.engine.metadata.content import content_of, unmaintained
 from lakewarden.engine.metadata.definitions import DEFAULT_PATH
 from lakewarden.engine.metadata.definitions_file import (
     NewDefinition,
@@ -16,9 +17,9 @@ from lakewarden.engine.metadata.definitions_file import (
 from lakewarden.engine.metadata.entries import NO_ENTRIES, Entries
 from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY
 from lakewarden.engine.metadata.files_entries import files_listing
-from lakewarden.engine.metadata.indexed_columns import first_columns
+from lakewarden.engine.metadata.indexed_columns import COLUMN_SETTINGS, chosen_columns
 from lakewarden.engine.metadata.initialise import NewShard, forget_unfinished, initialise_partition
-from lakewarden.engine.metadata.shards import GroupCounts, shard_of
+from lakewarden.engine.metadata.shards import GROUP_SETTINGS, GroupCounts, shard_of
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.run.ports import Ports
@@ -28,6 +29,9 @@ from lakewarden.engine.table.properties_file import update_properties, write_pro
 from lakewarden.engine.table.schema import schema_from
 from lakewarden.engine.timeline.next_time import TimeSource
 
+# What `Choices` looks for among the settings.
+CREATION_SETTINGS: tuple[Setting[object], ...] = (*COLUMN_SETTINGS, *GROUP_SETTINGS)
+
 # The order in which Java initialises them.
 _ORDER = (FILES, COLUMN_STATS, RECORD_INDEX, PARTITION_STATS)
 
@@ -36,10 +40,14 @@ _ORDER = (FILES, COLUMN_STATS, RECORD_INDEX, PARTITION_STATS)
 class Choices:
     """What may be said about new partitions."""
 
-    # The columns to keep statistics of; None for those that Hudi would choose.
+    # The columns to keep statistics of; None for those that the settings choose.
     columns: tuple[str, ...] | None = None
     is_record_index_partitioned: bool = False
-    group_counts: GroupCounts = field(default_factory=GroupCounts)
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def group_counts(self) -> GroupCounts:
+        return GroupCounts(self.settings)
 
 
 def create_metadata_table(
@@ -60,13 +68,14 @@ def create_metadata_table(
     wanted = _in_order(config, partitions, choices)
     if config.metadata_partitions:
         raise _exists(config)
+    columns = _columns(config, wanted, choices)
     storage.delete_folder(METADATA_FOLDER)
     write_properties(storage.below(METADATA_FOLDER), _properties(config))
     for partition in wanted:
         state = load_write_state(storage, config)
         times.move_past(state.timeline.active.newest_time())
         initialise_partition(state, partition, _empty(partition, choices), times, ports)
-    _publish(storage, config, wanted, choices)
+    _publish(storage, config, wanted, columns, choices)
 
 
 def add_partitions(
@@ -89,6 +98,7 @@ def add_partitions(
     choices = choices or Choices()
     missing = [one for one in (FILES, *partitions) if one not in config.metadata_partitions]
     wanted = _in_order(config, missing, choices)
+    columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         storage.delete_folder(METADATA_FOLDER)
         write_properties(storage.below(METADATA_FOLDER), _properties(config))
@@ -98,9 +108,9 @@ def add_partitions(
         state = load_write_state(storage, config)
         times.move_past(state.timeline.active.newest_time())
         state.storage.delete_folder(partition)
-        shards = _filled(storage, config, state, partition, everything, choices)
+        shards = _filled(storage, config, state, partition, everything, columns, choices)
         initialise_partition(state, partition, shards, times, ports)
-    _publish(storage, config, wanted, choices)
+    _publish(storage, config, wanted, columns, choices)
 
 
 def _in_order(config: TableConfig, partitions: Sequence[str], choices: Choices) -> tuple[str, ...]:
@@ -156,15 +166,13 @@ def _filled(
     state: WriteState,
     partition: str,
     everything: TableChange,
+    columns: tuple[str, ...],
     choices: Choices,
 ) -> dict[str, NewShard]:
-    content = ChangeContent(
-        storage=storage,
-        config=config,
-        data_timeline=state.data_timeline,
-        change=everything,
-        columns=_columns(config, choices),
-        has_early_statistics=False,
+    known = content_of(storage, config, state.data_timeline, everything)
+    content = replace(
+        known,
+        columns=columns or known.columns,
         has_partitioned_record_index=choices.is_record_index_partitioned,
     ).of(partition)
     shards = _empty(partition, choices)
@@ -179,21 +187,30 @@ def _group_count(partition: str, shard: str, entries: Entries, choices: Choices)
     return choices.group_counts.of_record_shard(len(entries.keys))
 
 
-def _columns(config: TableConfig, choices: Choices) -> tuple[str, ...]:
+def _columns(config: TableConfig, partitions: Sequence[str], choices: Choices) -> tuple[str, ...]:
+    """The columns of the statistics, if they are to be made."""
+    if COLUMN_STATS not in partitions:
+        return ()
     if choices.columns is not None:
         return choices.columns
     if not config.create_schema:
         raise _refused("column_stats", "The table's properties do not say which columns it has.")
-    columns = schema_from(config.create_schema, PROPERTIES_PATH).columns
-    return first_columns(columns, has_meta_fields=config.has_meta_fields)
+    schema = schema_from(config.create_schema, PROPERTIES_PATH).columns
+    return chosen_columns(schema, choices.settings, has_meta_fields=config.has_meta_fields)
 
 
-def _publish(storage: Storage, config: TableConfig, made: Sequence[str], choices: Choices) -> None:
+def _publish(
+    storage: Storage,
+    config: TableConfig,
+    made: Sequence[str],
+    columns: tuple[str, ...],
+    choices: Choices,
+) -> None:
     """Define the indexes, then let the table's properties list what was made."""
     path = config.index_definitions_path or DEFAULT_PATH
     definitions: list[NewDefinition] = []
     if COLUMN_STATS in made:
-        definitions.append(column_stats_definition(_columns(config, choices)))
+        definitions.append(column_stats_definition(columns))
     if RECORD_INDEX in made:
         is_partitioned = choices.is_record_index_partitioned
         definitions.append(record_index_definition(is_partitioned=is_partitioned))

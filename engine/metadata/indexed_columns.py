@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
 from lakewarden.engine.metadata.value_types import value_type
 from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 
@@ -20,8 +21,22 @@ COLUMN_LIST = Setting[tuple[str, ...]](
     lambda text: tuple(name.strip() for name in text.split(",") if name.strip()),
     "The columns that get statistics, instead of the first ones.",
 )
+COLUMN_SETTINGS: tuple[Setting[object], ...] = (COLUMNS_MAX, COLUMN_LIST)
 # In the order in which Java lists them.
 _META_COLUMNS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
+
+
+def chosen_columns(
+    schema: pa.Schema, settings: Settings, *, has_meta_fields: bool
+) -> tuple[str, ...]:
+    """The columns that the statistics of a new table are of."""
+    listed = [name for name in settings[COLUMN_LIST] if name not in META_COLUMNS]
+    for name in listed:
+        if name not in schema.names or value_type(schema.field(name).type) is None:
+            raise _no_statistics(name)
+    if listed:
+        return (*(_META_COLUMNS if has_meta_fields else ()), *listed)
+    return first_columns(schema, columns_max=settings[COLUMNS_MAX], has_meta_fields=has_meta_fields)
 
 
 def first_columns(
@@ -57,3 +72,13 @@ def indexed_columns(
             defined = first_columns(schema, has_meta_fields=has_meta_fields)
     known = {*schema.names, *_META_COLUMNS}
     return tuple(name for name in defined if name in known)
+
+
+def _no_statistics(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_statistics_column",
+        what=f"Statistics cannot be kept of the column {name!r}.",
+        why="The table has no such column, or its type has none.",
+        now=f"Leave it out of {COLUMN_LIST.key}.",
+        column=name,
+    )

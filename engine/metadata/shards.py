@@ -66,6 +66,16 @@ RECORD_INDEX_GROUP_BYTES_MAX = Setting(
     whole_number,
     "The size in bytes that a file group of a new record index shall not outgrow.",
 )
+GROUP_SETTINGS: tuple[Setting[object], ...] = (
+    COLUMN_STATS_GROUPS,
+    PARTITION_STATS_GROUPS,
+    RECORD_INDEX_GROUPS_MIN,
+    RECORD_INDEX_GROUPS_MAX,
+    PARTITIONED_INDEX_GROUPS_MIN,
+    PARTITIONED_INDEX_GROUPS_MAX,
+    RECORD_INDEX_GROWTH,
+    RECORD_INDEX_GROUP_BYTES_MAX,
+)
 # What Hudi reckons for one entry of the index.
 _RECORD_BYTES = 48
 _FIXED_COUNTS = {COLUMN_STATS: COLUMN_STATS_GROUPS, PARTITION_STATS: PARTITION_STATS_GROUPS}

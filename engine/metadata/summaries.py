@@ -1,7 +1,6 @@
 """Summaries: what statistics say of the columns of a data file, from its rows or its footer."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +8,7 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.parquet_footer import ColumnRange, column_ranges
 from lakewarden.engine.metadata.changes import ColumnSummary
-from lakewarden.engine.metadata.value_types import order_of, plain_bound, value_type
+from lakewarden.engine.metadata.value_types import value_type
 
 
 def summaries_of_rows(rows: pa.Table, columns: Sequence[str]) -> dict[str, ColumnSummary]:
@@ -48,34 +47,10 @@ def summaries_of_footer(
     return {name: summary for name, summary in found.items() if summary is not None}
 
 
-def summaries_of_base_file(
-    metadata: pq.FileMetaData, rows: pa.Table, columns: Sequence[str]
-) -> dict[str, ColumnSummary]:
-    """The summaries of a base file just written, from its footer and where that is not enough from
-    its rows; of a file without rows there are none.
-    """
-    if not metadata.num_rows:
-        return {}
-    told = summaries_of_footer(metadata, columns, with_nan=columns_with_nan(rows))
-    sizes = {one.name: (one.packed_bytes, one.unpacked_bytes) for one in column_ranges(metadata)}
-    missing = [name for name in columns if name not in told]
-    for name, summary in summaries_of_rows(rows, missing).items():
-        packed, unpacked = sizes.get(name, (0, 0))
-        told[name] = replace(summary, packed_bytes=packed, unpacked_bytes=unpacked)
-    return told
-
-
 def columns_with_nan(rows: pa.Table) -> frozenset[str]:
     """The columns in which some row has a NaN."""
     floats = (field.name for field in rows.schema if pa.types.is_floating(field.type))
     return frozenset(name for name in floats if _has_nan(rows.column(name)))
-
-
-def union_of_summaries(
-    one: Mapping[str, ColumnSummary], other: Mapping[str, ColumnSummary]
-) -> dict[str, ColumnSummary]:
-    """The summaries of two parts of one file, which have the same columns."""
-    return {name: _union(one[name], other[name]) for name in one}
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -115,27 +90,3 @@ def _of_range(range_: ColumnRange, type_: pa.DataType, *, has_nan: bool) -> Colu
         high = pa.scalar(float("nan"), type_)
     sizes = range_.packed_bytes, range_.unpacked_bytes
     return ColumnSummary(low, high, range_.value_count, range_.null_count, *sizes)
-
-
-def _union(one: ColumnSummary, other: ColumnSummary) -> ColumnSummary:
-    return ColumnSummary(
-        _extreme((one.minimum, other.minimum), min),
-        _extreme((one.maximum, other.maximum), max),
-        one.value_count + other.value_count,
-        one.null_count + other.null_count,
-        one.packed_bytes + other.packed_bytes,
-        one.unpacked_bytes + other.unpacked_bytes,
-    )
-
-
-def _extreme(
-    bounds: Sequence[pa.Scalar | None], choose: Callable[..., tuple[object, pa.Scalar]]
-) -> pa.Scalar | None:
-    """The smaller or larger bound; one that is null yields to any, and none at all to null."""
-    seen = [bound for bound in bounds if bound is not None]
-    ordered = [
-        (order_of(plain), bound) for bound in seen if (plain := plain_bound(bound)) is not None
-    ]
-    if not ordered:
-        return seen[0] if seen else None
-    return choose(ordered, key=lambda pair: pair[0])[1]

@@ -1,5 +1,6 @@
 """Creating metadata tables: what Java would have made, and safe to begin anew."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -104,9 +105,25 @@ def test_group_counts_follow_hudis_settings() -> None:
             "hoodie.metadata.index.column.stats.file.group.count": 5,
         }
     )
-    table = TableInMemory().create(choices=Choices(group_counts=GroupCounts(settings)))
+    table = TableInMemory().create(choices=Choices(settings=settings))
     assert len(names(table, "record_index")) == 1 + 3
     assert len(names(table, "column_stats")) == 1 + 5
+
+
+def test_columns_follow_hudis_settings() -> None:
+    settings = Settings.of(arguments={"hoodie.metadata.index.column.stats.column.list": "v, id"})
+    table = TableInMemory().create(choices=Choices(settings=settings))
+    definitions = {one.partition: one for one in load_definitions(table.storage, table.config)}
+    assert definitions["column_stats"].columns == (*COLUMNS[:3], "v", "id")
+
+
+def test_a_column_that_is_not_there_is_refused() -> None:
+    settings = Settings.of(arguments={"hoodie.metadata.index.column.stats.column.list": "x"})
+    table = TableInMemory()
+    with pytest.raises(InvalidRequest) as refused:
+        table.create(choices=Choices(settings=settings))
+    assert refused.value.code == "unsupported_statistics_column"
+    assert table.storage.walk(METADATA_FOLDER) == ()
 
 
 def test_a_record_index_makes_room_for_growth() -> None:
@@ -185,11 +202,12 @@ def add(
     present: TableChange,
     located: list[Located],
     choices: Choices | None = None,
+    partitions: Sequence[str] = ALL,
 ) -> None:
     add_partitions(
         table.storage,
         table.config,
-        ALL,
+        partitions,
         present,
         table.times,
         table.ports,
@@ -217,6 +235,15 @@ def test_writes_go_on_where_partitions_were_added() -> None:
     add(table, present, located)
     table.write(located=(Located(pa.array(["4"]), SliceKey("b", GROUP)),))
     assert len(all_locations(table.metadata.record_index())) == 4
+
+
+def test_partition_statistics_are_made_of_the_columns_that_are_defined() -> None:
+    table, present, located = with_data()
+    chosen = Choices(columns=("_hoodie_record_key", "v"))
+    add(table, present, located, chosen, ["column_stats"])
+    add(table, present, located)
+    whole = partition_ranges(table.metadata.partition("partition_stats"), ["v", "n"], ["a"])
+    assert whole["a"].keys() == {"v"}
 
 
 def test_a_table_without_metadata_gets_a_whole_metadata_table() -> None:

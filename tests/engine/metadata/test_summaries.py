@@ -8,16 +8,13 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lakewarden.engine.metadata.changes import ColumnSummary
 from lakewarden.engine.metadata.indexed_columns import first_columns, indexed_columns
 from lakewarden.engine.metadata.summaries import (
-    summaries_of_base_file,
+    columns_with_nan,
     summaries_of_footer,
     summaries_of_rows,
-    union_of_summaries,
 )
 
 NAN = float("nan")
@@ -85,7 +82,6 @@ def test_no_rows_at_all_show_nothing_of_any_column() -> None:
 def test_a_file_without_rows_has_no_summaries() -> None:
     rows = pa.table({"c": pa.array([], pa.int64())})
     assert summaries_of_footer(written(rows), ["c"]) == {}
-    assert summaries_of_base_file(written(rows), rows, ["c"]) == {}
 
 
 def test_nested_columns_have_no_summaries() -> None:
@@ -101,7 +97,7 @@ def test_nan_is_the_maximum_wherever_it_is(type_: pa.DataType) -> None:
     rows = pa.table({"c": pa.array([1.0, NAN, -1.0], type_)})
     for summary in (
         summaries_of_rows(rows, ["c"])["c"],
-        summaries_of_base_file(written(rows), rows, ["c"])["c"],
+        summaries_of_footer(written(rows), ["c"], with_nan=columns_with_nan(rows))["c"],
     ):
         low, high = bounds(summary)
         assert low == -1.0
@@ -111,40 +107,19 @@ def test_nan_is_the_maximum_wherever_it_is(type_: pa.DataType) -> None:
 
 def test_nan_is_the_minimum_where_there_is_nothing_else() -> None:
     rows = pa.table({"c": [NAN, None]})
-    for summary in (
-        summaries_of_rows(rows, ["c"])["c"],
-        summaries_of_base_file(written(rows), rows, ["c"])["c"],
-    ):
-        assert all(isinstance(one, float) and math.isnan(one) for one in bounds(summary))
+    summary = summaries_of_rows(rows, ["c"])["c"]
+    assert all(isinstance(one, float) and math.isnan(one) for one in bounds(summary))
 
 
-def test_bounds_that_a_footer_leaves_out_are_made_from_rows() -> None:
-    long = ["a" * 100_000, "b"]
-    rows = pa.table({"c": long, "n": [1, 2]})
-    metadata = written(rows)
-    assert summaries_of_footer(metadata, ["c", "n"]).keys() == {"n"}
-    found = summaries_of_base_file(metadata, rows, ["c", "n"])
-    assert bounds(found["c"]) == (long[0], "b")
-    assert found["c"].packed_bytes > 0
+def test_a_footer_does_not_tell_of_columns_that_have_only_nan_or_very_long_values() -> None:
+    rows = pa.table({"c": ["a" * 100_000, "b"], "n": [1, 2], "v": [NAN, NAN]})
+    told = summaries_of_footer(written(rows), ["c", "n", "v"], with_nan=columns_with_nan(rows))
+    assert told.keys() == {"n"}
 
 
 def test_dictionaries_count_as_their_values() -> None:
     rows = pa.table({"c": pa.array(["b", "a"]).dictionary_encode()})
     assert bounds(summaries_of_rows(rows, ["c"])["c"]) == ("a", "b")
-
-
-@given(
-    st.lists(st.none() | st.floats(width=32), max_size=8),
-    st.lists(st.none() | st.floats(width=32), max_size=8),
-)
-def test_the_union_of_parts_is_the_summary_of_the_whole(
-    one: list[float | None], other: list[float | None]
-) -> None:
-    parts = [pa.table({"c": pa.array(values, pa.float64())}) for values in (one, other)]
-    union = union_of_summaries(*(summaries_of_rows(part, ["c"]) for part in parts))["c"]
-    whole = summaries_of_rows(pa.concat_tables(parts), ["c"])["c"]
-    assert repr(union) == repr(whole) or bounds(union) == bounds(whole)
-    assert (union.value_count, union.null_count) == (whole.value_count, whole.null_count)
 
 
 def test_the_first_columns_of_supported_types_are_indexed_behind_three_meta_columns() -> None:

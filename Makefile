@@ -13,7 +13,7 @@ TESTS ?= tests
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test check format bench interop lock clean
+.PHONY: help venv demo test simulate check format bench interop lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | \
@@ -32,6 +32,9 @@ demo: $(READY) ## Run the main job on a local session and show what it does
 
 test: $(READY) ## Run all tests but interop
 	@$(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
+
+simulate: $(READY) ## Kill and race writers more often than `make test` does
+	@LAKEWARDEN_KILLS=200 $(BIN)/pytest -n auto tests/crash/test_kill.py tests/races
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

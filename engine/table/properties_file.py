@@ -23,8 +23,11 @@ def write_properties(storage: Storage, properties: Mapping[str, str]) -> None:
         case Won():
             return
         case Lost(content):
-            if content != _file_of(properties, _CREATED):
+            # A file that a crash cut short is no table yet, and may be completed.
+            if not _file_of(properties, _CREATED).startswith(content):
                 raise _table_exists(storage)
+            if not is_whole(content):
+                storage.put(PROPERTIES_PATH, _file_of(properties, _CREATED))
         case Unknown(cause):
             raise Unsettled(
                 "creation_unsettled",

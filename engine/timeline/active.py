@@ -6,10 +6,13 @@ Loaded with one listing; contents are read only when asked for.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, State
 from lakewarden.engine.timeline.layouts import Layout
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger_entries import Committed
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,17 @@ class ActiveTimeline:
         return file.entry.path
 
     def read(self, instant: Instant) -> bytes:
-        """The content of an instant in its state."""
-        return self._storage.read(self.path(instant))
+        """The content of an instant in its state.
+
+        A completed file that a crash cut short is as its ledger says it was to be: the instant was
+        committed before the file was begun.
+        """
+        content = self._storage.read(self.path(instant))
+        if instant.is_completed and self.layout.version > 1 and not is_whole_container(content):
+            last = read_ledger(self._storage, instant.requested).last
+            if isinstance(last, Committed):
+                return last.content
+        return content
 
 
 def load_active(storage: Storage, layout: Layout) -> ActiveTimeline:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.index.kinds import parse_kind
 from lakewarden.engine.index.settings import INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import refuse_unknown
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import load_config, table_config
+from lakewarden.engine.table.config import PROPERTIES_PATH, is_whole, table_config
 from lakewarden.engine.table.creation import (
     NewTable,
     is_creation_property,
@@ -74,12 +75,11 @@ def _index_type(text: str) -> str:
 
 def _refuse_other(storage: Storage, properties: Mapping[str, str]) -> None:
     """A table of the same kind may be there already, further on in its life."""
-    try:
-        present = load_config(storage).properties
-    except InvalidRequest as error:
-        if error.code == "no_table":
-            return
-        raise
+    payload = storage.read_if_present(PROPERTIES_PATH)
+    if not is_whole(payload):
+        return
+    assert payload is not None
+    present = parse_properties(payload, PROPERTIES_PATH)
     differing = [key for key, value in properties.items() if present.get(key) != value]
     raise InvalidRequest(
         "table_exists",

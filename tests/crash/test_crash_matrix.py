@@ -1,0 +1,150 @@
+"""The crash matrix: whatever call an operation dies at, the table is exactly old or exactly new.
+
+That holds for whoever reads right after the crash, and after the next writer has repaired what the
+dead one left.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.table.config import PROPERTIES_PATH, is_whole
+from tests.crash.victims import (
+    DEAD_AFTER_MS,
+    SWEPT_AFTER_MS,
+    Death,
+    World,
+    creation_deaths,
+    deaths,
+    new_world,
+    ports,
+)
+from tests.writing.model import Model, ModelRow, Write
+from tests.writing.shapes import Shape, carry_out
+
+SHAPES = (
+    Shape("cow", index="SIMPLE"),
+    Shape("mor", index="RECORD_INDEX"),
+    Shape("mor", is_partitioned=False, has_metadata=False, index="BUCKET"),
+)
+
+
+def row(key: str, partition: str, ts: int) -> ModelRow:
+    return {"id": key, "p": partition, "ts": ts, "v": ts / 2, "name": f"{key} at {ts}"}
+
+
+HISTORY = (
+    Write("upsert", tuple(row(f"k{n}", "ab"[n % 2], 1) for n in range(6))),
+    Write("upsert", (row("k1", "b", 2), row("k6", "a", 2))),
+)
+NEXT = Write("upsert", (row("k2", "a", 9), row("z", "c", 9)))
+
+
+@dataclass(frozen=True)
+class Victim:
+    """An operation by name, and what it does to the model."""
+
+    name: str
+    write: Write
+
+    def operation(self, table: Table) -> object:
+        return carry_out(table, self.write)
+
+
+VICTIMS = (
+    Victim("upsert", Write("upsert", (row("k1", "b", 5), row("k7", "c", 5)))),
+    Victim("insert", Write("insert", (row("n1", "a", 5), row("n2", "c", 5)))),
+    Victim("delete", Write("delete", (row("k1", "b", 5), row("k2", "a", 5)))),
+    Victim("overwrite", Write("overwrite_partitions", (row("o1", "a", 5),))),
+)
+
+
+def contents(shape: Shape, *writes: Write) -> list[ModelRow]:
+    model: Model = shape.model()
+    for write in writes:
+        model.apply(write)
+    return model.contents()
+
+
+def assert_old_or_new(death: Death, shape: Shape, old: tuple[Write, ...], new: Write) -> None:
+    """What a reader sees, before and after the next write has repaired the table."""
+    world = death.world
+    outcomes = {
+        "old": (contents(shape, *old), contents(shape, *old, NEXT)),
+        "new": (contents(shape, *old, new), contents(shape, *old, new, NEXT)),
+    }
+    seen = [name for name, (now, _) in outcomes.items() if world.rows() == now]
+    assert seen, f"{death}: neither old nor new"
+    assert world.rows(use_metadata=False) == outcomes[seen[0]][0], f"{death}: listing differs"
+    world.clock.advance(DEAD_AFTER_MS)
+    carry_out(world.table(60), NEXT)
+    # A commit that nobody had published yet is published by whoever comes next.
+    then = [name for name, (_, later) in outcomes.items() if world.rows() == later]
+    assert then, f"{death}: rows were lost or invented by the repair"
+    assert seen == ["old"] or then[0] == "new", f"{death}: what was seen is gone"
+    assert_tidy(world, shape, death)
+
+
+def assert_tidy(world: World, shape: Shape, death: Death) -> None:
+    """No file is left that belongs to nothing, once the sweep is due."""
+    world.clock.advance(SWEPT_AFTER_MS)
+    carry_out(world.table(61), Write("upsert", (row("last", "a", 10),)))
+    assert world.strays() == set(), f"{death}: stray files"
+    assert world.differences_of_listings() == set(), f"{death}: files that are not there"
+    assert world.rows() == world.rows(use_metadata=False), f"{death}: listings differ"
+    assert not world.table(62).timeline().pending(), f"{death}: something is still pending"
+
+
+def victims_of(shape: Shape) -> tuple[Victim, ...]:
+    # Without partitions an overwrite is one of the whole table, which the model does not know.
+    return VICTIMS if shape.is_partitioned else VICTIMS[:1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "victim"),
+    [(shape, victim) for shape in SHAPES for victim in victims_of(shape)],
+    ids=lambda value: value.name if isinstance(value, Victim) else str(value),
+)
+def test_a_write_that_dies_is_as_if_it_never_was_or_is_whole(shape: Shape, victim: Victim) -> None:
+    before = new_world(shape, HISTORY)
+    found = deaths(before, victim.operation)
+    assert len(found) > 60
+    for death in found.values():
+        assert_old_or_new(death, shape, HISTORY, victim.write)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_rollback_that_dies_can_be_gone_on_with(shape: Shape) -> None:
+    before = new_world(shape, HISTORY)
+    newest = before.table(40).timeline().completed()[-1].requested
+
+    def roll_back(table: Table) -> object:
+        return table.rollback(newest)
+
+    for death in deaths(before, roll_back).values():
+        world = death.world
+        old, new = contents(shape, *HISTORY), contents(shape, HISTORY[0])
+        now = world.rows(use_metadata=False)
+        assert now in (old, new), f"{death}: neither old nor new"
+        assert world.rows() == now, f"{death}: the metadata table says something else"
+        world.clock.advance(DEAD_AFTER_MS)
+        carry_out(world.table(60), NEXT)
+        assert world.rows() in (
+            contents(shape, *HISTORY, NEXT),
+            contents(shape, HISTORY[0], NEXT),
+        ), f"{death}: rows were lost or invented by the repair"
+        assert_tidy(world, shape, death)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_creation_that_dies_leaves_no_table_or_an_empty_one(shape: Shape) -> None:
+    for death in creation_deaths(shape).values():
+        world = death.world
+        if not is_whole(world.storage.read_if_present(PROPERTIES_PATH)):
+            shape.create("", storage=world.storage, ports=ports(world.clock, 59))
+        assert world.rows() == [], f"{death}: rows out of nothing"
+        world.clock.advance(DEAD_AFTER_MS)
+        carry_out(world.table(60), HISTORY[0])
+        assert world.rows() == contents(shape, HISTORY[0]), f"{death}: the first write"
+        assert world.rows(use_metadata=False) == world.rows(), f"{death}: listings differ"

@@ -1,0 +1,81 @@
+"""Races: two processes with two threads each write to one table at the same time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakewarden import Table
+from tests.races.racer import SHARED_KEY, own_row, shared_row
+from tests.writing.model import contents_of
+from tests.writing.shapes import Shape
+
+CHECKOUT = Path(__file__).parents[2]
+COMMITS = 50
+PROCESSES = ("a", "b")
+WRITERS = [f"{process}{thread}" for process in PROCESSES for thread in (0, 1)]
+COW, MOR = Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX")
+# `make simulate` races on both shapes in both ways.
+EVERY_WAY = (COW, MOR) if "LAKEWARDEN_KILLS" in os.environ else ()
+
+
+def run_race(path: Path, mode: str) -> list[dict[str, Any]]:
+    """All reports of all racers."""
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.races.racer", str(path), mode, process, str(COMMITS)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=CHECKOUT,
+        )
+        for process in PROCESSES
+    ]
+    outputs = [racer.communicate()[0] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0]
+    return [json.loads(line) for output in outputs for line in output.splitlines() if line]
+
+
+def assert_instants(table: Table, reports: list[dict[str, Any]]) -> None:
+    """Every acknowledged commit is there once, and times rise in the order of completion."""
+    acknowledged = sorted(report["instant"] for report in reports if "instant" in report)
+    completed = table.timeline().completed()
+    ours = [instant for instant in completed if instant.requested in set(acknowledged)]
+    assert [instant.requested for instant in ours] == acknowledged
+    assert len(set(acknowledged)) == COMMITS * len(WRITERS)
+    completions = [str(instant.completed) for instant in completed]
+    assert len(set(completions)) == len(completions)
+    assert all(instant.requested < str(instant.completed) for instant in completed)
+    assert not table.timeline().pending()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("shape", EVERY_WAY or (COW,), ids=str)
+def test_writers_of_other_rows_do_not_disturb_one_another(shape: Shape, tmp_path: Path) -> None:
+    table = shape.create(str(tmp_path / "table"))
+    table.upsert([shared_row()])
+    reports = run_race(tmp_path / "table", "disjoint")
+    assert_instants(table, reports)
+    rows = [own_row(writer, number) for writer in WRITERS for number in range(COMMITS)]
+    expected = sorted([*rows, shared_row()], key=lambda row: (str(row["id"]), str(row["p"])))
+    assert contents_of(table.read_arrow()) == expected
+    assert contents_of(table.read_arrow(use_metadata=False)) == expected
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("shape", EVERY_WAY or (MOR,), ids=str)
+def test_no_update_of_a_row_that_everybody_wants_is_lost(shape: Shape, tmp_path: Path) -> None:
+    table = shape.create(str(tmp_path / "table"))
+    table.upsert([shared_row()])
+    reports = run_race(tmp_path / "table", "overlapping")
+    assert_instants(table, reports)
+    lost = [report for report in reports if "lost" in report]
+    assert lost, "nobody lost, so nothing was raced for"
+    assert {report["lost"] for report in lost} == {"write_conflict"}
+    completed = {instant.requested for instant in table.timeline().completed()}
+    assert {report["to"] for report in lost} <= completed
+    (row,) = contents_of(table.lookup([SHARED_KEY]))
+    assert row["v"] == COMMITS * len(WRITERS)

@@ -134,7 +134,7 @@ class ActiveTimeline:
         """
         content = self._storage.read(self.path(instant))
         if instant.is_completed and self.layout.version > 1 and not is_whole_container(content):
-            last = read_ledger(self._storage, instant.requested).last
+            last = read_ledger(self._storage, instant.requested).last_whole
             if isinstance(last, Committed):
                 return last.content
         return content

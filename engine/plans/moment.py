@@ -17,7 +17,7 @@ from lakewarden.engine.timeline.roll_forward import RolledForward, roll_forward
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.timeline.timeline import Timeline
 
-WRITABLE_VERSIONS = (8, 9)
+WRITABLE_VERSIONS = (9,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _read_only(version: int) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_table_version",
         what=f"The table has version {version}, which is read but not written.",
-        why=f"Versions {' and '.join(map(str, WRITABLE_VERSIONS))} can be written.",
+        why="Only version 9 is written: what other versions expect of a writer differs.",
         now="Upgrade the table with Hudi.",
         version=version,
     )

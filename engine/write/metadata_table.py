@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lakewarden.engine.index.kinds import IndexKind
 from lakewarden.engine.index.settings import INDEX_TYPE
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
-from lakewarden.engine.metadata.create import Choices, create_metadata_table
+from lakewarden.engine.metadata.create import CREATION_SETTINGS, Choices, create_metadata_table
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look, reload
@@ -36,6 +36,7 @@ METADATA_SETTINGS: tuple[Setting[object], ...] = (
     COLUMN_STATS_ENABLED,
     RECORD_INDEX_ENABLED,
     PARTITIONED_RECORD_INDEX_ENABLED,
+    *CREATION_SETTINGS,
 )
 # The names that `Table.create(indexes=[...])` takes, and what they switch on.
 INDEX_SWITCHES: Mapping[str, str] = {
@@ -62,7 +63,10 @@ def ensure_metadata_table(context: Context) -> None:
                 _partitions(moment.config, context.settings),
                 moment.times,
                 context.ports,
-                choices=Choices(is_record_index_partitioned=_is_partitioned(context.settings)),
+                choices=Choices(
+                    is_record_index_partitioned=_is_partitioned(context.settings),
+                    settings=context.settings,
+                ),
             )
 
 

@@ -110,11 +110,12 @@ def test_a_claim_in_doubt_is_read_back() -> None:
     assert raised.value.code == "ledger_unsettled"
 
 
-def test_a_table_of_version_6_is_not_written() -> None:
+@pytest.mark.parametrize(("version", "layout"), [("6", "1"), ("8", "2")])
+def test_a_table_of_an_older_version_is_not_written(version: str, layout: str) -> None:
     properties = {
         **PROPERTIES,
-        "hoodie.table.version": "6",
-        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.version": version,
+        "hoodie.timeline.layout.version": layout,
     }
     world = World(properties=properties)
     with pytest.raises(InvalidRequest) as raised:

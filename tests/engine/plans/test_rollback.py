@@ -144,7 +144,6 @@ TAKEN_BACK = (
     "mor_compaction_completed",
     "mor_deletes",
     "mor_savepoint",
-    "v8_mor_by_102",
 )
 
 

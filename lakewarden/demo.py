@@ -1,93 +1,99 @@
-"""The demonstration behind `make demo`: a tour of one table that Java Hudi has written.
-
-The table is one of the golden tables of the tests: merge-on-read, with a compaction that somebody
-scheduled and never ran, so that there is something to see.
-"""
+"""The demonstration behind `make demo`: a small pipeline on one table, on a local Spark session."""
 
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.cli import main as command_line
 from lakewarden.cli.output import Answer, as_table
 from lakewarden.table import Table
 
-TABLE = "mor_compaction_requested"
-ARCHIVE = Path(__file__).parents[1] / "tests" / "golden" / f"{TABLE}.zip"
+COLUMNS = ("id", "city", "ts", "qty")
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("qty", pa.int32())]
+)
+ROW_TYPE = "id string, city string, ts bigint, qty int"
+CITIES = ("Oslo", "Lima", "Kyiv")
+
+Order = tuple[str, str, int, int]
 
 
 def main() -> int:
-    """Show what can be asked about a table, first without Spark and then with it."""
-    if not ARCHIVE.is_file():
-        print("The demonstration needs a checkout of Lakewarden: its table is among the tests.")
-        return 1
-    with tempfile.TemporaryDirectory(prefix="lakewarden-demo-") as folder:
-        with zipfile.ZipFile(ARCHIVE) as archive:
-            archive.extractall(folder)
-        path = str(Path(folder) / ARCHIVE.stem)
-        table = Table(path)
-        show_timeline(path)
-        show_files(table)
-        show_rows(table)
-        show_history(table)
-        show_spark(table)
-    print("\nThat was all; the table was a copy and is gone. See README.md for what comes next.")
+    """Run a pipeline, say what each step is, and show what came of it."""
+    session = quiet_session()
+    try:
+        with tempfile.TemporaryDirectory(prefix="lakewarden-demo-") as folder:
+            path = str(Path(folder) / "orders")
+            table = create(path)
+            write(table, session)
+            show_history(table)
+            show_looks(table)
+            show_spark(table, session)
+            heading("What happened to the table", "$ lakewarden timeline orders")
+            command_line(["timeline", path])
+    finally:
+        session.stop()
+    print("\nThat was all; the table is gone. See README.md for what comes next.")
     return 0
 
 
-def show_timeline(path: str) -> None:
-    heading("What happened to the table", f"$ lakewarden timeline {TABLE}")
-    command_line(["timeline", path])
-    print("\nThe compaction was requested and never ran; later writes went on all the same.")
+def create(path: str) -> Table:
+    heading(
+        "A merge-on-read table that Java Hudi could use, too",
+        "Table.create(path, schema, key=['id'], partition=['city'], ordering=['ts'], type='mor')",
+    )
+    table = Table.create(path, SCHEMA, key=["id"], partition=["city"], ordering=["ts"], type="mor")
+    print(f"Its metadata table keeps {', '.join(index.name for index in table.indexes())}.")
+    return table
 
 
-def show_files(table: Table) -> None:
-    heading("Which files hold it now", "table.file_slices()")
-    columns = ("partition", "file_group", "base_instant", "log_files", "bytes")
-    rows = [
-        (
-            slice_.partition,
-            slice_.file_id[:8],
-            slice_.base_instant,
-            len(slice_.log_files),
-            slice_.size_bytes,
-        )
-        for slice_ in table.file_slices()
-    ]
-    show(pa.table(list(zip(*rows, strict=True)), names=columns))
+def write(table: Table, session: SparkSession) -> None:
+    def frame(*rows: Order) -> DataFrame:
+        return session.createDataFrame(list(rows), ROW_TYPE)
 
-
-def show_rows(table: Table) -> None:
-    wanted = [("p", "=", "c"), ("n", "<", 20)]
-    heading("Rows, base files and logs merged", f"table.read_arrow(['id', 'name', 'n'], {wanted})")
-    show(table.read_arrow(["id", "name", "n"], filter=wanted))
-    heading("What that read skipped, and why", "print(table.explain(filter=...))")
-    print(table.explain(filter=wanted))
+    first = [(f"order-{n:02d}", CITIES[n % 3], 100, n) for n in range(12)]
+    heading("Twelve orders from Spark", "table.bulk_insert(dataframe)")
+    print(table.bulk_insert(frame(*first)))
+    heading("Two changes, one too late, and a new order", "table.upsert(dataframe)")
+    changes = (
+        ("order-00", "Oslo", 200, 70),
+        ("order-01", "Lima", 50, 99),
+        ("order-12", "Kyiv", 200, 12),
+    )
+    print(table.upsert(frame(*changes)))
+    heading("One order less", "table.delete(['order-05'])")
+    print(table.delete(["order-05"]))
+    heading("One more of everything in Oslo", "table.update_where([('city', '=', 'Oslo')], ...)")
+    more = {"qty": pc.add(pc.field("qty"), 1), "ts": pc.add(pc.field("ts"), 1)}
+    print(table.update_where([("city", "=", "Oslo")], more))
 
 
 def show_history(table: Table) -> None:
-    first = table.timeline().completed()[0]
-    assert first.completed is not None
-    heading("Back in time", f"table.read_arrow(as_of='{first.requested}').num_rows")
-    print(table.read_arrow(as_of=first.requested).num_rows)
-    heading("Rows that later commits wrote", f"table.changes_arrow(since='{first.completed}')")
-    show(table.changes_arrow(first.completed, columns=["_hoodie_commit_time", "id", "name"]))
-    heading("Rows by key", "table.lookup(['k000', 'k020', 'nobody'])")
-    show(table.lookup(["k000", "k020", "nobody"], columns=["id", "name", "v"]))
+    first, second, *_ = table.timeline().completed()
+    assert second.completed is not None
+    heading("The rows now", "table.read_arrow()")
+    show(table.read_arrow(COLUMNS).sort_by("id"))
+    heading("As it was after the first write", f"table.read_arrow(as_of='{first.requested}')")
+    print(f"{table.read_arrow(as_of=first.requested).num_rows} rows")
+    heading("What later writes changed", f"table.changes_arrow(since='{second.completed}')")
+    show(table.changes_arrow(second.completed, columns=COLUMNS).sort_by("id"))
 
 
-def show_spark(table: Table) -> None:
-    heading("The same as a Spark DataFrame", "table.read(spark).groupBy('p').count()")
-    session = quiet_session()
-    try:
-        frame = table.read(session).groupBy("p").count().orderBy("p")
-        show(frame.toArrow())
-    finally:
-        session.stop()
+def show_looks(table: Table) -> None:
+    wanted = [("city", "=", "Lima"), ("qty", "<", 5)]
+    heading("What a filter skips, and why", f"print(table.explain(filter={wanted}))")
+    print(table.explain(filter=wanted))
+    heading("Rows by key", "table.lookup(['order-00', 'order-05'])")
+    show(table.lookup(["order-00", "order-05"], columns=COLUMNS))
+
+
+def show_spark(table: Table, session: SparkSession) -> None:
+    heading("As a Spark DataFrame", "table.read(spark).groupBy('city').sum('qty')")
+    show(table.read(session).groupBy("city").sum("qty").orderBy("city").toArrow())
 
 
 def quiet_session() -> SparkSession:

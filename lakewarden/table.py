@@ -1,7 +1,7 @@
 """The front door: a Hudi table, opened by its path."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.spark.frames import scan_frame
+from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, load_config
@@ -30,6 +31,7 @@ from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
+from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.operations import RowsOrKeys
 from lakewarden.engine.write.options import given_options
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Options: TypeAlias = Mapping[str, object] | None
+Taken = TypeVar("Taken")
 
 
 class Table:
@@ -242,11 +245,15 @@ class Table:
 
     def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
         """Write rows; those whose key the table has are updated by its merge mode."""
-        return self._write(operations.upsert(rows), options, keywords)
+        return self._write(
+            operations.upsert(self._taken(rows, options, keywords)), options, keywords
+        )
 
     def insert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
         """Add rows without looking for their keys: one that is there already is there twice."""
-        return self._write(operations.insert(rows), options, keywords)
+        return self._write(
+            operations.insert(self._taken(rows, options, keywords)), options, keywords
+        )
 
     def bulk_insert(
         self,
@@ -256,13 +263,18 @@ class Table:
         **keywords: object,
     ) -> Commit:
         """Add many rows in new file groups of balanced sizes, sorted by columns if asked."""
-        return self._write(operations.bulk_insert(rows, sort or ()), options, keywords)
+        return self._write(
+            operations.bulk_insert(self._taken(rows, options, keywords), sort or ()),
+            options,
+            keywords,
+        )
 
     def delete(
         self, rows_or_keys: RowsOrKeys, options: Options = None, **keywords: object
     ) -> Commit:
         """Delete rows by their key columns, or by a list of record keys."""
-        return self._write(operations.delete(rows_or_keys, self.config), options, keywords)
+        taken = self._taken(rows_or_keys, options, keywords)
+        return self._write(operations.delete(taken, self.config), options, keywords)
 
     def delete_where(self, filter: Filter, options: Options = None, **keywords: object) -> Commit:
         """Delete all rows that a filter keeps."""
@@ -289,18 +301,24 @@ class Table:
         see the row's columns and the incoming ones as `source.<column>`; `on_no_match` is "insert"
         or "ignore".
         """
+        # A merge reads what the table has for these rows, so that they have to be here.
+        rows = fetched(rows) if is_frame(rows) else rows
         request = operations.merge(rows, on_match, on_no_match, self._executor)
         return self._write(request, options, keywords)
 
     def overwrite(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
         """Put rows in the place of everything that the table has."""
-        return self._write(operations.overwrite(rows), options, keywords)
+        return self._write(
+            operations.overwrite(self._taken(rows, options, keywords)), options, keywords
+        )
 
     def overwrite_partitions(
         self, rows: Rows, options: Options = None, **keywords: object
     ) -> Commit:
         """Put rows in the place of all that is in the partitions they belong to."""
-        return self._write(operations.overwrite_partitions(rows), options, keywords)
+        return self._write(
+            operations.overwrite_partitions(self._taken(rows, options, keywords)), options, keywords
+        )
 
     def delete_partitions(
         self, partitions: Sequence[str], options: Options = None, **keywords: object
@@ -319,6 +337,17 @@ class Table:
     ) -> Commit:
         given = given_options(options, keywords)
         return TableWriter(self._context(given, self.properties)).write(request)
+
+    def _taken(
+        self, rows: Taken, options: Options, keywords: Mapping[str, object]
+    ) -> Taken | pa.Table | FarRows:
+        """Rows as they are; those of a Spark DataFrame here, or known to be with Spark."""
+        if not is_frame(rows):
+            return rows
+        settings = Settings.of(
+            arguments=given_options(options, keywords), table=dict(self.properties)
+        )
+        return incoming_frame(rows, self._storage.location, settings, self.config.merge)
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
         settings = Settings.of(arguments=given, table=properties)

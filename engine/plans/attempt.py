@@ -14,6 +14,7 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.run.background import Repetition
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.beats import Beat, delete_beat, write_beat
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.layouts import Layout
@@ -53,6 +54,10 @@ class Attempt:
         self._silenced_by: LakewardenError | None = None
         self._repetition: Repetition | None = None
 
+    @property
+    def claim(self) -> Claim:
+        return self._claim
+
     def write_token(self, task: int) -> str:
         """What the names of a task's files carry: no two attempts ever write the same file."""
         return f"{task}-0-{self.number}"
@@ -83,10 +88,8 @@ class Attempt:
 
     def look(self) -> Ledger:
         """The ledger as it is now; raises unless it still ends in this attempt's claim."""
-        ledger = read_ledger(self._context.storage, self.instant)
+        ledger = assert_last(self._context.storage, self._claim)
         self._looked_at = self._context.ports.clock.elapsed_seconds()
-        if ledger.last != self._claim:
-            raise superseded(self._claim, ledger.last)
         return ledger
 
     def stop(self) -> None:
@@ -140,6 +143,14 @@ class Attempt:
         )
         write_beat(self._context.storage, beat)
         self._beaten_at = self._context.ports.clock.elapsed_seconds()
+
+
+def assert_last(storage: Storage, claim: Claim) -> Ledger:
+    """The ledger as it is now; raises unless it still ends in this claim."""
+    ledger = read_ledger(storage, claim.instant)
+    if ledger.last != claim:
+        raise superseded(claim, ledger.last)
+    return ledger
 
 
 def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:

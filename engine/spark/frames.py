@@ -14,6 +14,7 @@ from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.spark.addresses import check_reachable
+from lakewarden.engine.spark.cores import cores_of
 from lakewarden.engine.spark.merging import merge_tasks
 from lakewarden.engine.spark.native import share_out
 from lakewarden.engine.spark.settings import setting
@@ -25,7 +26,6 @@ from lakewarden.engine.view.slices import FileSlice
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CORES_WHEN_UNKNOWN = 8
 LISTING_TASKS_PER_CORE = 2
 
 # Spark looks at many files in a job, with a task for each file, which costs it 5 ms a file.
@@ -66,7 +66,7 @@ def _parquet_frame(spark: "SparkSession", addresses: Sequence[str], spec: ReadSp
     wanted = spec.wanted()
     schema = pa.schema([field for field in spec.schema if field.name in wanted])
     reader = spark.read.schema(ddl(schema)).options(**_PARQUET_OPTIONS)
-    with setting(spark, _LISTING_TASKS, str(_cores(spark) * LISTING_TASKS_PER_CORE)):
+    with setting(spark, _LISTING_TASKS, str(cores_of(spark) * LISTING_TASKS_PER_CORE)):
         frame = reader.parquet(*addresses)
     condition = sql_condition(spec)
     if condition not in (None, EVERYTHING):
@@ -77,13 +77,7 @@ def _parquet_frame(spark: "SparkSession", addresses: Sequence[str], spec: ReadSp
 def _merged_frame(
     spark: "SparkSession", location: Location, slices: Sequence[FileSlice], spec: ReadSpec
 ) -> "DataFrame":
-    tasks = merge_tasks(location, spec, slices, _cores(spark))
+    tasks = merge_tasks(location, spec, slices, cores_of(spark))
     count = len(tasks.packed)
     # A range needs no Python process to be made, and puts one number into each partition.
     return spark.range(0, count, 1, count).mapInArrow(tasks, ddl(spec.output_schema))
-
-
-def _cores(spark: "SparkSession") -> int:
-    """The cores of the cluster; a Connect session does not tell them."""
-    context = getattr(spark, "sparkContext", None)
-    return CORES_WHEN_UNKNOWN if context is None else int(context.defaultParallelism)

@@ -11,6 +11,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
     DeleteKeys,
@@ -21,28 +22,28 @@ from lakewarden.engine.write.row_changes import (
     UpdateWhere,
     Values,
 )
-from lakewarden.engine.write.sources import Rows, arrow_rows
+from lakewarden.engine.write.sources import Rows, arrow_rows, incoming_rows
 
-RowsOrKeys: TypeAlias = Rows | Sequence[str | int]
+RowsOrKeys: TypeAlias = Rows | FarRows | Sequence[str | int]
 
 # Keys alone don't say in which partition they are, and rows that change partition leave one.
 _IN_ALL_PARTITIONS = IndexChoice(IndexKind.GLOBAL_SIMPLE)
 _MOVING = IndexChoice(IndexKind.GLOBAL_SIMPLE, moves=True)
 
 
-def upsert(rows: Rows) -> WriteRequest:
-    return WriteRequest(operation=Operation.UPSERT, incoming=Incoming(arrow_rows(rows)))
+def upsert(rows: Rows | FarRows) -> WriteRequest:
+    return WriteRequest(operation=Operation.UPSERT, incoming=incoming_rows(rows))
 
 
-def insert(rows: Rows) -> WriteRequest:
-    incoming = Incoming(arrow_rows(rows))
+def insert(rows: Rows | FarRows) -> WriteRequest:
+    incoming = incoming_rows(rows)
     return WriteRequest(operation=Operation.INSERT, incoming=incoming, finds_keys=False)
 
 
-def bulk_insert(rows: Rows, sort: Sequence[str]) -> WriteRequest:
+def bulk_insert(rows: Rows | FarRows, sort: Sequence[str]) -> WriteRequest:
     return WriteRequest(
         operation=Operation.BULK_INSERT,
-        incoming=Incoming(arrow_rows(rows)),
+        incoming=incoming_rows(rows),
         finds_keys=False,
         divides=True,
         sort=tuple(sort),
@@ -58,12 +59,10 @@ def delete(rows_or_keys: RowsOrKeys, config: TableConfig) -> WriteRequest:
             deletes=True,
             index=_IN_ALL_PARTITIONS,
         )
-    rows = arrow_rows(cast(Rows, rows_or_keys))
+    incoming = incoming_rows(cast(Rows | FarRows, rows_or_keys))
     partitions = {field.name.partition(".")[0] for field in config.partitions.fields}
-    index = None if partitions <= set(rows.column_names) else _IN_ALL_PARTITIONS
-    return WriteRequest(
-        operation=Operation.DELETE, incoming=Incoming(rows), deletes=True, index=index
-    )
+    index = None if partitions <= set(incoming.schema.names) else _IN_ALL_PARTITIONS
+    return WriteRequest(operation=Operation.DELETE, incoming=incoming, deletes=True, index=index)
 
 
 def delete_where(filter_: Filter, executor: Executor) -> WriteRequest:
@@ -92,20 +91,20 @@ def merge(
     return WriteRequest(operation=Operation.UPSERT, incoming=merging)
 
 
-def overwrite(rows: Rows) -> WriteRequest:
+def overwrite(rows: Rows | FarRows) -> WriteRequest:
     return WriteRequest(
         operation=Operation.INSERT_OVERWRITE_TABLE,
-        incoming=Incoming(arrow_rows(rows)),
+        incoming=incoming_rows(rows),
         finds_keys=False,
         divides=True,
         replacement=Replacement.TABLE,
     )
 
 
-def overwrite_partitions(rows: Rows) -> WriteRequest:
+def overwrite_partitions(rows: Rows | FarRows) -> WriteRequest:
     return WriteRequest(
         operation=Operation.INSERT_OVERWRITE,
-        incoming=Incoming(arrow_rows(rows)),
+        incoming=incoming_rows(rows),
         finds_keys=False,
         divides=True,
         replacement=Replacement.TOUCHED_PARTITIONS,

@@ -7,6 +7,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknown
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.plans.settings import PLAN_SETTINGS
+from lakewarden.engine.write.far_rows import FAR_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
 from lakewarden.engine.write.sizes import SIZE_SETTINGS
@@ -14,6 +15,7 @@ from lakewarden.engine.write.sizes import SIZE_SETTINGS
 ALL_SETTINGS: tuple[Setting[object], ...] = (
     *WRITE_SETTINGS,
     *SIZE_SETTINGS,
+    *FAR_SETTINGS,
     *INDEX_SETTINGS,
     *METADATA_SETTINGS,
     *PLAN_SETTINGS,

@@ -17,7 +17,12 @@ from lakewarden.engine.write.group_work import GroupWork
 from lakewarden.engine.write.outcome import FileIds
 from lakewarden.engine.write.request import Replacement, WriteRequest
 from lakewarden.engine.write.route import route
-from lakewarden.engine.write.sizes import SizeLimits, record_bytes, size_limits
+from lakewarden.engine.write.sizes import (
+    SizeLimits,
+    known_record_bytes,
+    record_bytes,
+    size_limits,
+)
 from lakewarden.engine.write.small_files import without_planned
 
 
@@ -41,12 +46,20 @@ class Planner:
     """Plans writes on one table as it is at one moment."""
 
     def __init__(
-        self, state: TableState, index: IndexChoice, settings: Settings, ports: Ports
+        self,
+        state: TableState,
+        index: IndexChoice,
+        settings: Settings,
+        ports: Ports,
+        *,
+        unpacked_bytes: int = 0,
     ) -> None:
         self._state = state
         self._index = index
         self._settings = settings
         self._ports = ports
+        # What the rows take in memory, if they are elsewhere.
+        self._unpacked_bytes = unpacked_bytes
 
     def plan(self, rows: KeyedRows, request: WriteRequest) -> WritePlan:
         """Where the rows of a request go."""
@@ -58,6 +71,12 @@ class Planner:
         if request.divides:
             return WritePlan(rows, self._divided(rows, request))
         return self._routed(rows, no_matches())
+
+    def far_limits(self) -> tuple[SizeLimits, bool]:
+        """The limits for rows that nobody has counted, and whether these have to be measured."""
+        known = known_record_bytes(self._state.timeline.active, self._settings)
+        limits = size_limits(self._settings, self._state.config.table_type, known or 1)
+        return limits, known is None
 
     def _routed(self, rows: KeyedRows, matches: Matches) -> WritePlan:
         moves = moved(self._state, rows, matches, self._index, self._ports.executor)
@@ -107,5 +126,5 @@ class Planner:
 
     def _limits(self, rows: KeyedRows) -> SizeLimits:
         active = self._state.timeline.active
-        row_bytes = record_bytes(active, self._settings, rows)
+        row_bytes = record_bytes(active, self._settings, rows, unpacked_bytes=self._unpacked_bytes)
         return size_limits(self._settings, self._state.config.table_type, row_bytes)

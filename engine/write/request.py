@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.write.far_rows import FarRows
 
 
 class Replacement(Enum):
@@ -30,6 +31,10 @@ class Incoming:
     rows: pa.Table
     deleted: npt.NDArray[np.bool_] | None = None
 
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
 
 # Rows that follow from what the table holds are made anew whenever a write begins anew, from the
 # very state of the table that conflicts are judged by.
@@ -41,7 +46,7 @@ class WriteRequest:
     """One write."""
 
     operation: Operation
-    incoming: Incoming | Derivation
+    incoming: Incoming | FarRows | Derivation
     # The rows only say which keys to delete.
     deletes: bool = False
     # Existing keys are looked up; without it every row is new.
@@ -60,5 +65,7 @@ class WriteRequest:
     def replaces(self) -> bool:
         return self.replacement is not Replacement.NOTHING
 
-    def incoming_of(self, state: TableState) -> Incoming:
-        return self.incoming if isinstance(self.incoming, Incoming) else self.incoming(state)
+    def incoming_of(self, state: TableState) -> Incoming | FarRows:
+        if isinstance(self.incoming, Incoming | FarRows):
+            return self.incoming
+        return self.incoming(state)

@@ -103,20 +103,35 @@ def size_limits(settings: Settings, table_type: TableType, record_bytes: int) ->
     )
 
 
-def record_bytes(active: ActiveTimeline, settings: Settings, rows: KeyedRows) -> int:
+def record_bytes(
+    active: ActiveTimeline, settings: Settings, rows: KeyedRows, *, unpacked_bytes: int = 0
+) -> int:
     """Bytes that a row takes in a file: as earlier writes tell, as set, or as measured.
 
     Hudi takes its default of 1 KB where earlier writes don't tell, which for narrow rows makes many
-    tiny files; so without a setting the rows themselves are measured.
+    tiny files; so without a setting the rows are measured, here or by whoever has them.
     """
+    known = known_record_bytes(active, settings)
+    if known is not None:
+        return known
+    if not len(rows):
+        return RECORD_SIZE.default
+    unpacked_bytes = unpacked_bytes or rows.rows.nbytes + rows.keys.nbytes
+    return measured_record_bytes(unpacked_bytes, row_count=len(rows))
+
+
+def known_record_bytes(active: ActiveTimeline, settings: Settings) -> int | None:
+    """Bytes that a row takes in a file, as earlier writes tell, or as set; None without either."""
     earlier = average_record_bytes(active)
     if earlier is not None:
         return earlier
     resolved = settings.resolve(RECORD_SIZE)
-    if resolved.origin is not Origin.DEFAULT or not len(rows):
-        return resolved.value
-    unpacked_bytes: int = rows.rows.nbytes + rows.keys.nbytes
-    return max(round(unpacked_bytes * _PACKED_SHARE / len(rows)), 1)
+    return None if resolved.origin is Origin.DEFAULT else max(resolved.value, 1)
+
+
+def measured_record_bytes(unpacked_bytes: int, *, row_count: int) -> int:
+    """Bytes that a row will take in a file, by what rows take in memory."""
+    return max(round(unpacked_bytes * _PACKED_SHARE / row_count), 1)
 
 
 def average_record_bytes(active: ActiveTimeline) -> int | None:

@@ -6,6 +6,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.request import Incoming
 
 
 @runtime_checkable
@@ -23,6 +25,11 @@ class ArrowArray(Protocol):
 
 
 Rows: TypeAlias = ArrowStream | ArrowArray | Sequence[Mapping[str, object]]
+
+
+def incoming_rows(rows: Rows | FarRows) -> Incoming | FarRows:
+    """The rows as a request has them: here, or where they are."""
+    return rows if isinstance(rows, FarRows) else Incoming(arrow_rows(rows))
 
 
 def arrow_rows(rows: Rows) -> pa.Table:

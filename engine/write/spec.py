@@ -78,11 +78,13 @@ class WriteSpec:
     summarised: tuple[str, ...] = ()
     # An index says where each key lives, so that it matters which keys a log brings back.
     tracks_keys: bool = False
+    # Whoever carries out a task a second time names its files differently.
+    task_attempt: int = 0
     # Threads that one task may keep busy; more than one where tasks are fewer than cores.
     threads: int = 1
 
     def write_token(self, task_number: int) -> str:
-        return f"{task_number}-0-{self.attempt}"
+        return f"{task_number}-{self.task_attempt}-{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,8 @@ with them), publish an instant, find the keys and plan, make the files, commit.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
@@ -32,13 +34,13 @@ from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.carry_out import carry_out
 from lakewarden.engine.write.combine import combined
 from lakewarden.engine.write.evolve import evolved
+from lakewarden.engine.write.far_rows import FarJob, FarRows, FarWork, Fitting
 from lakewarden.engine.write.forgotten import forgotten_keys
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan
-from lakewarden.engine.write.prepare import keyed_rows
-from lakewarden.engine.write.request import Incoming, WriteRequest
+from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
@@ -48,6 +50,12 @@ from lakewarden.engine.write.settings import (
 )
 from lakewarden.engine.write.spec import WriteSpec, group_task
 from lakewarden.engine.write.written import WrittenFile
+
+
+_NOT_PUBLISHED = (
+    "The write is committed, but the storage failed before readers could be shown it: the next"
+    " operation on the table publishes it."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +68,8 @@ class Prepared:
     schema: TableSchema
     index: IndexChoice
     rows: KeyedRows
+    # Where the rows are, if only what the plan sees of them is here.
+    far: FarWork | None = None
 
     @property
     def config(self) -> TableConfig:
@@ -112,29 +122,57 @@ class TableWriter:
         index = request.index or choose_index(state, context.settings)
         incoming = request.incoming_of(state)
         current = state.schema()
-        schema = current if request.deletes else self._evolved(state, current, incoming)
+        schema = current if request.deletes else self._evolved(state, current, incoming.schema)
         by_partition = not index.kind.is_global
-        rows = keyed_rows(
-            incoming.rows,
-            state.config,
-            schema,
+        fitting = Fitting(
+            properties=dict(state.config.properties),
+            schema=schema,
             deletes=request.deletes,
             partition_matters=by_partition,
         )
+        far = None
+        if isinstance(incoming, FarRows):
+            far = self._far_work(request, incoming, state.config, index, fitting)
+            rows = far.rows
+        else:
+            rows = self._keyed(incoming, fitting)
+        # Deletes meet where they are carried out; nothing depends on which of them counts.
+        if combines(context.settings, request.operation) and not (far and request.deletes):
+            rows = combined(rows, state.config.merge, by_partition=by_partition)
+        return Prepared(state, current, schema, index, rows, far)
+
+    def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
+        rows = fitting.fit(incoming.rows)
         if incoming.deleted is not None:
             rows = replace(
                 rows,
                 is_delete=rows.is_delete | incoming.deleted,
                 is_unconditional=rows.is_unconditional | incoming.deleted,
             )
-        if combines(context.settings, request.operation):
-            rows = combined(rows, state.config.merge, by_partition=by_partition)
-        return Prepared(state, current, schema, index, rows)
+        return rows
 
-    def _evolved(self, state: TableState, current: TableSchema, incoming: Incoming) -> TableSchema:
+    def _far_work(
+        self,
+        request: WriteRequest,
+        far: FarRows,
+        config: TableConfig,
+        index: IndexChoice,
+        fitting: Fitting,
+    ) -> FarWork:
+        """Nobody has to see the keys of rows that go into new files just as they come."""
+        wants_keys = request.sort or request.finds_keys or index.buckets is not None
+        by_keys = request.replacement is Replacement.TOUCHED_PARTITIONS
+        if request.divides and not (
+            wants_keys or by_keys or combines(self._context.settings, request.operation)
+        ):
+            return far.as_they_come(fitting)
+        columns = (*config.merge.ordering_fields, *request.sort)
+        return far.keyed(fitting, tuple(dict.fromkeys(columns)))
+
+    def _evolved(self, state: TableState, current: TableSchema, rows: pa.Schema) -> TableSchema:
         return evolved(
             current,
-            incoming.rows.schema,
+            rows,
             allow_missing=self._context.settings[NULL_FOR_MISSING],
             table_name=state.config.name,
         )
@@ -146,10 +184,16 @@ class TableWriter:
         context = self._context
         to_inflight(context, attempt, _inflight_content(request))
         with phases("find keys"):
-            planner = Planner(prepared.state, prepared.index, context.settings, context.ports)
+            planner = Planner(
+                prepared.state,
+                prepared.index,
+                context.settings,
+                context.ports,
+                unpacked_bytes=prepared.far.unpacked_bytes if prepared.far else 0,
+            )
             plan = planner.plan(prepared.rows, request)
         with phases("write files"):
-            files = tuple(self._files(prepared, plan, attempt))
+            files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
             forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
         metadata = commit_metadata(
@@ -180,9 +224,20 @@ class TableWriter:
         )
 
     def _files(
-        self, prepared: Prepared, plan: WritePlan, attempt: Attempt
+        self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt
     ) -> Iterable[WrittenFile]:
         spec = self._spec(prepared, plan, attempt)
+        if prepared.far is None:
+            return self._files_here(spec, plan, attempt)
+        limits, measures = planner.far_limits()
+        job = FarJob(
+            spec=replace(spec, threads=1), claim=attempt.claim, limits=limits, measures=measures
+        )
+        return prepared.far.write(job, plan)
+
+    def _files_here(
+        self, spec: WriteSpec, plan: WritePlan, attempt: Attempt
+    ) -> Iterable[WrittenFile]:
         storage = self._context.storage
 
         def write(number: int) -> WrittenFile | None:
@@ -239,4 +294,5 @@ def _result(
         files=len(stats),
         bytes=sum(stat.file_size_in_bytes for stat in stats),
         seconds=phases.seconds,
+        errors=() if receipt.is_published else (_NOT_PUBLISHED,),
     )

@@ -1,0 +1,178 @@
+"""Far frames: a DataFrame whose rows Spark's workers fit, divide and write.
+
+The frame is evaluated twice where rows have to find their file groups: for their keys, and for
+themselves. The driver holds the keys, about a hundred bytes a row, and never the rows.
+"""
+
+import heapq
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.spark.assigning import (
+    ASSIGNED_DDL,
+    TASK,
+    Assigning,
+    Numbers,
+    packed_assignments,
+)
+from lakewarden.engine.spark.cores import cores_of
+from lakewarden.engine.spark.group_writing import GroupOrder, GroupWriting, group_order
+from lakewarden.engine.spark.keying import Hashes, KeyedBatch, Keying, keyed, row_hashes
+from lakewarden.engine.spark.reports import REPORT_DDL, reports_of
+from lakewarden.engine.spark.stream_writing import StreamWriting
+from lakewarden.engine.spark.types import quoted
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.write.far_rows import FarJob, Fitting, places_of
+from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.write.plan import WritePlan
+from lakewarden.engine.write.written import WrittenFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TASKS_PER_CORE = 2
+# A task holds the rows of its groups in memory, so that it gets no more groups than make this much.
+TASK_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FarFrame:
+    """A DataFrame to be written to the table at a location."""
+
+    frame: "DataFrame"
+    location: Location
+    # The columns as they come to workers.
+    schema: pa.Schema
+
+    def keyed(self, fitting: Fitting, columns: Sequence[str]) -> "KeyedFrame":
+        chosen = tuple(columns)
+        described = self.frame.mapInArrow(Keying(fitting, chosen), REPORT_DDL)
+        batches = [cast(KeyedBatch, report) for report in reports_of(described)]
+        empty = fitting.fit(self.schema.empty_table())
+        rows = keyed([batch.packed for batch in batches], empty, chosen)
+        return KeyedFrame(
+            self,
+            fitting,
+            chosen,
+            rows,
+            row_hashes(rows, chosen),
+            sum(batch.unpacked_bytes for batch in batches),
+            _sizes(batches),
+        )
+
+    def as_they_come(self, fitting: Fitting) -> "StreamedFrame":
+        return StreamedFrame(self, fitting, fitting.fit(self.schema.empty_table()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedFrame:
+    """A frame that is divided where its rows are."""
+
+    source: FarFrame
+    fitting: Fitting
+    rows: KeyedRows
+    unpacked_bytes: int = 0
+
+    def write(self, job: FarJob, plan: WritePlan) -> Iterator[WrittenFile]:
+        """Make the files; the plan is empty, and nothing is sent from one worker to another."""
+        writing = StreamWriting(self.source.location, self.fitting, job)
+        written = self.source.frame.mapInArrow(writing, REPORT_DDL)
+        return map(_file, reports_of(written))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedFrame:
+    """A frame whose keys are known."""
+
+    source: FarFrame
+    fitting: Fitting
+    columns: tuple[str, ...]
+    rows: KeyedRows
+    hashes: Hashes
+    unpacked_bytes: int
+    # The partitions of Spark that have rows, in order, and how many.
+    part_sizes: tuple[tuple[int, int], ...]
+
+    def write(self, job: FarJob, plan: WritePlan) -> Iterator[WrittenFile]:
+        """Send each row to the task that has its file group, and make the files there."""
+        if not plan.groups:
+            return iter(())
+        frame = self.source.frame
+        tasks = divided(plan.groups, job, cores_of(frame.sparkSession))
+        packed = packed_assignments(self.hashes, self.part_sizes, assigned_rows(plan))
+        assigning = Assigning(
+            self.fitting, self.columns, packed, _task_of_group(tasks, len(plan.groups)).tobytes()
+        )
+        writing = GroupWriting(
+            self.source.location, self.fitting, job, tuple(map(pickle.dumps, tasks))
+        )
+        written = (
+            frame.mapInArrow(assigning, _with_numbers(frame))
+            .repartitionById(len(tasks), TASK)
+            .mapInArrow(writing, REPORT_DDL)
+        )
+        return map(_file, reports_of(written))
+
+
+def assigned_rows(plan: WritePlan) -> tuple[npt.NDArray[np.int64], Numbers, Numbers]:
+    """Which far row goes to which group, and which place it has there; in the order of rows."""
+    places = places_of(plan.rows)
+    parts = [np.concatenate([one.updates, one.inserts, one.departures]) for one in plan.groups]
+    sizes = [len(part) for part in parts]
+    rows = places[np.concatenate(parts).astype(np.int64)]
+    groups = np.repeat(np.arange(len(parts), dtype=np.int32), sizes)
+    ranks = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], groups[order], ranks[order]
+
+
+def divided(groups: Sequence[GroupWork], job: FarJob, cores: int) -> list[dict[int, GroupOrder]]:
+    """The groups in tasks of about the same work, the largest first, each to the least."""
+    costs = [job.limits.bytes_of(work.row_count) + _old_bytes(work) for work in groups]
+    wanted = max(cores * TASKS_PER_CORE, sum(costs) // TASK_BYTES)
+    tasks: list[dict[int, GroupOrder]] = [{} for _ in range(min(wanted, len(groups)))]
+    loads = [(0, number) for number in range(len(tasks))]
+    for at in sorted(range(len(groups)), key=lambda at: (-costs[at], at)):
+        load, number = loads[0]
+        tasks[number][at] = group_order(groups[at], at)
+        heapq.heapreplace(loads, (load + costs[at], number))
+    return tasks
+
+
+def _old_bytes(work: GroupWork) -> int:
+    return work.slice.size_bytes if work.slice else 0
+
+
+def _task_of_group(tasks: Sequence[dict[int, GroupOrder]], group_count: int) -> Numbers:
+    numbers = np.zeros(group_count, np.int32)
+    for number, orders in enumerate(tasks):
+        numbers[list(orders)] = number
+    return numbers
+
+
+def _with_numbers(frame: "DataFrame") -> str:
+    """The columns of a frame in Spark's words, with those of the assignment behind them."""
+    columns = ", ".join(
+        f"{quoted(field.name)} {field.dataType.simpleString()}" for field in frame.schema
+    )
+    return f"{columns}, {ASSIGNED_DDL}"
+
+
+def _sizes(batches: Sequence[KeyedBatch]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (part, sum(batch.row_count for batch in members))
+        for part, members in groupby(batches, key=lambda batch: batch.part)
+    )
+
+
+def _file(report: object) -> WrittenFile:
+    assert isinstance(report, WrittenFile)
+    return report

@@ -6,7 +6,16 @@ from itertools import product
 from lakewarden import Table
 from tests.writing.model import SCHEMA, Model, Write
 
-INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET")
+PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
+INDEXES = (
+    "SIMPLE",
+    "GLOBAL_SIMPLE",
+    "BLOOM",
+    "GLOBAL_BLOOM",
+    "RECORD_INDEX",
+    PARTITIONED_RECORD_INDEX,
+    "BUCKET",
+)
 
 
 @dataclass(frozen=True)
@@ -31,8 +40,10 @@ class Shape:
 
     @property
     def is_possible(self) -> bool:
-        """A record index lives in the metadata table."""
-        return self.has_metadata or self.index != "RECORD_INDEX"
+        """A record index lives in the metadata table, and one for each partition needs some."""
+        if self.index == PARTITIONED_RECORD_INDEX and not self.is_partitioned:
+            return False
+        return self.has_metadata or "RECORD" not in self.index
 
     def model(self) -> Model:
         return Model(self.is_event_time, self.is_partitioned)

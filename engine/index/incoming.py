@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.read.key_hash import hash_keys, repeated
 from lakewarden.engine.table.keyed_rows import KeyedRows
 
 Places = npt.NDArray[np.int64]
@@ -41,7 +42,11 @@ class DistinctKeys:
 
 def distinct_keys(keys: pa.Array, rows: Places) -> DistinctKeys:
     """The distinct keys of the given rows."""
-    encoded = keys.take(pa.array(rows)).dictionary_encode()
+    taken = keys.take(pa.array(rows))
+    if not len(repeated(hash_keys(taken))):
+        # The usual case; hashing is several times as fast as encoding.
+        return DistinctKeys(taken, rows, np.arange(len(rows) + 1))
+    encoded = taken.dictionary_encode()
     codes = encoded.indices.to_numpy()
     counts = np.bincount(codes, minlength=len(encoded.dictionary))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])

@@ -51,7 +51,7 @@ def locate_in_files(
     ]
     found = list(executor.map(keys.find, searches))
     rows_found = [
-        one.distinct.rows_of(np.unique(np.concatenate(found[at * part_count :][:part_count])))
+        one.distinct.rows_of(one.wanted.united(found[at * part_count :][:part_count]))
         for at, one in enumerate(asked)
     ]
     return matches_by_slice(rows_found, slices)

@@ -4,8 +4,9 @@ A key counts even if the logs delete it. Java looks keys up in base files: a key
 while the base file still has it must return to the same file group, or Java finds it twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.slices import FileSlice
 
 Places = npt.NDArray[np.int64]
+
+# Marking places among all is far quicker than sorting them, unless they are but a few of very many.
+_MARKED_FROM = 256
 
 # Says which of the wanted keys a base file may hold, from what its footer tells.
 Narrowing = Callable[[KeyFile, pa.Array], pa.Array]
@@ -44,9 +48,16 @@ class WantedKeys:
 
     def found(self, batches: Iterator[pa.Array | pa.ChunkedArray]) -> Places:
         """The places of those wanted keys that are in the batches, ascending."""
-        places = [np.zeros(0, np.int64)]
-        places.extend(self._index.find(batch)[1] for batch in batches)
-        return np.unique(np.concatenate(places))
+        return self.united(self._index.find(batch)[1] for batch in batches)
+
+    def united(self, parts: Iterable[Places]) -> Places:
+        """Places found here and there, ascending and without repetition."""
+        places = np.concatenate([np.zeros(0, np.int64), *parts])
+        if len(places) * _MARKED_FROM < len(self):
+            return np.unique(places)
+        is_found = np.zeros(len(self), np.bool_)
+        is_found[places] = True
+        return np.flatnonzero(is_found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +83,10 @@ class SliceKeys:
 
     def find(self, search: Search) -> Places:
         """The places of the wanted keys that are there."""
-        found = search.wanted.found(self._base_keys(search))
-        if search.part > 0:
-            return found
-        return np.union1d(found, search.wanted.found(self._log_keys(search.slice)))
+        keys = self._base_keys(search)
+        if search.part == 0:
+            keys = chain(keys, self._log_keys(search.slice))
+        return search.wanted.found(keys)
 
     def _base_keys(self, search: Search) -> Iterator[pa.Array]:
         base, slice_ = search.slice.base_file, search.slice

@@ -24,6 +24,12 @@ def hash_keys(keys: pa.Array) -> np.ndarray:
     return np.concatenate([np.zeros(0, dtype=np.uint64), *windows])
 
 
+def repeated(hashes: np.ndarray) -> np.ndarray:
+    """The hashes that occur more than once, ascending: without any, all keys are distinct."""
+    ordered = np.sort(hashes)
+    return np.asarray(ordered[1:][ordered[1:] == ordered[:-1]])
+
+
 def _hash_window(keys: pa.Array) -> np.ndarray:
     kind = keys.type
     wide = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.read.entries import NO_ROW, LogEntries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.histories import Histories, winners
-from lakewarden.engine.read.key_hash import hash_keys
+from lakewarden.engine.read.key_hash import hash_keys, repeated
 from lakewarden.engine.read.ordering import ordering_values
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
@@ -43,11 +43,10 @@ def combined(rows: KeyedRows, rules: MergeRules, *, by_partition: bool) -> Keyed
 def _suspects(keys: pa.StringArray) -> np.ndarray:
     """The places, ascending, of all keys that are there twice, and perhaps of a few others."""
     hashes = hash_keys(keys)
-    ordered = np.sort(hashes)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
+    shared = repeated(hashes)
+    if not len(shared):
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.isin(hashes, repeated))
+    return np.flatnonzero(np.isin(hashes, shared))
 
 
 def _with_values_of_losers(

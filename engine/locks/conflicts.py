@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.locks.touched import Kind, Touched, planned_by, touched_by
+from lakewarden.engine.locks.touched import PLANNED, Kind, Touched, planned_by, touched_by
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.slices import SliceKey
 
 _BUCKET_DIGITS = 8
-_PLANNED = frozenset(
-    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT}
-)
-
 _Key = tuple[str, str]
 
 
@@ -99,7 +95,7 @@ def find_conflicts(
         touched = touched_by(active, instant)
         found += _overlaps(active, instant, _endangered(mine, movable, touched), touched, strategy)
     if not strategy.prefers_writers:
-        for instant in active.pending(_PLANNED):
+        for instant in active.pending(PLANNED):
             planned = planned_by(active, instant)
             endangered = _endangered_by_plan(mine, movable, instant, planned, since)
             found += _overlaps(active, instant, endangered, planned, strategy)

@@ -107,3 +107,4 @@ _PLANS = {
     # Until version 8 a clustering was requested as a replace commit.
     Action.REPLACE_COMMIT: _clustered,
 }
+PLANNED = frozenset(_PLANS)

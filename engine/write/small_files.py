@@ -3,13 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import compaction, replace
+from lakewarden.engine.locks.touched import PLANNED, planned_by
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action, State
 from lakewarden.engine.view.slices import FileSlice, SliceKey
 from lakewarden.engine.write.sizes import SizeLimits
-
-_PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +67,5 @@ def without_planned(slices: Sequence[FileSlice], active: ActiveTimeline) -> tupl
 
 def planned_groups(active: ActiveTimeline) -> frozenset[SliceKey]:
     """The file groups in pending plans of compaction, log compaction and clustering."""
-    keys: set[SliceKey] = set()
-    for instant in active.pending(_PLANNED):
-        files = active.files_of(instant)
-        plan_file = files and files.in_state(State.REQUESTED)
-        # Only a published plan holds anybody to it.
-        if not plan_file or plan_file.entry.size_bytes == 0:
-            continue
-        payload, path = active.read(plan_file.instant), plan_file.entry.path
-        if plan_file.instant.action in (Action.COMPACTION, Action.LOG_COMPACTION):
-            keys.update(_compacted(compaction.decode_plan(payload, path)))
-        else:
-            keys.update(_clustered(replace.decode_plan(payload, path)))
-    return frozenset(keys)
-
-
-def _compacted(plan: compaction.CompactionPlan) -> Iterable[SliceKey]:
-    for operation in plan.operations:
-        yield SliceKey(operation.partition_path or "", operation.file_id or "")
-
-
-def _clustered(request: replace.RequestedReplace) -> Iterable[SliceKey]:
-    groups = request.clustering_plan.input_groups if request.clustering_plan else ()
-    for group in groups:
-        for slice_ in group.slices:
-            yield SliceKey(slice_.partition_path or "", slice_.file_id or "")
+    pending = active.pending(PLANNED)
+    return frozenset(key for instant in pending for key in planned_by(active, instant).keys)

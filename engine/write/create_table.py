@@ -16,8 +16,12 @@ from lakewarden.engine.table.creation import (
     refuse_fixed,
 )
 from lakewarden.engine.table.properties_file import write_properties
+from lakewarden.engine.timeline.layouts import layout_of
 from lakewarden.engine.write.metadata_table import INDEX_SWITCHES
 from lakewarden.engine.write.options import ALL_SETTINGS
+
+# An empty file that makes a folder of the place it is in; everybody passes over it.
+FOLDER_KEEPER = ".keep"
 
 
 def create_table(
@@ -33,6 +37,8 @@ def create_table(
     properties = {**config.properties, **settings}
     table_config(properties)
     _refuse_other(storage, properties)
+    # Java lists the timeline of a table without instants, and a folder is there only with a file.
+    storage.put(f"{layout_of(properties).history_folder}/{FOLDER_KEEPER}", b"")
     write_properties(storage, properties)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SPECULATION = "spark.speculation"
 # A frame that Spark takes for larger is not fetched to see whether it really is.
-FETCHED_BYTES_MAX = 256 << 20
+FETCHED_BYTES_MAX = 64 << 20
 # Up to here an error of Spark's guess does no harm, so that all rows may come at once.
 SAFE_BYTES_MAX = 16 << 20
 # Spark's guess where it knows nothing is the largest of its numbers.

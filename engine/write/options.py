@@ -1,6 +1,6 @@
 """Options: every setting that a write knows, and how a caller gives them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lakewarden.engine.index.settings import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -12,15 +12,17 @@ from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
 from lakewarden.engine.write.sizes import SIZE_SETTINGS
 
-ALL_SETTINGS: tuple[Setting[object], ...] = (
-    *WRITE_SETTINGS,
-    *SIZE_SETTINGS,
-    *FAR_SETTINGS,
-    *INDEX_SETTINGS,
-    *METADATA_SETTINGS,
-    *PLAN_SETTINGS,
-    *LOCK_SETTINGS,
-)
+# By what they are about, in the order in which people meet them.
+SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
+    "Rows and files": WRITE_SETTINGS,
+    "Sizes": SIZE_SETTINGS,
+    "Spark": FAR_SETTINGS,
+    "Finding keys": INDEX_SETTINGS,
+    "The metadata table of a new table": METADATA_SETTINGS,
+    "Several writers, failed writes": PLAN_SETTINGS,
+    "Locks": LOCK_SETTINGS,
+}
+ALL_SETTINGS = tuple(setting for settings in SECTIONS.values() for setting in settings)
 
 
 def given_options(

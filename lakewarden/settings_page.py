@@ -1,0 +1,45 @@
+"""The page of all settings, `docs/settings.md`: made from their declarations, so that it is true.
+
+`python -m lakewarden.settings_page > docs/settings.md` renews it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lakewarden.engine.kernel.settings import Setting
+from lakewarden.engine.write.options import SECTIONS
+
+HEAD = """\
+# Settings
+
+Every write takes these, as `options={"<key>": value}` or as a keyword that is the end of a key with
+underscores for its dots: `small_file_limit=0` means `hoodie.parquet.small.file.limit`. What
+`Table.create(properties=...)` is given stays with the table and holds for all writers that read it.
+An argument wins over the table's properties, these over the default. Other names are refused with
+the nearest known one.
+
+This page is made by `python -m lakewarden.settings_page`."""
+
+
+def page() -> str:
+    """The whole page."""
+    return (
+        "\n".join([HEAD, *(line for section in SECTIONS.items() for line in _section(*section))])
+        + "\n"
+    )
+
+
+def _section(title: str, settings: Sequence[Setting[object]]) -> Iterator[str]:
+    yield from ("", f"## {title}", "", "| key | default | meaning |", "| --- | --- | --- |")
+    for setting in settings:
+        also = "".join(f"; also `{alias}`" for alias in setting.aliases)
+        yield f"| `{setting.key}`{also} | {_default(setting.default)} | {setting.description} |"
+
+
+def _default(value: object) -> str:
+    if value is None or value in ("", ()):
+        return ""
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

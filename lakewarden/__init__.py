@@ -9,6 +9,7 @@ from lakewarden.engine.kernel.errors import (
     Unavailable,
     Unsettled,
 )
+from lakewarden.sessions import enable, session, spark_settings
 from lakewarden.table import Table
 
 __all__ = [
@@ -20,4 +21,7 @@ __all__ = [
     "Table",
     "Unavailable",
     "Unsettled",
+    "enable",
+    "session",
+    "spark_settings",
 ]

@@ -1,4 +1,12 @@
-"""Settings of a Spark session that starts soon and needs little."""
+"""Spark sessions that start soon and need little, here or in a process of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakewarden.java_home import java_home
 
 TIME_ZONE = "America/New_York"
 SETTINGS: dict[str, bool | float | int | str | None] = {
@@ -15,3 +23,25 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+
+
+def printed(script: str, arguments: Sequence[str], folder: Path) -> str:
+    """What a script prints that has a Spark session of its own."""
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+    }
+    ended = subprocess.run(
+        [sys.executable, script, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout

@@ -1,14 +1,11 @@
-"""Spark Connect: a client without a JVM gets the same rows."""
+"""Spark Connect: a client without a JVM reads and writes the same rows."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from lakewarden.java_home import java_home
-from tests.engine.spark import connect_reads
+from tests.engine.spark import connect_reads, connect_writes
+from tests.engine.spark.small_session import printed
 from tests.golden_tables import GoldenTable
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -19,17 +16,10 @@ NAMES = ("cow_all_types", "mor_all_types", "cow_partition_url_encoded", "mor_par
 def test_a_remote_session_gives_the_rows_that_arrow_gives(
     golden: GoldenTable, tmp_path: Path
 ) -> None:
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
-    }
-    command = [sys.executable, str(connect_reads.__file__), *(str(golden(name)) for name in NAMES)]
-    ended = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == ""
+    paths = [str(golden(name)) for name in NAMES]
+    assert printed(connect_reads.__file__, paths, tmp_path) == ""
+
+
+def test_frames_of_a_remote_session_are_written(tmp_path: Path) -> None:
+    expected = [(str(number), 5) for number in range(5)]
+    assert printed(connect_writes.__file__, [str(tmp_path / "t")], tmp_path) == str(expected)

@@ -1,0 +1,30 @@
+"""A daemon for Spark's Python workers that begin their tasks sooner.
+
+Spark starts it instead of its own where `spark.python.daemon.module` names it. Some versions of
+PySpark look anew for modules before each task, and then read the directory of every zip on the path
+again. Here a zip is read once: one that changes while the workers live is not noticed.
+"""
+
+import zipimport
+
+from pyspark import daemon
+
+# The workers are copies of this process, and already have what this one has imported.
+import lakewarden.engine.spark.group_writing
+import lakewarden.engine.spark.merging
+import lakewarden.engine.spark.stream_writing
+
+PRELOADED = (
+    lakewarden.engine.spark.group_writing,
+    lakewarden.engine.spark.merging,
+    lakewarden.engine.spark.stream_writing,
+)
+
+
+def keep_zips(importer: zipimport.zipimporter) -> None:
+    """Do nothing: what was read of a zip stays valid."""
+
+
+if __name__ == "__main__":
+    setattr(zipimport.zipimporter, "invalidate_caches", keep_zips)  # noqa: B010
+    daemon.manager()

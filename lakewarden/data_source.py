@@ -1,0 +1,96 @@
+"""The data source: `spark.read` and `df.write` with the format `lakewarden`.
+
+It has what Spark lets a data source in Python have. `Table.read` and `Table.upsert` do more: they
+leave plain files to Spark's own scan, and large frames to its workers.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
+from pyspark.sql.types import StructType
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.changes import plan_changes
+from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.spark.source_reader import ScanReader
+from lakewarden.engine.spark.types import ddl
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from lakewarden.source_writer import FrameWriter
+
+FORMAT = "lakewarden"
+STORAGE_PREFIX = "lakewarden.storage."
+AS_OF, SINCE, UNTIL, QUERY_TYPE = (
+    "as.of.instant",
+    "hoodie.datasource.read.begin.instanttime",
+    "hoodie.datasource.read.end.instanttime",
+    "hoodie.datasource.query.type",
+)
+# Our words for what Hudi's options say.
+_SHORT = {"as_of": AS_OF, "since": SINCE, "until": UNTIL, "mode": QUERY_TYPE}
+
+
+class LakewardenSource(DataSource):
+    """A Hudi table by its path."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return ddl(self._scan().spec.output_schema)
+
+    def reader(self, schema: StructType) -> ScanReader:
+        return ScanReader(self._location, self._scan())
+
+    def writer(self, schema: StructType, overwrite: object) -> DataSourceArrowWriter:
+        return FrameWriter(self._location, self._given, schema, overwrites=bool(overwrite))
+
+    @property
+    def _location(self) -> Location:
+        path = self.options.get("path")
+        if not path:
+            raise InvalidRequest(
+                "no_path",
+                what="The table's path is missing.",
+                why="A table is found by its path, not by a name.",
+                now="Pass it to load() or save().",
+            )
+        storage = {
+            key.removeprefix(STORAGE_PREFIX): value
+            for key, value in self.options.items()
+            if key.startswith(STORAGE_PREFIX)
+        }
+        return Location(str(path), storage)
+
+    @property
+    def _given(self) -> dict[str, str]:
+        """The options that are not about the place."""
+        return {
+            _SHORT.get(key, key): value
+            for key, value in self.options.items()
+            if key != "path" and not key.startswith(STORAGE_PREFIX)
+        }
+
+    def _scan(self) -> Scan:
+        return asked_scan(TableState(open_storage(self._location)), self._given)
+
+
+def asked_scan(state: TableState, options: Mapping[str, str]) -> Scan:
+    """The scan that options ask for."""
+    known = set(_SHORT.values())
+    for key in options:
+        if key not in known:
+            raise InvalidRequest(
+                "unknown_option",
+                what=f"There is no option {key!r} for reading.",
+                why="Options that mean nothing are refused, so that a typing error does no harm.",
+                now=f"There are {', '.join(sorted(known | _SHORT.keys()))}.",
+                option=key,
+            )
+    kind = options.get(QUERY_TYPE, "incremental" if SINCE in options else "snapshot")
+    if kind == "incremental":
+        return plan_changes(state, options.get(SINCE, "0"), options.get(UNTIL), Query())
+    return plan_query(state, Query(as_of=options.get(AS_OF), mode=kind))

@@ -1,0 +1,149 @@
+"""The writer of the data source: workers hand over their rows, and one process writes them.
+
+Spark starts the tasks of a data source without asking anybody for a plan, so that they can't know
+which file group a row belongs to. Their rows come together in the process that commits, as those of
+a small frame do; larger ones are refused with the call that writes them in workers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.spark.addresses import check_reachable
+from lakewarden.engine.spark.reports import packed_table, unpacked_table
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.creation import is_creation_property
+from lakewarden.table import Table
+
+TASK_BYTES_MAX = 128 << 20
+OPERATION = "hoodie.datasource.write.operation"
+OPERATIONS = ("upsert", "insert", "bulk_insert", "delete")
+# What describes a table that is created, by the names under which Hudi knows it.
+KEY = ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields")
+PARTITION = ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields")
+ORDERING = (
+    "hoodie.table.ordering.fields",
+    "hoodie.datasource.write.precombine.field",
+    "hoodie.table.precombine.field",
+)
+TYPE = ("hoodie.datasource.write.table.type", "hoodie.table.type")
+MERGE_MODE = ("hoodie.write.record.merge.mode", "hoodie.record.merge.mode")
+_DESCRIBING = frozenset((*KEY, *PARTITION, *ORDERING, *TYPE, *MERGE_MODE, OPERATION))
+
+
+@dataclass
+class HandedOver(WriterCommitMessage):
+    """The rows of one task."""
+
+    packed: bytes
+
+
+class FrameWriter(DataSourceArrowWriter):
+    """Appends by upsert, or puts rows in the place of all that the table has."""
+
+    def __init__(
+        self,
+        location: Location,
+        options: Mapping[str, str],
+        schema: StructType,
+        *,
+        overwrites: bool,
+    ) -> None:
+        check_reachable(location)
+        self._location = location
+        self._options = dict(options)
+        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._overwrites = overwrites
+        self._operation = _operation(self._options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> HandedOver:
+        batches, size_bytes = [], 0
+        for batch in iterator:
+            size_bytes += batch.nbytes
+            if size_bytes > TASK_BYTES_MAX:
+                raise _too_large()
+            batches.append(batch)
+        rows = pa.Table.from_batches(batches) if batches else self._schema.empty_table()
+        return HandedOver(packed_table(rows))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        packed = [one.packed for one in messages if isinstance(one, HandedOver)]
+        tables = [table for table in map(unpacked_table, packed) if len(table)]
+        rows = pa.concat_tables(tables) if tables else self._schema.empty_table()
+        table = self._table(rows.schema)
+        options = {
+            key: value
+            for key, value in self._options.items()
+            if key not in _DESCRIBING and not is_creation_property(key)
+        }
+        if self._overwrites:
+            table.overwrite(rows, options)
+        else:
+            getattr(table, self._operation)(rows, options=options)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing was begun, so that there is nothing to undo."""
+
+    def _table(self, schema: pa.Schema) -> Table:
+        """The table, which is created if there is none."""
+        try:
+            return Table(self._location.uri, self._location.options)
+        except InvalidRequest as error:
+            if error.code != "no_table":
+                raise
+        options = self._options
+        return Table.create(
+            self._location.uri,
+            schema,
+            key=_names(options, KEY) or _missing_key(),
+            partition=_names(options, PARTITION),
+            ordering=_names(options, ORDERING),
+            type=_first(options, TYPE) or "cow",
+            merge_mode=_first(options, MERGE_MODE) or None,
+            properties={key: value for key, value in options.items() if is_creation_property(key)},
+            storage_options=self._location.options,
+        )
+
+
+def _operation(options: Mapping[str, str]) -> str:
+    operation = options.get(OPERATION, OPERATIONS[0])
+    if operation not in OPERATIONS:
+        raise InvalidRequest(
+            "unsupported_operation",
+            what=f"The data source has no operation {operation!r}.",
+            why=f"It knows {', '.join(OPERATIONS)}, and overwrites with mode('overwrite').",
+            now="Use the methods of lakewarden.Table for others.",
+            operation=operation,
+        )
+    return operation
+
+
+def _first(options: Mapping[str, str], names: Sequence[str]) -> str:
+    return next((options[name] for name in names if name in options), "")
+
+
+def _names(options: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    return [name.strip() for name in _first(options, names).split(",") if name.strip()]
+
+
+def _missing_key() -> list[str]:
+    raise InvalidRequest(
+        "missing_key",
+        what="There is no table, and none can be created.",
+        why="The columns that make up a record's key are not named.",
+        now=f"Set {KEY[0]}, and {PARTITION[0]} and {ORDERING[0]} if the table has these.",
+    )
+
+
+def _too_large() -> InvalidRequest:
+    return InvalidRequest(
+        "too_large_for_data_source",
+        what=f"A task has more than {TASK_BYTES_MAX >> 20} MB of rows.",
+        why="Rows of a data source in Python are written by one process.",
+        now="Write the frame with lakewarden.Table(path).upsert(frame), which uses all workers.",
+    )

@@ -112,8 +112,11 @@ class Story:
             yield write
 
     def next(self) -> Write:
+        return self.write(self._random.choice(self._kinds))
+
+    def write(self, kind: Kind) -> Write:
+        """A write of this kind that the model could have next."""
         self._step += 1
-        kind = self._random.choice(self._kinds)
         match kind:
             case "insert" | "bulk_insert":
                 return Write(kind, tuple(self._new_rows()))

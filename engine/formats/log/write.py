@@ -25,6 +25,8 @@ from lakewarden.engine.formats.log.records import AVRO_BLOCK_VERSION
 # Java's hoodie.logfile.data.block.max.size.
 BLOCK_BYTES_MAX = 256 << 20
 PARQUET_CODEC = "snappy"
+# Rows of so many bytes become blocks together: encoding and framing hold their bytes thrice.
+_ROWS_BYTES_MAX = 32 << 20
 
 _INT = struct.Struct(">i")
 _TWO_INTS = struct.Struct(">ii")
@@ -96,13 +98,15 @@ def avro_blocks(
     """
     assert origin.schema_text is not None
     schema = parse_schema(origin.schema_text, "the schema of a log block")
-    encoded = encode_records(table, schema, length_prefixed=True)
-    content = memoryview(encoded.content)
-    for start, end in _cuts(encoded.offsets, bytes_max):
-        headers = origin.headers(positions.between(start, end) if positions else None)
-        head = _TWO_INTS.pack(AVRO_BLOCK_VERSION, end - start)
-        records = content[int(encoded.offsets[start]) : int(encoded.offsets[end])]
-        yield encode_block(BlockKind.AVRO, headers, head, records)
+    step = max(len(table) * _ROWS_BYTES_MAX // max(table.nbytes, 1), 1)
+    for first in range(0, len(table), step):
+        encoded = encode_records(table.slice(first, step), schema, length_prefixed=True)
+        content = memoryview(encoded.content)
+        for start, end in _cuts(encoded.offsets, bytes_max):
+            own = positions.between(first + start, first + end) if positions else None
+            head = _TWO_INTS.pack(AVRO_BLOCK_VERSION, end - start)
+            records = content[int(encoded.offsets[start]) : int(encoded.offsets[end])]
+            yield encode_block(BlockKind.AVRO, origin.headers(own), head, records)
 
 
 def parquet_block(table: pa.Table, origin: Origin, *, positions: Positions | None = None) -> bytes:

@@ -220,3 +220,13 @@ def written_again(block: Block) -> bytes:
         (encoded,) = avro_blocks(records(block), origin)
     content = only(encoded).content
     return encode_block(block.kind, block.headers, content)
+
+
+def test_rows_of_many_bytes_become_several_blocks():
+    large = 17 << 20
+    rows = ROWS.set_column(0, ROWS.field(0), pa.array([letter * large for letter in "abc"]))
+    positions = Positions("20250101000000000", np.array([4, 7, 9]))
+    blocks = [only(content) for content in avro_blocks(rows, ORIGIN, positions=positions)]
+    assert [records(block).column(0).to_pylist()[0][0] for block in blocks] == ["a", "b", "c"]
+    texts = [block.headers[Header.RECORD_POSITIONS] for block in blocks]
+    assert [decode_positions(text, 1, "a.log").tolist() for text in texts] == [[4], [7], [9]]

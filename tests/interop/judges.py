@@ -1,6 +1,7 @@
 """The judges as the tests call them: each answers from a process of its own."""
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,23 @@ class JavaJudge(LineClient):
         rows: list[Row] = self.ask("read", table=str(table), **how)
         return rows
 
-    def sql(self, table: Path, *statements: str) -> list[Row]:
-        rows: list[Row] = self.ask("sql", table=str(table), statements=statements)
+    def sql(
+        self, table: Path, *statements: str, settings: Mapping[str, str] | None = None
+    ) -> list[Row]:
+        rows: list[Row] = self.ask(
+            "sql", table=str(table), statements=statements, settings=settings
+        )
         return rows
+
+    def write(
+        self,
+        table: Path,
+        rows: Sequence[Mapping[str, object]],
+        *,
+        columns: Mapping[str, str],
+        options: Mapping[str, str],
+    ) -> None:
+        self.ask("write", table=str(table), rows=rows, columns=columns, options=options)
 
     def validate(self, table: Path, *checks: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = self.ask("validate", table=str(table), checks=checks)

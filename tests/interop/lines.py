@@ -81,5 +81,15 @@ def _answer(commands: Mapping[str, Callable[..., Any]], request: dict[str, Any])
     try:
         return {"result": command(**request)}
     except Exception as error:  # whatever Java or Rust throws is an answer here
-        cause = getattr(error, "java_exception", None) or error
-        return {"error": f"{type(error).__name__}: {cause}"[:4000]}
+        reasons = " because of ".join(_reasons(error))
+        return {"error": f"{type(error).__name__}: {reasons}"[:4000]}
+
+
+def _reasons(error: Exception) -> list[str]:
+    """What Java threw and what led to it, or else the error itself."""
+    cause: Any = getattr(error, "java_exception", None)
+    reasons = [] if cause is not None else [str(error)]
+    while cause is not None:
+        reasons.append(cause.toString())
+        cause = cause.getCause()
+    return reasons

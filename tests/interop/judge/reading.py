@@ -47,11 +47,20 @@ def read(spark: SparkSession, table: str, *, where: str | None = None, **how: ob
     return rows_of(answer if where is None else answer.where(where))
 
 
-def sql(spark: SparkSession, table: str, statements: Sequence[str]) -> list[Row]:
+def sql(
+    spark: SparkSession,
+    table: str,
+    statements: Sequence[str],
+    *,
+    settings: Mapping[str, str] | None = None,
+) -> list[Row]:
     """Run statements on the table, which they call `t`; canonical rows of the last one.
 
-    Creating a catalog entry over an existing table and dropping it leave the table itself alone.
+    Settings hold for these statements only. Creating a catalog entry over an existing table and
+    dropping it leave the table itself alone.
     """
+    for name, value in (settings or {}).items():
+        spark.conf.set(name, value)
     spark.sql(f"CREATE TABLE t USING hudi LOCATION '{table}'")
     try:
         rows: list[Row] = []
@@ -60,3 +69,5 @@ def sql(spark: SparkSession, table: str, statements: Sequence[str]) -> list[Row]
         return rows
     finally:
         spark.sql("DROP TABLE t")
+        for name in settings or ():
+            spark.conf.unset(name)

@@ -8,6 +8,7 @@ from tests.interop.judge.objects import file_slices, timeline
 from tests.interop.judge.reading import read, sql
 from tests.interop.judge.session import open_session
 from tests.interop.judge.validation import validate
+from tests.interop.judge.writing import write
 from tests.interop.lines import serve
 
 COMMANDS = {
@@ -16,6 +17,7 @@ COMMANDS = {
     "timeline": timeline,
     "file_slices": file_slices,
     "validate": validate,
+    "write": write,
 }
 
 if __name__ == "__main__":

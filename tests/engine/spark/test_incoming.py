@@ -19,6 +19,8 @@ from lakewarden.engine.spark.incoming import incoming_frame, refuse_speculation
 from lakewarden.engine.spark.settings import setting
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.write.far_rows import LOCAL_ROWS_MAX, FarRows
+from tests.canonical import canonical_rows, difference
+from tests.golden_tables import GoldenTable
 from tests.writing.model import PARTITIONS, SCHEMA, Kind, Story, contents_of
 from tests.writing.shapes import Shape
 
@@ -280,3 +282,21 @@ class _DiesOnce:
                     pass
                 (self._folder / "died").touch()
                 os._exit(1)
+
+
+@pytest.mark.parametrize("options", [{}, FAR], ids=["near", "far"])
+def test_values_of_all_types_arrive_as_they_were(
+    options: dict[str, int], spark: SparkSession, golden: GoldenTable, tmp_path: Path
+) -> None:
+    source = Table(str(golden("cow_all_types")))
+    names = [name for name in source.schema.names if not name.startswith("_hoodie")]
+    config = source.config
+    table = Table.create(
+        str(tmp_path / "table"),
+        pa.schema([source.schema.field(name) for name in names]),
+        key=config.key_fields,
+        partition=[field.name for field in config.partitions.fields],
+    )
+    table.upsert(source.read(spark, names), **options)
+    rows = (canonical_rows(one.read_arrow(names)) for one in (source, table))
+    assert difference(*rows) == ""

@@ -13,11 +13,11 @@ TESTS ?= tests
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test simulate check format bench interop lock clean
+.PHONY: help venv demo test simulate check format bench interop interop-full lock clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | \
-		awk -F '|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
+		awk -F '|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 venv: $(READY) ## Set up .venv with the locked development environment
 
@@ -52,6 +52,10 @@ bench: $(READY) ## Measure side by side with floors and peers
 interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs Maven)
 	@tests/interop/setup.sh .interop
 	@$(BIN)/pytest tests/interop
+
+interop-full: $(READY) ## The same with tables of every shape, which takes an hour
+	@tests/interop/setup.sh .interop
+	@$(BIN)/pytest tests/interop --all-shapes
 
 lock: ## Renew requirements/dev.lock from pyproject.toml
 	@scripts/lock.sh

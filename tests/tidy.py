@@ -39,8 +39,8 @@ REGISTRY_HOST = re.compile(
 )
 NEIGHBOUR = re.compile(r"\.\./shared\b")
 PUT_OFF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
-MAKE_COMMAND = re.compile(r"(?:^(?: {4}|\t)|^|`)make ([a-z]+)", re.MULTILINE)
-MAKE_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+MAKE_COMMAND = re.compile(r"(?:^(?: {4}|\t)|^|`)make ([a-z-]+)", re.MULTILINE)
+MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,10 +1,26 @@
-"""The judges, started once per session."""
+"""The judges, started once per session, and the shapes of tables that they are shown."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.interop.judges import JavaJudge, RustReader
+from tests.writing.shapes import all_shapes, pairwise_shapes
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-shapes",
+        action="store_true",
+        help="write tables of every shape, not only of those in which every two choices meet",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes a `shape` runs for each."""
+    if "shape" in metafunc.fixturenames:
+        every = metafunc.config.getoption("--all-shapes")
+        metafunc.parametrize("shape", all_shapes() if every else pairwise_shapes(), ids=str)
 
 
 @pytest.fixture(scope="session")

@@ -43,9 +43,20 @@ JAVA_DEFECTS = {
     "cow_all_types": ("column_stats", "[0.0, 0.0] does not cover"),
     "cow_expression_index": ("data_skipping", "0 with data skipping"),
     "cow_keygen_timestamp": ("data_skipping", "0 with data skipping"),
+    "mor_all_types": ("partition_stats", "nan] does not cover"),
     "mor_indexing_async_completed": ("bloom_filters", "no filter for"),
+    "mor_nbcc": ("partition_stats", "does not cover"),
+    "mor_parquet_log_blocks": ("partition_stats", "nan] does not cover"),
+    "mor_secondary_index": ("secondary_index", "is too much"),
     "v8_mor_by_102": ("record_index", "Java raised"),
 }
+
+# A rollback in Java begins with the services of the metadata table. A compaction that is due then
+# takes in the very write that is to be taken back, and Java fails with this, now and ever after.
+JAVA_COMPACTS_BEFORE_IT_ROLLS_BACK = "is earlier than the latest compaction"
+
+# A DataFrame written by Java with an option that differs from one in the table's properties.
+JAVA_COMPARES_OPTIONS = "Config conflict"
 
 # The Rust reader refuses these, or gives up on them.
 RUST_CANNOT_READ = {

@@ -35,7 +35,7 @@ from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.operations import RowsOrKeys
 from lakewarden.engine.write.options import given_options
-from lakewarden.engine.write.request import WriteRequest
+from lakewarden.engine.write.request import Incoming, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
@@ -340,7 +340,7 @@ class Table:
 
     def _taken(
         self, rows: Taken, options: Options, keywords: Mapping[str, object]
-    ) -> Taken | pa.Table | FarRows:
+    ) -> Taken | Incoming | FarRows:
         """Rows as they are; those of a Spark DataFrame here, or known to be with Spark."""
         if not is_frame(rows):
             return rows

@@ -4,7 +4,6 @@ The frame is evaluated twice where rows have to find their file groups: for thei
 themselves. The driver holds the keys, about a hundred bytes a row, and never the rows.
 """
 
-import heapq
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,8 @@ from lakewarden.engine.spark.assigning import (
     packed_assignments,
 )
 from lakewarden.engine.spark.cores import cores_of
-from lakewarden.engine.spark.group_writing import GroupOrder, GroupWriting, group_order
+from lakewarden.engine.spark.division import divided
+from lakewarden.engine.spark.group_writing import GroupOrder, GroupWriting
 from lakewarden.engine.spark.keying import Hashes, KeyedBatch, Keying, keyed, row_hashes
 from lakewarden.engine.spark.reports import REPORT_DDL, reports_of
 from lakewarden.engine.spark.stream_writing import StreamWriting
@@ -31,16 +31,11 @@ from lakewarden.engine.spark.types import quoted
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.write.far_rows import FarJob, Fitting, places_of
-from lakewarden.engine.write.group_work import GroupWork
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.written import WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-TASKS_PER_CORE = 2
-# A task holds the rows of its groups in memory, so that it gets no more groups than make this much.
-TASK_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,23 +127,6 @@ def assigned_rows(plan: WritePlan) -> tuple[npt.NDArray[np.int64], Numbers, Numb
     ranks = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
     order = np.argsort(rows, kind="stable")
     return rows[order], groups[order], ranks[order]
-
-
-def divided(groups: Sequence[GroupWork], job: FarJob, cores: int) -> list[dict[int, GroupOrder]]:
-    """The groups in tasks of about the same work, the largest first, each to the least."""
-    costs = [job.limits.bytes_of(work.row_count) + _old_bytes(work) for work in groups]
-    wanted = max(cores * TASKS_PER_CORE, sum(costs) // TASK_BYTES)
-    tasks: list[dict[int, GroupOrder]] = [{} for _ in range(min(wanted, len(groups)))]
-    loads = [(0, number) for number in range(len(tasks))]
-    for at in sorted(range(len(groups)), key=lambda at: (-costs[at], at)):
-        load, number = loads[0]
-        tasks[number][at] = group_order(groups[at], at)
-        heapq.heapreplace(loads, (load + costs[at], number))
-    return tasks
-
-
-def _old_bytes(work: GroupWork) -> int:
-    return work.slice.size_bytes if work.slice else 0
 
 
 def _task_of_group(tasks: Sequence[dict[int, GroupOrder]], group_count: int) -> Numbers:

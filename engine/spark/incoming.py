@@ -7,10 +7,12 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings, flag
 from lakewarden.engine.spark.addresses import check_reachable
+from lakewarden.engine.spark.crew import SparkCrew
 from lakewarden.engine.spark.far_frame import FarFrame
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.merge_rules import MergeRules, PartialMode
 from lakewarden.engine.write.far_rows import BLOCK_SPECULATION, LOCAL_ROWS_MAX
+from lakewarden.engine.write.request import Incoming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +36,7 @@ def is_frame(rows: object) -> "TypeGuard[DataFrame]":
 
 def incoming_frame(
     frame: "DataFrame", location: Location, settings: Settings, rules: MergeRules
-) -> pa.Table | FarFrame:
+) -> Incoming | FarFrame:
     """The rows, fetched if they are few; otherwise they stay with Spark.
 
     How many they are is found out by Spark's guess at their size first: what it takes for large is
@@ -43,14 +45,14 @@ def incoming_frame(
     """
     refuse_speculation(frame, settings)
     if rules.partial is not PartialMode.NONE:
-        return fetched(frame)
+        return Incoming(fetched(frame))
     limit = settings[LOCAL_ROWS_MAX]
     guess = guessed_bytes(frame)
     if limit and (guess is None or guess <= FETCHED_BYTES_MAX):
         is_safe = guess is not None and guess <= SAFE_BYTES_MAX
         rows = fetched(frame if is_safe else frame.limit(limit + 1))
         if len(rows) <= limit:
-            return rows
+            return Incoming(rows, crew=SparkCrew(frame.sparkSession, location))
     check_reachable(location)
     return FarFrame(frame, location, fetched(frame.limit(0)).schema)
 

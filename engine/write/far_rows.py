@@ -39,13 +39,24 @@ LOCAL_ROWS_MAX = Setting(
     "Spark DataFrames of so many rows are fetched and written by local threads; larger ones, and"
     " with 0 all of them, are written by Spark's workers",
 )
+LOCAL_REWRITE_BYTES_MAX = Setting(
+    "lakewarden.spark.local_rewrite_bytes_max",
+    2 << 30,
+    whole_number,
+    "Rows that were fetched from Spark are written by its workers nevertheless if more bytes of"
+    " existing files have to be rewritten for them",
+)
 BLOCK_SPECULATION = Setting(
     "hoodie.block.writes.on.speculative.execution",
     True,
     flag,
     "Whether writes through Spark are refused while it may run a task twice at the same time",
 )
-FAR_SETTINGS: tuple[Setting[object], ...] = (LOCAL_ROWS_MAX, BLOCK_SPECULATION)
+FAR_SETTINGS: tuple[Setting[object], ...] = (
+    LOCAL_ROWS_MAX,
+    LOCAL_REWRITE_BYTES_MAX,
+    BLOCK_SPECULATION,
+)
 
 _NO_KEYS = pa.array([], pa.string())
 
@@ -125,6 +136,12 @@ class FarRows(Protocol):
     def as_they_come(self, fitting: Fitting) -> FarWork:
         """Leave it to whoever has rows to divide them into new file groups."""
         ...
+
+
+class Crew(Protocol):
+    """Others who can make files of rows that are here."""
+
+    def write(self, job: FarJob, plan: "WritePlan") -> Iterator[WrittenFile]: ...
 
 
 def places_of(rows: KeyedRows) -> npt.NDArray[np.int64]:

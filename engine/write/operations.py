@@ -11,7 +11,6 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
     DeleteKeys,
@@ -22,25 +21,25 @@ from lakewarden.engine.write.row_changes import (
     UpdateWhere,
     Values,
 )
-from lakewarden.engine.write.sources import Rows, arrow_rows, incoming_rows
+from lakewarden.engine.write.sources import Given, Rows, arrow_rows, incoming_rows
 
-RowsOrKeys: TypeAlias = Rows | FarRows | Sequence[str | int]
+RowsOrKeys: TypeAlias = Given | Sequence[str | int]
 
 # Keys alone don't say in which partition they are, and rows that change partition leave one.
 _IN_ALL_PARTITIONS = IndexChoice(IndexKind.GLOBAL_SIMPLE)
 _MOVING = IndexChoice(IndexKind.GLOBAL_SIMPLE, moves=True)
 
 
-def upsert(rows: Rows | FarRows) -> WriteRequest:
+def upsert(rows: Given) -> WriteRequest:
     return WriteRequest(operation=Operation.UPSERT, incoming=incoming_rows(rows))
 
 
-def insert(rows: Rows | FarRows) -> WriteRequest:
+def insert(rows: Given) -> WriteRequest:
     incoming = incoming_rows(rows)
     return WriteRequest(operation=Operation.INSERT, incoming=incoming, finds_keys=False)
 
 
-def bulk_insert(rows: Rows | FarRows, sort: Sequence[str]) -> WriteRequest:
+def bulk_insert(rows: Given, sort: Sequence[str]) -> WriteRequest:
     return WriteRequest(
         operation=Operation.BULK_INSERT,
         incoming=incoming_rows(rows),
@@ -59,7 +58,7 @@ def delete(rows_or_keys: RowsOrKeys, config: TableConfig) -> WriteRequest:
             deletes=True,
             index=_IN_ALL_PARTITIONS,
         )
-    incoming = incoming_rows(cast(Rows | FarRows, rows_or_keys))
+    incoming = incoming_rows(cast(Given, rows_or_keys))
     partitions = {field.name.partition(".")[0] for field in config.partitions.fields}
     index = None if partitions <= set(incoming.schema.names) else _IN_ALL_PARTITIONS
     return WriteRequest(operation=Operation.DELETE, incoming=incoming, deletes=True, index=index)
@@ -91,7 +90,7 @@ def merge(
     return WriteRequest(operation=Operation.UPSERT, incoming=merging)
 
 
-def overwrite(rows: Rows | FarRows) -> WriteRequest:
+def overwrite(rows: Given) -> WriteRequest:
     return WriteRequest(
         operation=Operation.INSERT_OVERWRITE_TABLE,
         incoming=incoming_rows(rows),
@@ -101,7 +100,7 @@ def overwrite(rows: Rows | FarRows) -> WriteRequest:
     )
 
 
-def overwrite_partitions(rows: Rows | FarRows) -> WriteRequest:
+def overwrite_partitions(rows: Given) -> WriteRequest:
     return WriteRequest(
         operation=Operation.INSERT_OVERWRITE,
         incoming=incoming_rows(rows),

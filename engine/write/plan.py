@@ -10,6 +10,7 @@ from lakewarden.engine.index.moves import moved
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.divide import divide
@@ -40,6 +41,16 @@ class WritePlan:
         for slice_ in self.replaced:
             found.setdefault(slice_.partition, []).append(slice_.file_id)
         return {partition: tuple(sorted(found[partition])) for partition in sorted(found)}
+
+
+def rewritten_bytes(plan: WritePlan, table_type: TableType) -> int:
+    """Bytes of existing files that a plan has rewritten; logs are added without looking."""
+    is_copy_on_write = table_type is TableType.COPY_ON_WRITE
+    return sum(
+        work.slice.size_bytes
+        for work in plan.groups
+        if work.slice is not None and (is_copy_on_write or len(work.inserts))
+    )
 
 
 class Planner:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.far_rows import Crew, FarRows
 
 
 class Replacement(Enum):
@@ -30,6 +30,8 @@ class Incoming:
 
     rows: pa.Table
     deleted: npt.NDArray[np.bool_] | None = None
+    # Who else can make files, if there are more of them than this process should rewrite.
+    crew: Crew | None = None
 
     @property
     def schema(self) -> pa.Schema:

@@ -27,9 +27,13 @@ class ArrowArray(Protocol):
 Rows: TypeAlias = ArrowStream | ArrowArray | Sequence[Mapping[str, object]]
 
 
-def incoming_rows(rows: Rows | FarRows) -> Incoming | FarRows:
+# What rows may be when they come to an operation.
+Given: TypeAlias = Rows | Incoming | FarRows
+
+
+def incoming_rows(rows: Given) -> Incoming | FarRows:
     """The rows as a request has them: here, or where they are."""
-    return rows if isinstance(rows, FarRows) else Incoming(arrow_rows(rows))
+    return rows if isinstance(rows, Incoming | FarRows) else Incoming(arrow_rows(rows))
 
 
 def arrow_rows(rows: Rows) -> pa.Table:

@@ -34,12 +34,19 @@ from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.carry_out import carry_out
 from lakewarden.engine.write.combine import combined
 from lakewarden.engine.write.evolve import evolved
-from lakewarden.engine.write.far_rows import FarJob, FarRows, FarWork, Fitting
+from lakewarden.engine.write.far_rows import (
+    LOCAL_REWRITE_BYTES_MAX,
+    Crew,
+    FarJob,
+    FarRows,
+    FarWork,
+    Fitting,
+)
 from lakewarden.engine.write.forgotten import forgotten_keys
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
-from lakewarden.engine.write.plan import Planner, WritePlan
+from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
 from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.settings import (
@@ -50,7 +57,6 @@ from lakewarden.engine.write.settings import (
 )
 from lakewarden.engine.write.spec import WriteSpec, group_task
 from lakewarden.engine.write.written import WrittenFile
-
 
 _NOT_PUBLISHED = (
     "The write is committed, but the storage failed before readers could be shown it: the next"
@@ -70,6 +76,7 @@ class Prepared:
     rows: KeyedRows
     # Where the rows are, if only what the plan sees of them is here.
     far: FarWork | None = None
+    crew: Crew | None = None
 
     @property
     def config(self) -> TableConfig:
@@ -130,16 +137,16 @@ class TableWriter:
             deletes=request.deletes,
             partition_matters=by_partition,
         )
-        far = None
+        far = crew = None
         if isinstance(incoming, FarRows):
             far = self._far_work(request, incoming, state.config, index, fitting)
             rows = far.rows
         else:
-            rows = self._keyed(incoming, fitting)
+            rows, crew = self._keyed(incoming, fitting), incoming.crew
         # Deletes meet where they are carried out; nothing depends on which of them counts.
         if combines(context.settings, request.operation) and not (far and request.deletes):
             rows = combined(rows, state.config.merge, by_partition=by_partition)
-        return Prepared(state, current, schema, index, rows, far)
+        return Prepared(state, current, schema, index, rows, far, crew)
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
         rows = fitting.fit(incoming.rows)
@@ -227,13 +234,20 @@ class TableWriter:
         self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt
     ) -> Iterable[WrittenFile]:
         spec = self._spec(prepared, plan, attempt)
-        if prepared.far is None:
+        maker = prepared.far or self._crew(prepared, plan)
+        if maker is None:
             return self._files_here(spec, plan, attempt)
         limits, measures = planner.far_limits()
         job = FarJob(
             spec=replace(spec, threads=1), claim=attempt.claim, limits=limits, measures=measures
         )
-        return prepared.far.write(job, plan)
+        return maker.write(job, plan)
+
+    def _crew(self, prepared: Prepared, plan: WritePlan) -> Crew | None:
+        """Others who rewrite files, if there are too many of them for this process."""
+        size_bytes = rewritten_bytes(plan, prepared.config.table_type)
+        is_much = size_bytes > self._context.settings[LOCAL_REWRITE_BYTES_MAX]
+        return prepared.crew if is_much else None
 
     def _files_here(
         self, spec: WriteSpec, plan: WritePlan, attempt: Attempt

@@ -19,6 +19,7 @@ from lakewarden.engine.spark.incoming import incoming_frame, refuse_speculation
 from lakewarden.engine.spark.settings import setting
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.write.far_rows import LOCAL_ROWS_MAX, FarRows
+from lakewarden.engine.write.request import Incoming
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenTable
 from tests.writing.model import PARTITIONS, SCHEMA, Kind, Story, contents_of
@@ -124,6 +125,26 @@ def test_fetched_rows_and_far_rows_are_written_alike(
             getattr(table, operation)(given, **options[name])
             found.append((shape_of(metadata_of(table)), contents_of(table.read_arrow())))
         assert found[0] == found[1] == found[2], operation
+
+
+@pytest.mark.parametrize("shape", [Shape(), Shape("mor", index="RECORD_INDEX")], ids=str)
+def test_few_rows_for_many_files_are_written_by_workers_to_the_same_end(
+    shape: Shape, spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = [shape.create(str(tmp_path / name / "t")) for name in ("here", "there")]
+    for operation, rows in (
+        ("upsert", rows_of(60)),
+        ("upsert", rows_of(30, ts=2, first=40)),
+        ("delete", rows_of(9)),
+    ):
+        found = []
+        for table, limit in zip(tables, (2 << 30, 0), strict=True):
+            getattr(table, operation)(frame_of(spark, rows, parts=1), local_rewrite_bytes_max=limit)
+            found.append((shape_of(metadata_of(table)), contents_of(table.read_arrow())))
+        assert found[0] == found[1], operation
+    # Only workers number their tries at a task.
+    tokens = [path.name.split("_")[1] for path in (tmp_path / "there").rglob("*.parquet")]
+    assert any(token.split("-")[1] != "0" for token in tokens) == (shape.type == "cow")
 
 
 def test_far_rows_are_sorted_over_files_as_fetched_rows_are(
@@ -235,7 +256,7 @@ def test_a_frame_of_one_row_too_many_is_left_to_workers(
     settings = Settings.of(arguments={LOCAL_ROWS_MAX.key: 10})
     few, many = (frame_of(spark, rows_of(count)) for count in (10, 11))
     location, rules = Location(str(tmp_path / "table")), table.config.merge
-    assert len(cast(pa.Table, incoming_frame(few, location, settings, rules))) == 10
+    assert len(cast(Incoming, incoming_frame(few, location, settings, rules)).rows) == 10
     assert isinstance(incoming_frame(many, location, settings, rules), FarRows)
 
 

@@ -21,6 +21,8 @@ from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
 from lakewarden.engine.write.evolve import not_nullable
 from lakewarden.engine.write.null_places import null_place
 
+CHUNKS_MAX = 16
+
 
 def keyed_rows(
     rows: pa.Table,
@@ -85,7 +87,7 @@ def _has_partition(present: set[str], config: TableConfig) -> bool:
 
 
 def _fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The rows in the wanted types and order, in one chunk; a column they lack is null."""
+    """The rows in the wanted types and order, in few pieces; a column they lack is null."""
     present = set(rows.column_names)
     columns = [
         _column(rows.column(field.name), field)
@@ -93,8 +95,11 @@ def _fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
         else pa.chunked_array([pa.nulls(len(rows), field.type)])
         for field in wanted
     ]
-    # Rows are picked by number later on, which is slow where a column is in pieces.
-    return pa.table(columns, schema=wanted).combine_chunks()
+    table = pa.table(columns, schema=wanted)
+    # Rows are picked by number later on, which is slow where a column is in many pieces; but where
+    # it is in few, rows that fit as they are need not be copied.
+    has_few = all(column.num_chunks <= CHUNKS_MAX for column in table.columns)
+    return table if has_few else table.combine_chunks()
 
 
 def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

@@ -10,7 +10,7 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema, schema_from
 from lakewarden.engine.write.evolve import evolved
-from lakewarden.engine.write.prepare import keyed_rows
+from lakewarden.engine.write.prepare import CHUNKS_MAX, keyed_rows
 from tests.engine.table.table_properties import config_of
 
 COLUMNS = {"k": pa.string(), "p": pa.string(), "n": pa.int64(), "ts": pa.int64()}
@@ -45,11 +45,12 @@ def test_rows_get_the_tables_columns_keys_and_partitions() -> None:
     assert not found.is_delete.any()
 
 
-def test_rows_in_pieces_become_one() -> None:
+@pytest.mark.parametrize(("pieces", "left"), [(2, 2), (CHUNKS_MAX + 1, 1)])
+def test_rows_in_many_pieces_become_one(pieces: int, left: int) -> None:
     piece = pa.table({"k": ["a"], "p": ["x"], "n": [1], "ts": [1]})
-    found = prepared(pa.concat_tables([piece, piece]))
-    assert found.rows.column("k").num_chunks == 1
-    assert len(found) == 2
+    found = prepared(pa.concat_tables([piece] * pieces))
+    assert found.rows.column("k").num_chunks == left
+    assert len(found) == len(found.keys) == pieces
 
 
 def test_no_rows() -> None:

@@ -121,14 +121,19 @@ class JavaWriter:
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.recordkey.field": "id",
             "hoodie.metadata.enable": str("files" in partitions).lower(),
-            # Java drops an index that its own settings don't name.
-            "hoodie.metadata.global.record.level.index.enable": str(
-                "record_index" in partitions
-            ).lower(),
         }
+        options |= self._settings
+        is_by_partition = properties.get("hoodie.index.type") == "RECORD_LEVEL_INDEX"
+        if "record_index" in partitions:
+            # Java drops an index that its own settings don't name.
+            scope = "" if is_by_partition else "global."
+            options[f"hoodie.metadata.{scope}record.level.index.enable"] = "true"
+        if is_by_partition:
+            # Without the server Java can't write tables with this index, not even its own.
+            options["hoodie.embed.timeline.server"] = "true"
         same = ("hoodie.table.name", "hoodie.index.type", "hoodie.bucket.index.num.buckets")
-        options |= {name: properties[name] for name in same if name in properties}
-        return {**options, **self._settings}
+        table_options = {name: properties[name] for name in same if name in properties}
+        return table_options | options
 
     def _is_partitioned(self) -> bool:
         return bool(Table(str(self._path)).config.partitions.fields)

@@ -79,7 +79,7 @@ def is_possible(step: str, shape: Shape) -> bool:
             # Buckets are not to be clustered: a key would be looked for where it was.
             return shape.index != "BUCKET"
         case "index":
-            return shape.has_metadata and shape.index != "RECORD_INDEX"
+            return shape.has_metadata and not shape.index.startswith("RECORD")
     return True
 
 

@@ -3,8 +3,12 @@
 Spark starts it instead of its own where `spark.python.daemon.module` names it. Some versions of
 PySpark look anew for modules before each task, and then read the directory of every zip on the path
 again. Here a zip is read once: one that changes while the workers live is not noticed.
+
+After each task a worker collects garbage, for which Python looks at all that was ever imported.
+Here it looks at nothing that was there before the first task.
 """
 
+import gc
 import zipimport
 
 from pyspark import daemon
@@ -26,5 +30,6 @@ def keep_zips(importer: zipimport.zipimporter) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()
     setattr(zipimport.zipimporter, "invalidate_caches", keep_zips)  # noqa: B010
     daemon.manager()

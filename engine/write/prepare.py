@@ -21,7 +21,7 @@ from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
 from lakewarden.engine.write.evolve import not_nullable
 from lakewarden.engine.write.null_places import null_place
 
-CHUNKS_MAX = 16
+CHUNKS_MAX = 256
 
 
 def keyed_rows(

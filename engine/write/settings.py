@@ -95,6 +95,13 @@ CONFLICT_RETRIES = Setting(
     whole_number,
     "How often a write begins anew when another writer was first",
 )
+MERGED_TOGETHER_BYTES = Setting(
+    "lakewarden.write.merged_together_bytes",
+    128 << 20,
+    whole_number,
+    "Bytes of rows that may meet existing ones in several file groups at once; with more, file"
+    " groups are rewritten one after the other, which takes less memory",
+)
 WRITE_SETTINGS: tuple[Setting[object], ...] = (
     CODEC,
     LEVEL,
@@ -111,6 +118,7 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     COMBINE_DELETE,
     NULL_FOR_MISSING,
     CONFLICT_RETRIES,
+    MERGED_TOGETHER_BYTES,
 )
 
 _COMBINES = {

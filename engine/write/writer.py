@@ -31,7 +31,6 @@ from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.write.at_commit import AtCommit
-from lakewarden.engine.write.carry_out import carry_out
 from lakewarden.engine.write.combine import combined
 from lakewarden.engine.write.evolve import evolved
 from lakewarden.engine.write.far_rows import (
@@ -43,6 +42,7 @@ from lakewarden.engine.write.far_rows import (
     Fitting,
 )
 from lakewarden.engine.write.forgotten import forgotten_keys
+from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
@@ -55,7 +55,7 @@ from lakewarden.engine.write.settings import (
     combines,
     write_spec,
 )
-from lakewarden.engine.write.spec import WriteSpec, group_task
+from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
 
 _NOT_PUBLISHED = (
@@ -190,6 +190,8 @@ class TableWriter:
         """Everything between the instant and its commit: keys, files, and what they mean."""
         context = self._context
         to_inflight(context, attempt, _inflight_content(request))
+        # What reading the rows has taken besides them goes back to the system.
+        pa.default_memory_pool().release_unused()
         with phases("find keys"):
             planner = Planner(
                 prepared.state,
@@ -233,10 +235,10 @@ class TableWriter:
     def _files(
         self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt
     ) -> Iterable[WrittenFile]:
-        spec = self._spec(prepared, plan, attempt)
+        spec = self._spec(prepared, attempt)
         maker = prepared.far or self._crew(prepared, plan)
         if maker is None:
-            return self._files_here(spec, plan, attempt)
+            return local_files(self._context, spec, plan, attempt)
         limits, measures = planner.far_limits()
         job = FarJob(
             spec=replace(spec, threads=1), claim=attempt.claim, limits=limits, measures=measures
@@ -249,23 +251,8 @@ class TableWriter:
         is_much = size_bytes > self._context.settings[LOCAL_REWRITE_BYTES_MAX]
         return prepared.crew if is_much else None
 
-    def _files_here(
-        self, spec: WriteSpec, plan: WritePlan, attempt: Attempt
-    ) -> Iterable[WrittenFile]:
-        storage = self._context.storage
-
-        def write(number: int) -> WrittenFile | None:
-            attempt.assert_mine()
-            return carry_out(storage, spec, group_task(plan.groups[number], plan.rows, number))
-
-        numbers = range(len(plan.groups))
-        for done, file in enumerate(self._context.ports.executor.map(write, numbers), start=1):
-            attempt.tell("write files", done=done, total=len(numbers))
-            if file is not None:
-                yield file
-
-    def _spec(self, prepared: Prepared, plan: WritePlan, attempt: Attempt) -> WriteSpec:
-        spec = write_spec(
+    def _spec(self, prepared: Prepared, attempt: Attempt) -> WriteSpec:
+        return write_spec(
             prepared.state,
             prepared.schema,
             self._context.settings,
@@ -273,8 +260,6 @@ class TableWriter:
             attempt=attempt.number,
             logs_take_inserts=prepared.index.kind is IndexKind.BUCKET,
         )
-        workers = self._context.ports.executor.workers
-        return replace(spec, threads=max(workers // max(len(plan.groups), 1), 1))
 
 
 def _action(config: TableConfig, request: WriteRequest) -> tuple[Action, bytes]:

@@ -1,0 +1,56 @@
+"""Making files here: the tasks of a write on the threads of this process."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.write.arranged import arranged
+from lakewarden.engine.write.carry_out import carry_out
+from lakewarden.engine.write.plan import WritePlan
+from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
+from lakewarden.engine.write.spec import WriteSpec, group_task
+from lakewarden.engine.write.written import WrittenFile
+
+
+def local_files(
+    context: Context, spec: WriteSpec, plan: WritePlan, attempt: Attempt
+) -> Iterator[WrittenFile]:
+    """The files of a plan, made group by group, or several groups at once where memory allows."""
+    workers = context.ports.executor.workers
+    is_large = _merged_bytes(plan) > context.settings[MERGED_TOGETHER_BYTES]
+    if not is_large:
+        # One after the other, groups need a copy of their own rows only, and only for a while.
+        plan = arranged(plan)
+    at_once = 1 if is_large else min(workers, max(len(plan.groups), 1))
+    spec = replace(spec, threads=max(workers // at_once, 1))
+
+    def write(number: int) -> WrittenFile | None:
+        attempt.assert_mine()
+        # What finding the keys, or the file before, has taken goes back to the system.
+        pa.default_memory_pool().release_unused()
+        task = group_task(plan.groups[number], plan.rows, number)
+        return carry_out(context.storage, spec, task)
+
+    numbers = range(len(plan.groups))
+    for done, file in enumerate(_run(context, write, numbers, at_once), start=1):
+        attempt.tell("write files", done=done, total=len(numbers))
+        if file is not None:
+            yield file
+
+
+def _run(
+    context: Context,
+    write: Callable[[int], WrittenFile | None],
+    numbers: Sequence[int],
+    at_once: int,
+) -> Iterator[WrittenFile | None]:
+    return map(write, numbers) if at_once == 1 else context.ports.executor.map(write, numbers)
+
+
+def _merged_bytes(plan: WritePlan) -> int:
+    """Bytes of the rows that meet existing ones: merging takes several times as much again."""
+    merged = sum(group.row_count for group in plan.groups if group.slice is not None)
+    return int(plan.rows.rows.nbytes) * merged // max(len(plan.rows), 1)

@@ -25,7 +25,7 @@ from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, table_name
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.view.slices import FileSlice
@@ -345,12 +345,12 @@ class Table:
         if not is_frame(rows):
             return rows
         settings = Settings.of(
-            arguments=given_options(options, keywords), table=dict(self.properties)
+            arguments=given_options(options, keywords), table=kept_settings(self.properties)
         )
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
-        settings = Settings.of(arguments=given, table=properties)
+        settings = Settings.of(arguments=given, table=kept_settings(properties))
         lock = open_lock(self._storage, settings, self._ports)
         return Context(self._storage, lock, self._ports, settings)
 

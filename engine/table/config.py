@@ -15,6 +15,9 @@ from lakewarden.engine.timeline.layouts import Layout, layout_of
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 METADATA_FOLDER = ".hoodie/metadata"
+# Before the settings that a table keeps for its writers. Java compares options with properties of
+# the same name, and refuses to write where they differ; these are none of its business.
+SETTING_PREFIX = "lakewarden.setting."
 READABLE_VERSIONS = (6, 8, 9)
 TIMESTAMP_GENERATORS = ("TIMESTAMP", "TIMESTAMP_AVRO")
 
@@ -69,6 +72,16 @@ class TableConfig:
 
     def has_metadata(self, partition: str) -> bool:
         return partition in self.metadata_partitions
+
+
+def kept_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """What a table's properties set for its writers, under the settings' own names."""
+    kept = {
+        name.removeprefix(SETTING_PREFIX): value
+        for name, value in properties.items()
+        if name.startswith(SETTING_PREFIX)
+    }
+    return {**properties, **kept}
 
 
 def load_config(storage: Storage) -> TableConfig:

@@ -8,7 +8,7 @@ from lakewarden.engine.index.settings import INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import refuse_unknown
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import PROPERTIES_PATH, is_whole, table_config
+from lakewarden.engine.table.config import PROPERTIES_PATH, SETTING_PREFIX, is_whole, table_config
 from lakewarden.engine.table.creation import (
     NewTable,
     is_creation_property,
@@ -34,7 +34,8 @@ def create_table(
     """
     settings = _settings(asked.properties, index, indexes)
     config = new_table_config(asked)
-    properties = {**config.properties, **settings}
+    kept = {f"{SETTING_PREFIX}{key}": value for key, value in settings.items()}
+    properties = {**config.properties, **kept}
     table_config(properties)
     _refuse_other(storage, properties)
     # Java lists the timeline of a table without instants, and a folder is there only with a file.

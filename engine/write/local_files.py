@@ -1,6 +1,6 @@
 """Making files here: the tasks of a write on the threads of this process."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -35,19 +35,11 @@ def local_files(
         return carry_out(context.storage, spec, task)
 
     numbers = range(len(plan.groups))
-    for done, file in enumerate(_run(context, write, numbers, at_once), start=1):
+    files = map(write, numbers) if is_large else context.ports.executor.map(write, numbers)
+    for done, file in enumerate(files, start=1):
         attempt.tell("write files", done=done, total=len(numbers))
         if file is not None:
             yield file
-
-
-def _run(
-    context: Context,
-    write: Callable[[int], WrittenFile | None],
-    numbers: Sequence[int],
-    at_once: int,
-) -> Iterator[WrittenFile | None]:
-    return map(write, numbers) if at_once == 1 else context.ports.executor.map(write, numbers)
 
 
 def _merged_bytes(plan: WritePlan) -> int:

@@ -55,9 +55,6 @@ JAVA_DEFECTS = {
 # takes in the very write that is to be taken back, and Java fails with this, now and ever after.
 JAVA_COMPACTS_BEFORE_IT_ROLLS_BACK = "is earlier than the latest compaction"
 
-# A DataFrame written by Java with an option that differs from one in the table's properties.
-JAVA_COMPARES_OPTIONS = "Config conflict"
-
 # The Rust reader refuses these, or gives up on them.
 RUST_CANNOT_READ = {
     "cow_drop_partition_columns": "partition columns that are not in the data files",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakewarden import Table
+from lakewarden.engine.table.config import kept_settings
 from tests.interop.judges import JavaJudge
 from tests.writing.model import ModelRow, Write
 
@@ -112,7 +113,7 @@ class JavaWriter:
 
     def _options(self) -> dict[str, str]:
         """What a writer of Java has to be told of this table."""
-        properties = Table(str(self._path)).properties
+        properties = kept_settings(Table(str(self._path)).properties)
         partitions = properties.get("hoodie.table.metadata.partitions", "").split(",")
         options = {
             "hoodie.datasource.write.partitionpath.field": properties.get(

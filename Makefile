@@ -33,8 +33,8 @@ demo: $(READY) ## Run the main job on a local session and show what it does
 test: $(READY) ## Run all tests but interop
 	@$(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
 
-simulate: $(READY) ## Kill and race writers more often than `make test` does
-	@LAKEWARDEN_KILLS=200 $(BIN)/pytest -n auto tests/crash/test_kill.py tests/races
+simulate: $(READY) ## Kill, race and compare writers more often than `make test` does
+	@LAKEWARDEN_KILLS=200 $(BIN)/pytest -n auto tests/crash tests/races tests/writing
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

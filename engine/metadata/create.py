@@ -69,8 +69,7 @@ def create_metadata_table(
     if config.metadata_partitions:
         raise _exists(config)
     columns = _columns(config, wanted, choices)
-    storage.delete_folder(METADATA_FOLDER)
-    write_properties(storage.below(METADATA_FOLDER), _properties(config))
+    _begin_anew(storage, config)
     for partition in wanted:
         state = load_write_state(storage, config)
         times.move_past(state.timeline.active.newest_time())
@@ -100,8 +99,7 @@ def add_partitions(
     wanted = _in_order(config, missing, choices)
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
-        storage.delete_folder(METADATA_FOLDER)
-        write_properties(storage.below(METADATA_FOLDER), _properties(config))
+        _begin_anew(storage, config)
     forget_unfinished(load_write_state(storage, config))
     everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
     for partition in wanted:
@@ -111,6 +109,13 @@ def add_partitions(
         shards = _filled(storage, config, state, partition, everything, columns, choices)
         initialise_partition(state, partition, shards, times, ports)
     _publish(storage, config, wanted, columns, choices)
+
+
+def _begin_anew(storage: Storage, config: TableConfig) -> None:
+    """Remove what a crash may have left, whole or in part; nothing refers to it."""
+    storage.delete_folder(METADATA_FOLDER)
+    storage.delete(config.index_definitions_path or DEFAULT_PATH)
+    write_properties(storage.below(METADATA_FOLDER), _properties(config))
 
 
 def _in_order(config: TableConfig, partitions: Sequence[str], choices: Choices) -> tuple[str, ...]:

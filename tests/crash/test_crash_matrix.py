@@ -4,12 +4,13 @@ That holds for whoever reads right after the crash, and after the next writer ha
 dead one left.
 """
 
+import os
 from dataclasses import dataclass
 
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.table.config import PROPERTIES_PATH, is_whole
+from lakewarden.engine.table.config import BACKUP_PATH, PROPERTIES_PATH, is_whole
 from tests.crash.victims import (
     DEAD_AFTER_MS,
     SWEPT_AFTER_MS,
@@ -23,6 +24,7 @@ from tests.crash.victims import (
 from tests.writing.model import Model, ModelRow, Write
 from tests.writing.shapes import Shape, carry_out
 
+IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 SHAPES = (
     Shape("cow", index="SIMPLE"),
     Shape("mor", index="RECORD_INDEX"),
@@ -97,8 +99,11 @@ def assert_tidy(world: World, shape: Shape, death: Death) -> None:
 
 
 def victims_of(shape: Shape) -> tuple[Victim, ...]:
+    """All of them for `make simulate`; otherwise those whose calls differ most."""
+    if not IS_SIMULATION:
+        return VICTIMS[:1] if shape.type == "cow" or not shape.is_partitioned else VICTIMS[2:]
     # Without partitions an overwrite is one of the whole table, which the model does not know.
-    return VICTIMS if shape.is_partitioned else VICTIMS[:1]
+    return VICTIMS if shape.is_partitioned else VICTIMS[:-1]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +146,8 @@ def test_a_rollback_that_dies_can_be_gone_on_with(shape: Shape) -> None:
 def test_a_creation_that_dies_leaves_no_table_or_an_empty_one(shape: Shape) -> None:
     for death in creation_deaths(shape).values():
         world = death.world
-        if not is_whole(world.storage.read_if_present(PROPERTIES_PATH)):
+        copies = map(world.storage.read_if_present, (PROPERTIES_PATH, BACKUP_PATH))
+        if not any(map(is_whole, copies)):
             shape.create("", storage=world.storage, ports=ports(world.clock, 59))
         assert world.rows() == [], f"{death}: rows out of nothing"
         world.clock.advance(DEAD_AFTER_MS)

@@ -15,12 +15,13 @@ from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
 CHECKOUT = Path(__file__).parents[2]
-COMMITS = 50
+IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
+COMMITS = 50 if IS_SIMULATION else 15
 PROCESSES = ("a", "b")
 WRITERS = [f"{process}{thread}" for process in PROCESSES for thread in (0, 1)]
 COW, MOR = Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX")
 # `make simulate` races on both shapes in both ways.
-EVERY_WAY = (COW, MOR) if "LAKEWARDEN_KILLS" in os.environ else ()
+EVERY_WAY = (COW, MOR) if IS_SIMULATION else ()
 
 
 def run_race(path: Path, mode: str) -> list[dict[str, Any]]:

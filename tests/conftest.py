@@ -32,7 +32,7 @@ def _has_no_case(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def golden_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Where this session unpacks golden tables; the workers of one session share it."""
+    """Where a run of the tests unpacks golden tables; all of its processes share it."""
     base = tmp_path_factory.getbasetemp()
     is_worker = hasattr(request.config, "workerinput")
     folder = (base.parent if is_worker else base) / "golden"

@@ -31,7 +31,7 @@ from lakewarden.engine.plans.cancel import Ending, cancel_in
 from lakewarden.engine.plans.claims import is_in_doubt
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.give_up import give_up
+from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.moment import Moment, reload
 from lakewarden.engine.plans.plan_scope import INGESTION
@@ -103,7 +103,7 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
         if is_in_doubt(cause, attempt.instant):
             attempt.stop()
         else:
-            _give_up(context, attempt, cause)
+            give_up_after(context, attempt, cause)
         raise
     _tidy_up(context, attempt, ledger, receipt)
     return receipt
@@ -216,14 +216,6 @@ def _content(metadata: CommitMetadata) -> bytes:
     if isinstance(metadata, ReplaceCommitMetadata):
         return replace_payload.encode(metadata)
     return commit_payload.encode(metadata)
-
-
-def _give_up(context: Context, attempt: Attempt, cause: Exception) -> None:
-    """Cancel what has failed; if that fails as well, the next operation on the table does it."""
-    try:
-        give_up(context, attempt, f"It failed: {cause}")
-    except LakewardenError as error:
-        cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
 
 
 def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:

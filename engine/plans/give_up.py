@@ -1,5 +1,6 @@
 """Giving up: what an attempt does that fails before its commit, so that nothing of it stays."""
 
+from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import append_cancelled
@@ -30,6 +31,17 @@ def give_up(context: Context, attempt: Attempt, reason: str) -> RolledBack | Non
         own = [file for file in written if is_of_attempt(file, attempt.number)]
         remove_written(context, ledger, attempt.number, own)
     return None
+
+
+def give_up_after(context: Context, attempt: Attempt, cause: Exception) -> None:
+    """Give up because of an error, which the caller goes on to raise.
+
+    If giving up fails as well, the next operation on the table does it, and the error says so.
+    """
+    try:
+        give_up(context, attempt, f"It failed: {cause}")
+    except LakewardenError as error:
+        cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
 
 
 def _is_superseded(ledger: Ledger, attempt: Attempt) -> bool:

@@ -23,7 +23,7 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.give_up import give_up
+from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.table.config import TableConfig, TableType
@@ -114,9 +114,8 @@ class TableWriter:
         with attempt:
             try:
                 outcome = self._outcome(request, prepared, attempt, phases)
-            except BaseException as cause:
-                if isinstance(cause, Exception):
-                    give_up(self._context, attempt, f"It failed: {cause}")
+            except Exception as cause:
+                give_up_after(self._context, attempt, cause)
                 raise
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)

@@ -28,6 +28,8 @@ class Touched:
 
     kind: Kind
     keys: frozenset[SliceKey]
+    # Those of the keys that got log files and nothing else.
+    appended: frozenset[SliceKey] = frozenset()
 
 
 _NOTHING = Touched(Kind.WRITE, frozenset())
@@ -41,7 +43,7 @@ def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
         replaced = _keys(metadata.partition_to_replace_file_ids)
         return Touched(Kind.WRITE, _written(metadata) | replaced)
     written = commit.decode(payload, path)
-    return Touched(_kind(instant, written), _written(written))
+    return Touched(_kind(instant, written), _written(written), _appended(written))
 
 
 def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
@@ -75,6 +77,17 @@ def _written(metadata: CommitMetadata) -> frozenset[SliceKey]:
             partition: [stat.file_id for stat in stats]
             for partition, stats in metadata.partition_to_write_stats.items()
         }
+    )
+
+
+def _appended(metadata: CommitMetadata) -> frozenset[SliceKey]:
+    stats = [
+        (SliceKey(partition, stat.file_id), stat.log_files is not None)
+        for partition, group in metadata.partition_to_write_stats.items()
+        for stat in group
+    ]
+    return frozenset(key for key, is_log in stats if is_log) - frozenset(
+        key for key, is_log in stats if not is_log
     )
 
 

@@ -9,8 +9,9 @@ from lakewarden.engine.plans.cancelling import append_cancelled, scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
 from lakewarden.engine.plans.moment import Moment, reload
-from lakewarden.engine.plans.plan_scope import INGESTION, TABLE_SERVICES, PlanScope
+from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.undo import RolledBack
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.ledger import read_ledger

@@ -22,6 +22,7 @@ from lakewarden.engine.locks.conflicts import (
     find_conflicts,
     write_conflict,
 )
+from lakewarden.engine.locks.plan_conflicts import KINDS, find_plan_conflicts, plan_conflict
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.writer import write_change
@@ -34,7 +35,6 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.moment import Moment, reload
-from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.traces import clear_traces
@@ -53,8 +53,8 @@ class Outcome:
     # The file groups it is about, and those of them that got log files only.
     touched: frozenset[SliceKey]
     appended: frozenset[SliceKey] = frozenset()
-    # What the timeline showed when it chose them.
-    seen: Seen
+    # What the timeline showed when it chose them; a plan has chosen when it was published.
+    seen: Seen | None = None
     strategy: Strategy = field(default_factory=Strategy)
     # Path -> size in bytes of every data file it made.
     outputs: Mapping[str, int]
@@ -152,25 +152,31 @@ def _resolve_conflicts(
     context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...]:
     """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
-    found = tuple(
-        one
-        for one in find_conflicts(
-            outcome.touched,
-            outcome.seen,
-            moment.timeline,
-            outcome.strategy,
-            appended=outcome.appended,
-        )
-        # A service does not stand in its own way.
-        if one.instant != attempt.instant
+    if attempt.action in KINDS:
+        _assert_not_overtaken(moment, attempt, outcome)
+        return ()
+    assert outcome.seen is not None
+    found = find_conflicts(
+        outcome.touched,
+        outcome.seen,
+        moment.timeline,
+        outcome.strategy,
+        appended=outcome.appended,
     )
     plans = sorted({one.instant for one in found if one.standing is Standing.PLANNED})
-    can_go_on = all(one.standing is Standing.PLANNED for one in found)
-    if found and not (can_go_on and attempt.action in INGESTION):
+    if not all(one.standing is Standing.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)
     for plan in plans:
         _pre_empt(context, moment, attempt, plan, found)
     return tuple(plans)
+
+
+def _assert_not_overtaken(moment: Moment, attempt: Attempt, outcome: Outcome) -> None:
+    """A plan gives way to what was written to its file groups since it was published."""
+    kind, active = KINDS[attempt.action], moment.timeline.active
+    found = find_plan_conflicts(attempt.instant, kind, outcome.touched, active)
+    if found:
+        raise plan_conflict(attempt.instant, attempt.action, found)
 
 
 def _pre_empt(

@@ -8,8 +8,9 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.claims import has_surely_ended
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment
-from lakewarden.engine.plans.plan_scope import INGESTION, TABLE_SERVICES, plan_scope
+from lakewarden.engine.plans.plan_scope import INGESTION, plan_scope
 from lakewarden.engine.plans.rollback_plans import Rollbacks, completed_rollback_of
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.beats import read_beat, read_standard_beat, sign_of

@@ -21,8 +21,9 @@ from lakewarden.engine.plans.moment import (
     reload,
     torn_completion,
 )
-from lakewarden.engine.plans.plan_scope import INGESTION, TABLE_SERVICES, PlanScope
+from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.settings import FailedWrites, failed_writes_policy
 from lakewarden.engine.plans.undo import Undoing, begin_undoing, carry_out, unpublish
 from lakewarden.engine.timeline.active import InstantFiles

@@ -3,8 +3,9 @@
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancelling import append_cancelled
+from lakewarden.engine.plans.cancelling import append_cancelled, scope_of
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.plans.undo import RolledBack
 from lakewarden.engine.plans.written_files import find_written, is_of_attempt, remove_written
@@ -16,14 +17,17 @@ from lakewarden.engine.timeline.state import LedgerEnd
 def give_up(context: Context, attempt: Attempt, reason: str) -> RolledBack | None:
     """End an attempt that cannot commit, by law 1: nothing is removed before the ledger allows it.
 
-    A write is cancelled and rolled back. A plan stays for the next attempt, which removes what
-    this one has left. An attempt that was superseded or cancelled by others removes its own files.
-    One that turns out to have committed is left as it is.
+    A write is cancelled and rolled back, and so is a plan that may be cancelled: it has one attempt
+    only. Any other plan stays for the next attempt, which removes what this one has left. An
+    attempt that was superseded or cancelled by others removes its own files. One that turns out to
+    have committed is left as it is.
     """
     attempt.stop()
     ledger = read_ledger(context.storage, attempt.instant)
-    if attempt.action in INGESTION and not _is_superseded(ledger, attempt):
-        ledger = append_cancelled(context, ledger, attempt.action, PlanScope(), reason=reason)
+    scope = _scope(context, attempt)
+    is_one_try = attempt.action in INGESTION or scope.is_cancellable
+    if is_one_try and not _is_superseded(ledger, attempt):
+        ledger = append_cancelled(context, ledger, attempt.action, scope, reason=reason)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         return abort(context, attempt.instant)
     if _is_superseded(ledger, attempt):
@@ -42,6 +46,13 @@ def give_up_after(context: Context, attempt: Attempt, cause: Exception) -> None:
         give_up(context, attempt, f"It failed: {cause}")
     except LakewardenError as error:
         cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
+
+
+def _scope(context: Context, attempt: Attempt) -> PlanScope:
+    """What the plan of an attempt says of itself; nothing if it is off the timeline already."""
+    moment = look(context)
+    files = moment.pending(attempt.instant)
+    return PlanScope() if files is None else scope_of(moment, files)
 
 
 def _is_superseded(ledger: Ledger, attempt: Attempt) -> bool:

@@ -17,7 +17,6 @@ from lakewarden.engine.view.slices import SliceKey
 # In a plan's extra metadata: whether it may be cancelled, or gives way to those in a hurry.
 CANCELLABLE_KEY = "lakewarden.cancellable"
 
-TABLE_SERVICES = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING})
 INGESTION = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 
 

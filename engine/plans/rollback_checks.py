@@ -10,8 +10,8 @@ from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
 from lakewarden.engine.plans.moment import Moment
-from lakewarden.engine.plans.plan_scope import TABLE_SERVICES
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.written_files import look_at_paths
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant

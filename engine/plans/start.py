@@ -9,9 +9,9 @@ from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
 from lakewarden.engine.plans.moment import Moment, reload
-from lakewarden.engine.plans.plan_scope import TABLE_SERVICES
 from lakewarden.engine.plans.publish import to_inflight
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.written_files import find_written, is_of_attempt, remove_written
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Instant

@@ -7,6 +7,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.avro.arrow_types import arrow_schema
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.payloads import commit
+from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.table.config import PROPERTIES_PATH, TableConfig
 from lakewarden.engine.timeline.active import ActiveTimeline
 
@@ -19,6 +20,7 @@ META_COLUMNS = (
 )
 COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS
 SCHEMA_KEY = "schema"
+_SERVICES = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,26 @@ class TableSchema:
 def resolve_schema(
     active: ActiveTimeline, config: TableConfig, as_of: str | None = None
 ) -> TableSchema:
-    """The schema of the newest completed write that recorded one, else that of the creation."""
+    """The schema of the newest completed write that recorded one, else that of the creation.
+
+    A service records the one it has found, which a write that began before it may have changed
+    meanwhile; so services are asked only when no write is left on the active timeline.
+    """
+    of_service: TableSchema | None = None
     for instant in reversed(active.completed()):
         if as_of is not None and instant.requested > as_of:
             continue
         path = active.path(instant)
-        text = commit.decode(active.read(instant), path).extra_metadata.get(SCHEMA_KEY)
-        if text:
-            return _with_dropped_columns(schema_from(text, path), config)
+        metadata = commit.decode(active.read(instant), path)
+        text = metadata.extra_metadata.get(SCHEMA_KEY)
+        if not text or (of_service and metadata.operation_type in _SERVICES):
+            continue
+        found = _with_dropped_columns(schema_from(text, path), config)
+        if metadata.operation_type not in _SERVICES:
+            return found
+        of_service = found
+    if of_service is not None:
+        return of_service
     if config.create_schema:
         return schema_from(config.create_schema, PROPERTIES_PATH)
     return TableSchema(pa.schema([]), None)

@@ -81,19 +81,26 @@ def _gone(removed: Removed, arrived: Mapping[str, list[pa.Array]], *, is_global:
 
 
 def live_files(
-    groups: Iterable[FileGroup], files: Sequence[WrittenFile], replaced: FileIds
+    groups: Iterable[FileGroup],
+    files: Sequence[WrittenFile],
+    replaced: FileIds,
+    consumed: Mapping[SliceKey, frozenset[str]] | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The files of the latest slices of each touched partition, once the write has completed.
 
-    `groups` are the file groups of these partitions as they are before.
+    `groups` are the file groups of these partitions as they are before. A new base file takes the
+    place of all that its group has; a service replaces what it has `consumed`, and nothing newer.
     """
+    consumed = consumed or {}
     live: dict[SliceKey, list[str]] = {}
     for group in groups:
         slice_ = group.latest_merged()
         base = [slice_.base_file.name] if slice_.base_file else []
-        live[group.key] = base + [log.name for log in slice_.log_files]
+        names = base + [log.name for log in slice_.log_files]
+        gone = consumed.get(group.key, frozenset())
+        live[group.key] = [name for name in names if name not in gone]
     for file in files:
-        if file.stat.log_files is None:
+        if file.stat.log_files is None and file.key not in consumed:
             live[file.key] = []
         live.setdefault(file.key, []).append(file.file.name)
     for partition, file_ids in replaced.items():

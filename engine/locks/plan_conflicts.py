@@ -1,0 +1,73 @@
+"""What stands against a plan at its commit: writes to its file groups that it does not know of.
+
+An immutable plan keeps writes away, so that nothing should be found; but Java's writers may be set
+to go on all the same, and then the plan has to give way, or it would take their rows with it.
+"""
+
+from collections.abc import Iterator
+
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.locks.conflicts import Conflicting, Standing
+from lakewarden.engine.locks.touched import Kind, Touched, touched_by
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.view.slices import SliceKey
+
+KINDS = {
+    Action.COMPACTION: Kind.COMPACTION,
+    Action.LOG_COMPACTION: Kind.LOG_COMPACTION,
+    Action.CLUSTERING: Kind.CLUSTERING,
+}
+
+
+def find_plan_conflicts(
+    plan: str, kind: Kind, groups: frozenset[SliceKey], active: ActiveTimeline
+) -> tuple[Conflicting, ...]:
+    """The writes completed since a plan was published that it would undo."""
+    return tuple(
+        conflict
+        for instant in active.completed_between(plan, None)
+        if instant.requested != plan
+        for conflict in _overlaps(active, instant, plan, kind, groups)
+    )
+
+
+def plan_conflict(plan: str, action: Action, found: tuple[Conflicting, ...]) -> Conflict:
+    """The error of a plan that has to give way."""
+    first = found[0]
+    other = f"{first.action.value} {first.instant}"
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return Conflict(
+        "plan_conflict",
+        what=f"{action.value} {plan} gave way to the {other} at file group {first.file_id} "
+        f"of partition {first.partition!r}{more}.",
+        why=f"The {other} {first.standing.value}, and the plan does not know of its rows.",
+        now="Nothing was changed. Schedule a new plan; one that is not cancellable keeps writes "
+        "away.",
+        instant=first.instant,
+        action=first.action.value,
+        partition=first.partition,
+        file_id=first.file_id,
+        conflicts=len(found),
+    )
+
+
+def endangering(plan: str, kind: Kind, other: str, touched: Touched) -> frozenset[SliceKey]:
+    """The file groups in which a plan would undo what another instant has written.
+
+    A log that completes after a compaction was planned belongs to the new slice. Behind the result
+    of a log compaction come the logs of later instants, whenever these complete.
+    """
+    if kind is Kind.COMPACTION or (kind is Kind.LOG_COMPACTION and other > plan):
+        return touched.keys - touched.appended
+    return touched.keys
+
+
+def _overlaps(
+    active: ActiveTimeline, instant: Instant, plan: str, kind: Kind, groups: frozenset[SliceKey]
+) -> Iterator[Conflicting]:
+    touched = endangering(plan, kind, instant.requested, touched_by(active, instant))
+    files = active.files_of(instant)
+    action = files.begun_as if files else instant.action
+    for key in sorted(groups & touched):
+        yield Conflicting(instant.requested, action, key.partition, key.file_id, Standing.COMPLETED)

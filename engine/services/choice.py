@@ -1,0 +1,109 @@
+"""Choices: what a plan takes, what it leaves out, and why; refusals are values like these."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from lakewarden.engine.view.slices import FileSlice, SliceKey
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Reason(StrEnum):
+    """Why something is not in a plan, or why there is no plan; the words are shown to users."""
+
+    NO_LOGS = "no_logs"
+    HELD_BY_PLAN = "held_by_plan"
+    PARTITION_FILTERED = "partition_filtered"
+    BELOW_THRESHOLD = "below_threshold"
+    OVER_LIMIT = "over_limit"
+    LARGE_ENOUGH = "large_enough"
+    ALONE = "alone"
+    UNTOUCHED = "untouched"
+    TRIGGER_NOT_REACHED = "trigger_not_reached"
+    NOTHING_TO_DO = "nothing_to_do"
+    WRONG_TABLE_TYPE = "wrong_table_type"
+    SWITCHED_OFF = "switched_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A file group that a plan leaves out, or a whole partition where no file id is given."""
+
+    partition: str
+    file_id: str | None = None
+    reason: Reason
+    detail: str
+    # The plan that has it already.
+    held_by: str | None = None
+    bytes: int = 0
+    log_files: int = 0
+    # Whether the next plan has to look at the partition again, though nothing is written to it.
+    comes_back: bool = False
+
+    @classmethod
+    def of_slice(
+        cls,
+        slice_: FileSlice,
+        reason: Reason,
+        detail: str,
+        *,
+        held_by: str | None = None,
+        comes_back: bool = False,
+    ) -> "LeftOut":
+        return cls(
+            partition=slice_.partition,
+            file_id=slice_.file_id,
+            reason=reason,
+            detail=detail,
+            held_by=held_by,
+            bytes=slice_.size_bytes,
+            log_files=len(slice_.log_files),
+            comes_back=comes_back,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[T_co]):
+    """What a planner has chosen, in the order of the plan, and all it has left out."""
+
+    chosen: tuple[T_co, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def missing_partitions(self) -> tuple[str, ...]:
+        """The partitions that the next plan has to look at again."""
+        return tuple(sorted({one.partition for one in self.left_out if one.comes_back}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why there is no plan. It is an answer, not an error: nothing is wrong."""
+
+    service: str
+    reason: Reason
+    why: str
+    left_out: tuple[LeftOut, ...] = ()
+    missing_partitions: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """A refusal is no plan, so that `if plan := ...schedule()` reads as it should."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A plan that has not been published yet."""
+
+    # What the requested file is going to hold.
+    content: bytes
+    groups: frozenset[SliceKey]
+    # As they are in the content: what the next plan has to look at again.
+    missing_partitions: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    input_bytes: int = 0
+    # Where its partitions came from, in a sentence: since when, or why all were looked at.
+    scope: str = ""
+
+
+Drafted = Draft | Refusal

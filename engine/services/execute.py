@@ -1,0 +1,80 @@
+"""Executing: one attempt at one plan, from the guard to the commit."""
+
+from lakewarden.engine.formats.payloads.commit import CommitMetadata
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.commit import Receipt, commit
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.plans.start import start
+from lakewarden.engine.services.result import Execution
+from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.write.phases import Phases
+
+_NOT_PUBLISHED = (
+    "It is committed, but the storage failed before readers could be shown it: the next operation"
+    " on the table publishes it."
+)
+
+
+def execute(context: Context, service: TableService, instant: str) -> Execution:
+    """Carry out a pending plan; one that has completed already is no error.
+
+    Whoever fails gives the plan up: an immutable one waits for the next attempt, a cancellable one
+    is taken off the timeline.
+    """
+    phases = Phases(context.ports.clock, context.ports.events)
+    with phases("start"):
+        started = start(context, instant)
+    if started.completed is not None:
+        return Execution(
+            instant=instant,
+            service=service.service,
+            completed=started.completed.completed or "",
+            was_completed_before=True,
+        )
+    attempt = started.attempt
+    assert attempt is not None
+    with attempt:
+        try:
+            with phases("work"):
+                outcome = service.work(context, attempt, _plan(context, service, attempt))
+        except Exception as cause:
+            give_up_after(context, attempt, cause)
+            raise
+        with phases("commit"):
+            receipt = commit(context, attempt, outcome)
+    return _execution(service, receipt, outcome.metadata, phases)
+
+
+def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
+    """The plan as it is published."""
+    files = look(context).pending(attempt.instant)
+    requested = None if files is None else files.requested
+    if requested is None:
+        raise InvalidRequest(
+            "unknown_plan",
+            what=f"{service.service} {attempt.instant} has no plan any more.",
+            why="Another engine has rolled it back meanwhile.",
+            now="Look at the timeline for what became of it.",
+            instant=attempt.instant,
+        )
+    return context.storage.read(requested.entry.path)
+
+
+def _execution(
+    service: TableService, receipt: Receipt, metadata: CommitMetadata, phases: Phases
+) -> Execution:
+    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    return Execution(
+        instant=receipt.instant,
+        service=service.service,
+        completed=receipt.completion_time,
+        rows_written=sum(stat.num_writes for stat in stats),
+        files=len(stats),
+        file_groups=len({(stat.partition_path, stat.file_id) for stat in stats}),
+        bytes_written=sum(stat.file_size_in_bytes for stat in stats),
+        seconds=phases.seconds,
+        errors=() if receipt.is_published else (_NOT_PUBLISHED,),
+    )

@@ -1,0 +1,61 @@
+"""Results: what came of carrying out plans."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.plans.service import Service
+from lakewarden.engine.services.choice import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """One plan that has completed; `errors` say what is left to be done all the same."""
+
+    instant: str
+    service: Service
+    # When it completed; someone else may have done that before.
+    completed: str
+    was_completed_before: bool = False
+    rows_written: int = 0
+    files: int = 0
+    file_groups: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A plan that could not be carried out, and why."""
+
+    instant: str
+    cause: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a run has come to: plans carried out, plans that failed, or why there was nothing."""
+
+    service: Service
+    executions: tuple[Execution, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    refusal: Refusal | None = None
+    # Plans that were left for another time, as a limit or the deadline was reached.
+    left: tuple[str, ...] = ()
+
+    @property
+    def instants(self) -> tuple[str, ...]:
+        return tuple(one.instant for one in self.executions)
+
+    @property
+    def rows_written(self) -> int:
+        return sum(one.rows_written for one in self.executions)
+
+    @property
+    def files(self) -> int:
+        return sum(one.files for one in self.executions)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(one.bytes_written for one in self.executions)

@@ -1,0 +1,82 @@
+"""Scheduling: a plan is drafted without the lock, and published under it if it still holds."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.locks.touched import PLANNED, planned_by, touched_by
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.publish import publish_in
+from lakewarden.engine.services.choice import Draft, Drafted, Refusal
+from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.view.slices import SliceKey
+
+# Drafts made while others may write. The one after them is made under the lock.
+DRAFTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A plan on the timeline, and the draft it was published from."""
+
+    instant: str
+    draft: Draft
+
+
+def schedule(context: Context, service: TableService, wish: Wish) -> Scheduled | Refusal:
+    """Publish a plan, or say why there is none.
+
+    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 publish, 6 unlock. A
+    crash before 5 leaves nothing, after it a plan that waits.
+    """
+    for _ in range(DRAFTS_MAX):
+        before = look(context)
+        drafted = service.draft(context, before, wish)
+        if isinstance(drafted, Refusal):
+            return drafted
+        with context.lock.hold() as held:
+            now = reload(context)
+            if still_holds(drafted, before, now):
+                published = publish_in(
+                    context, held, now, service.service.action, drafted.content, claims=False
+                )
+                return Scheduled(published.instant, drafted)
+    with context.lock.hold() as held:
+        now = reload(context)
+        drafted = service.draft(context, now, wish)
+        if isinstance(drafted, Refusal):
+            return drafted
+        action = service.service.action
+        published = publish_in(context, held, now, action, drafted.content, claims=False)
+        return Scheduled(published.instant, drafted)
+
+
+def draft(context: Context, service: TableService, wish: Wish) -> Drafted:
+    """The dry run of scheduling."""
+    return service.draft(context, look(context), wish)
+
+
+def still_holds(drafted: Draft, before: Moment, now: Moment) -> bool:
+    """Whether nothing has happened to the file groups of a draft since it was made.
+
+    A plan must name all logs completed before it: those it does not know would be in the slice that
+    it replaces, and lost.
+    """
+    known, there = _writes(before), _writes(now)
+    if known.keys() - there.keys():
+        # Something was rolled back or archived, and with it the draft may have lost its ground.
+        return False
+    fresh = [instant for key, instant in there.items() if known.get(key) != instant]
+    return not any(drafted.groups & _groups(now, instant) for instant in fresh)
+
+
+def _writes(moment: Moment) -> dict[tuple[str, str], Instant]:
+    return {i.key: i for i in moment.timeline.active.instants if i.action.is_write}
+
+
+def _groups(moment: Moment, instant: Instant) -> frozenset[SliceKey]:
+    active = moment.timeline.active
+    if instant.is_completed:
+        return touched_by(active, instant).keys
+    return planned_by(active, instant).keys if instant.action in PLANNED else frozenset()

@@ -1,0 +1,17 @@
+"""Wishes: what the caller of a service asks for beyond what is set."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Limits and wishes for one plan; an explicit wish does not wait for triggers."""
+
+    cancellable: bool | None = None
+    # Bytes of the files that are read, and how many file groups at most.
+    max_bytes: int | None = None
+    max_file_groups: int | None = None
+    # These partitions only; the others come back in the next plan.
+    partitions: tuple[str, ...] | None = None
+    # Wait for Hudi's triggers, as inline services do.
+    honour_trigger: bool = False

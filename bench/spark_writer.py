@@ -3,6 +3,7 @@
 import time
 from functools import partial
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from bench.own_writer import created
@@ -22,7 +23,8 @@ def write(
     """The seconds from the path of the rows to the completed commit; bulk inserts make a table."""
     begin = time.perf_counter()
     rows = spark.read.parquet(source)
-    opened = created(table, rows, kind) if operation == "bulk_insert" else Table(table)
+    is_new = operation == "bulk_insert"
+    opened = created(table, pq.read_schema(source), kind) if is_new else Table(table)
     getattr(opened, operation)(rows, options=options or {})
     return time.perf_counter() - begin
 

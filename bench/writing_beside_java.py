@@ -83,8 +83,8 @@ class Task:
 
 def run() -> list[Measure]:
     """Every task once by everybody, read back by both sides; then they take turns."""
-    with services.java_writer() as java:
-        ours = (Writer(OURS, own_writer.write),)
+    with services.java_writer() as java, services.spark_writer() as spark:
+        ours = (Writer(OURS, own_writer.write), Writer(ON_SPARK, partial(spark.ask, "write")))
         contest = _Contest(java, ours)
         return [*contest.bulk_inserts(), *contest.upserts(), *contest.logs(), *contest.deletes()]
 

@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Sequence
 
 from lakewarden.engine.kernel.settings import Setting
-from lakewarden.engine.write.options import SECTIONS
+from lakewarden.engine.services.options import SECTIONS
 
 HEAD = """\
 # Settings

@@ -21,6 +21,7 @@ from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.options import ALL_SETTINGS, given_options
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
@@ -34,7 +35,6 @@ from lakewarden.engine.write.create_table import create_table
 from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.operations import RowsOrKeys
-from lakewarden.engine.write.options import given_options
 from lakewarden.engine.write.request import Incoming, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
@@ -115,7 +115,7 @@ class Table:
             merge_mode=merge_mode,
             properties=texts,
         )
-        create_table(storage, asked, index=index, indexes=indexes)
+        create_table(storage, asked, index=index, indexes=indexes, known=ALL_SETTINGS)
         table = cls.on(storage, ports)
         ensure_metadata_table(table._context({}, table.properties))
         return table

@@ -1,12 +1,12 @@
 """Creating a table: its properties, which are there as a whole or not at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.index.kinds import parse_kind
 from lakewarden.engine.index.settings import INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import refuse_unknown
+from lakewarden.engine.kernel.settings import Setting, refuse_unknown
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import PROPERTIES_PATH, SETTING_PREFIX, is_whole, table_config
 from lakewarden.engine.table.creation import (
@@ -18,21 +18,27 @@ from lakewarden.engine.table.creation import (
 from lakewarden.engine.table.properties_file import write_properties
 from lakewarden.engine.timeline.layouts import layout_of
 from lakewarden.engine.write.metadata_table import INDEX_SWITCHES
-from lakewarden.engine.write.options import ALL_SETTINGS
 
 # An empty file that makes a folder of the place it is in; everybody passes over it.
 FOLDER_KEEPER = ".keep"
 
 
 def create_table(
-    storage: Storage, asked: NewTable, *, index: str | None, indexes: Sequence[str]
+    storage: Storage,
+    asked: NewTable,
+    *,
+    index: str | None,
+    indexes: Sequence[str],
+    known: Collection[Setting[object]],
 ) -> None:
     """Write the properties of a new table; what writes shall do with it is kept among them.
 
     After this the table exists and is empty; its metadata table comes with the first write at the
-    latest.
+    latest. What is neither a property of a table nor among the `known` settings is refused.
     """
+    refuse_fixed(asked.properties)
     settings = _settings(asked.properties, index, indexes)
+    refuse_unknown(settings, known)
     config = new_table_config(asked)
     kept = {f"{SETTING_PREFIX}{key}": value for key, value in settings.items()}
     properties = {**config.properties, **kept}
@@ -47,11 +53,9 @@ def _settings(
     properties: Mapping[str, str], index: str | None, indexes: Sequence[str]
 ) -> dict[str, str]:
     """The settings that a table keeps for all writers that read them."""
-    refuse_fixed(properties)
     settings = {
         key: str(value) for key, value in properties.items() if not is_creation_property(key)
     }
-    refuse_unknown(settings, ALL_SETTINGS)
     if index is not None:
         settings[INDEX_TYPE.key] = _index_type(index)
     for name in indexes:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lakewarden.engine.write.options import ALL_SETTINGS
+from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.settings_page import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

@@ -1,4 +1,4 @@
-"""Options: every setting that a write knows, and how a caller gives them."""
+"""Options: every setting that an operation knows, and how a caller gives them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +6,7 @@ from lakewarden.engine.index.settings import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknown
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
+from lakewarden.engine.plans.service import CANCELLABLE
 from lakewarden.engine.plans.settings import PLAN_SETTINGS
 from lakewarden.engine.write.far_rows import FAR_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
@@ -20,6 +21,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Finding keys": INDEX_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
+    "Plans of table services": tuple(CANCELLABLE.values()),
     "Locks": LOCK_SETTINGS,
 }
 ALL_SETTINGS = tuple(setting for settings in SECTIONS.values() for setting in settings)

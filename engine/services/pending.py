@@ -1,0 +1,92 @@
+"""Carrying out what is pending: one plan by its instant, or all of a service, oldest first."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.services.choice import Reason, Refusal
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.result import Execution, Failure, Result
+from lakewarden.engine.services.table_service import TableService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """How much a run takes on; what is under way is finished in any case."""
+
+    plans: int | None = None
+    # Seconds after which no further plan is begun.
+    deadline: float | None = None
+
+
+# A plan that someone else holds is no failure: it is being carried out.
+_HELD = "plan_held"
+
+
+def pending_plans(context: Context, service: TableService) -> tuple[str, ...]:
+    """The instants of a service's pending plans, oldest first."""
+    active = look(context).timeline.active
+    return tuple(instant.requested for instant in active.pending((service.service.action,)))
+
+
+def run_plan(context: Context, service: TableService, instant: str) -> Result:
+    """Carry out one plan; whatever stands in its way is raised."""
+    done = execute(context, service, instant)
+    return Result(service=service.service, executions=(done,))
+
+
+def run_pending(context: Context, service: TableService, limits: RunLimits) -> Result:
+    """Carry out the pending plans; one that fails does not keep the others from being tried.
+
+    If all fail, the first failure is raised.
+    """
+    pending = pending_plans(context, service)
+    if not pending:
+        return Result(service=service.service, refusal=_nothing(service))
+    began = context.ports.clock.elapsed_seconds()
+    done: list[Execution] = []
+    failed: list[Failure] = []
+    left: list[str] = []
+    for number, instant in enumerate(pending):
+        spent = context.ports.clock.elapsed_seconds() - began
+        if _is_over(limits, len(done) + len(failed), spent):
+            left += pending[number:]
+            break
+        try:
+            done.append(execute(context, service, instant))
+        except LakewardenError as error:
+            if error.code == _HELD:
+                left.append(instant)
+            else:
+                failed.append(Failure(instant, error))
+    if failed and not done:
+        raise failed[0].cause
+    return Result(
+        service=service.service,
+        executions=tuple(done),
+        failures=tuple(failed),
+        refusal=None if done else _all_held(service, left),
+        left=tuple(left),
+    )
+
+
+def _is_over(limits: RunLimits, tried: int, seconds: float) -> bool:
+    is_enough = limits.plans is not None and tried >= limits.plans
+    return is_enough or (limits.deadline is not None and seconds >= limits.deadline)
+
+
+def _nothing(service: TableService) -> Refusal:
+    return Refusal(
+        service=service.service,
+        reason=Reason.NOTHING_TO_DO,
+        why="No plan is pending. Schedule one first.",
+    )
+
+
+def _all_held(service: TableService, left: list[str]) -> Refusal:
+    return Refusal(
+        service=service.service,
+        reason=Reason.HELD_BY_PLAN,
+        why=f"Nothing was begun; {len(left)} pending plans are held by others or left for later.",
+    )

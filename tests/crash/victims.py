@@ -7,6 +7,7 @@ and the fault plan, replays it.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Self
 
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
@@ -46,13 +47,13 @@ class World:
     def table(self, seed: int, storage: Storage | None = None) -> Table:
         return Table.on(storage or self.storage, ports(self.clock, seed))
 
-    def copy(self) -> "World":
+    def copy(self) -> Self:
         """The same table once more, at the same time."""
         clock = ManualClock(self.clock.now_ms())
         storage = fresh_memory_storage(clock=clock)
         for entry in self.storage.walk(""):
             storage.put(entry.path, self.storage.read(entry.path))
-        return World(clock, storage)
+        return type(self)(clock, storage)
 
     def rows(self, *, use_metadata: bool = True) -> list[ModelRow]:
         return contents_of(self.table(99).read_arrow(use_metadata=use_metadata))

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.index.key_file import KeyColumns, KeyFile, opened
-from lakewarden.engine.read.blocks import effective_blocks
 from lakewarden.engine.read.key_index import KeyIndex
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.slices import FileSlice

@@ -24,8 +24,9 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
-from lakewarden.engine.view.slices import FileSlice, file_groups
+from lakewarden.engine.view.file_names import BaseFile
+from lakewarden.engine.view.planned_slices import operation_of, slice_of
+from lakewarden.engine.view.slices import file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
 DELTACOMMITS_MAX = Setting(
@@ -34,10 +35,6 @@ DELTACOMMITS_MAX = Setting(
     whole_number,
     "After so many deltacommits the metadata table is compacted.",
 )
-
-_MEGABYTE = 1 << 20
-# What Java reckons for a base file that is not there yet.
-_NEW_BASE_MEGABYTES = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +95,7 @@ def _plan(state: WriteState, config: TableConfig) -> CompactionPlan:
         for partition in config.metadata_partitions
         for group in file_groups(partition, state.files(partition), visibility)
     ]
-    return CompactionPlan(operations=tuple(_operation(one) for one in slices if one.log_files))
-
-
-def _operation(slice_: FileSlice) -> CompactionOperation:
-    base = slice_.base_file
-    log_bytes = sum(log.size_bytes for log in slice_.log_files)
-    read = log_bytes // _MEGABYTE + (base.size_bytes // _MEGABYTE if base else 0)
-    written = float(base.size_bytes // _MEGABYTE) if base else _NEW_BASE_MEGABYTES
-    return CompactionOperation(
-        base_instant_time=slice_.base_instant,
-        delta_file_paths=tuple(log.name for log in slice_.log_files),
-        data_file_path=base.name if base else None,
-        file_id=slice_.file_id,
-        partition_path=slice_.partition,
-        metrics={
-            "TOTAL_LOG_FILES": float(len(slice_.log_files)),
-            "TOTAL_IO_READ_MB": float(read),
-            "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-            "TOTAL_IO_WRITE_MB": written,
-            "TOTAL_IO_MB": read + written,
-        },
-    )
+    return CompactionPlan(operations=tuple(operation_of(one) for one in slices if one.log_files))
 
 
 def _finish(state: WriteState, files: InstantFiles, times: TimeSource, ports: Ports) -> None:
@@ -160,7 +136,7 @@ def _remove_outputs(state: WriteState, partition_name: str, instant: str) -> Non
 def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
     """Write the new base file of one slice."""
     operation = task.operation
-    slice_ = _slice(storage, operation)
+    slice_ = slice_of(storage, operation)
     runs = MetadataFileGroup(storage, slice_, lambda _: True).runs(ALL)
     entries = folded(slice_.partition, runs)
     name = base_name(slice_.file_id, task.instant, task.token)
@@ -184,23 +160,3 @@ def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
         total_log_size_compacted=sum(log.size_bytes for log in slice_.log_files),
         runtime_stats=RuntimeStats(),
     )
-
-
-def _slice(storage: Storage, operation: CompactionOperation) -> FileSlice:
-    """The slice that an operation of a plan names."""
-    partition_name = operation.partition_path or ""
-    names = [*operation.delta_file_paths, *filter(None, [operation.data_file_path])]
-    files = [parse_file_name(name, _size(storage, f"{partition_name}/{name}")) for name in names]
-    bases = [file for file in files if isinstance(file, BaseFile)]
-    return FileSlice(
-        partition_name,
-        operation.file_id or "",
-        operation.base_instant_time or "",
-        bases[0] if bases else None,
-        tuple(file for file in files if isinstance(file, LogFile)),
-    )
-
-
-def _size(storage: Storage, path: str) -> int:
-    entry = storage.stat(path)
-    return entry.size_bytes if entry else 0

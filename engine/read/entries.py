@@ -83,18 +83,9 @@ def log_entries(
 ) -> LogEntries:
     """Line up the contents of log blocks, given in log order, in the reader's schema."""
     parts = list(parts)
-    pieces = [
-        _record_piece(part, schema, rules)
-        if isinstance(part, Records)
-        else _delete_piece(part, schema, rules)
-        for part in parts
-    ]
+    pieces = [_piece(part, schema, rules) for part in parts]
     keys = pa.concat_arrays([pa.array([], KEY_TYPE), *(piece.keys for piece in pieces)])
-    fields = [schema.field(name) for name in rules.ordering_fields]
-    ordering = [
-        pa.concat_arrays([pa.array([], field.type), *(piece.ordering[at] for piece in pieces)])
-        for at, field in enumerate(fields)
-    ]
+    ordering = _ordering_columns(pieces, schema, rules)
     tables = [piece.table for piece in pieces if piece.table is not None]
     return LogEntries(
         keys,
@@ -106,6 +97,33 @@ def log_entries(
         _present([part for part in parts if isinstance(part, Records)], schema),
         _partial_from(parts),
     )
+
+
+def ordering_columns(
+    parts: Sequence[Records | Deletes], schema: pa.Schema, rules: MergeRules
+) -> tuple[pa.Array, ...]:
+    """What the entries have in the ordering fields, in the types of these and in the same order.
+
+    A delete that has no ordering value has nulls.
+    """
+    return _ordering_columns([_piece(part, schema, rules) for part in parts], schema, rules)
+
+
+def _ordering_columns(
+    pieces: Sequence[_Piece], schema: pa.Schema, rules: MergeRules
+) -> tuple[pa.Array, ...]:
+    return tuple(
+        pa.concat_arrays(
+            [pa.array([], schema.field(name).type), *(piece.ordering[at] for piece in pieces)]
+        )
+        for at, name in enumerate(rules.ordering_fields)
+    )
+
+
+def _piece(part: Records | Deletes, schema: pa.Schema, rules: MergeRules) -> _Piece:
+    if isinstance(part, Records):
+        return _record_piece(part, schema, rules)
+    return _delete_piece(part, schema, rules)
 
 
 def _record_piece(part: Records, schema: pa.Schema, rules: MergeRules) -> _Piece:

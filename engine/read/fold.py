@@ -35,6 +35,8 @@ class Folded:
     lacks: Mapping[str, np.ndarray]
     rules: MergeRules
     defaults: Defaults
+    # The entry that decided the fate of each key.
+    winners: np.ndarray
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -48,7 +50,9 @@ def fold(entries: LogEntries, rules: MergeRules, defaults: Defaults | None = Non
     # From the first block of partial records on, only the gaps of records are filled.
     head = _fold(entries.between(0, entries.partial_from), rules, defaults)
     tail = entries.between(entries.partial_from, len(entries))
-    return _fold(_continued(head, tail), replace(rules, partial=PartialMode.NONE), defaults)
+    folded = _fold(_continued(head, tail), replace(rules, partial=PartialMode.NONE), defaults)
+    tail_places = np.arange(entries.partial_from, len(entries))
+    return replace(folded, winners=np.concatenate([head.winners, tail_places])[folded.winners])
 
 
 def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
@@ -70,6 +74,7 @@ def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
         lacks,
         rules,
         defaults,
+        winner,
     )
 
 

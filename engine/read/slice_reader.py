@@ -1,6 +1,6 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
+from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.read.base_file import BaseReader, RowFilter
-from lakewarden.engine.read.blocks import effective_blocks
-from lakewarden.engine.read.entries import Records, log_entries
+from lakewarden.engine.read.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
@@ -55,6 +55,24 @@ class SliceReader:
         sources = self._spec.history.sources(slice_.base_file.instant)
         path = slice_.path(slice_.base_file)
         return self._bases.count_row_groups(path, self._row_filter(slice_, sources))
+
+    def log_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
+        """The blocks of the slice's logs that count, oldest first."""
+        # Whoever wants the rows of a window has no use for what was only compacted in it.
+        is_whole = self._spec.commit_times is None
+        is_valid = self._spec.blocks.is_valid
+        return effective_blocks(self._blocks(slice_), is_valid, keeps_orphans=is_whole)
+
+    def entries(self, blocks: Iterable[Block], schema: pa.Schema) -> LogEntries:
+        """What blocks say, side by side in their order."""
+        return log_entries(self.contents(blocks, schema), schema, self._spec.rules)
+
+    def contents(self, blocks: Iterable[Block], schema: pa.Schema) -> list[Records | Deletes]:
+        """What blocks hold, in the columns and types of a schema."""
+        return [
+            deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
+            for block in blocks
+        ]
 
     def _parts(self, slice_: FileSlice, *, workers: int, sparing: bool) -> Iterator[pa.Table]:
         """The slice's rows in parts; a sparing read takes little memory for each."""
@@ -124,20 +142,13 @@ class SliceReader:
     def _sufficient(self, slice_: FileSlice) -> FileSlice:
         """The slice, or the whole one for records that leave columns to older files."""
         whole = self._spec.whole_slices.get(slice_.key)
-        if whole is not None and any(block.is_partial for block in self._effective_blocks(slice_)):
+        if whole is not None and any(block.is_partial for block in self.log_blocks(slice_)):
             return whole
         return slice_
 
     def _merger(self, slice_: FileSlice, schema: pa.Schema) -> Merger:
-        parts = [self._contents(block, schema) for block in self._effective_blocks(slice_)]
-        rules = self._spec.rules
-        return Merger(fold(log_entries(parts, schema, rules), rules, self._spec.defaults))
-
-    def _effective_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
-        return effective_blocks(self._blocks(slice_), self._spec.blocks.is_valid)
-
-    def _contents(self, block: Block, schema: pa.Schema) -> Records | Deletes:
-        return deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
+        entries = self.entries(self.log_blocks(slice_), schema)
+        return Merger(fold(entries, self._spec.rules, self._spec.defaults))
 
     def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
         for log in slice_.log_files:

@@ -19,6 +19,7 @@ class Reason(StrEnum):
     OVER_LIMIT = "over_limit"
     LARGE_ENOUGH = "large_enough"
     ALONE = "alone"
+    PARTIAL_RECORDS = "partial_records"
     UNTOUCHED = "untouched"
     TRIGGER_NOT_REACHED = "trigger_not_reached"
     NOTHING_TO_DO = "nothing_to_do"
@@ -104,6 +105,8 @@ class Draft:
     input_bytes: int = 0
     # Where its partitions came from, in a sentence: since when, or why all were looked at.
     scope: str = ""
+    # By what it has left out file groups for good, without naming their partitions as missing.
+    rules: str = ""
 
 
 Drafted = Draft | Refusal

@@ -38,21 +38,32 @@ def log_deletes(rows: KeyedRows, spec: WriteSpec, task: GroupTask) -> Deletes:
 
 
 def store_log(
-    storage: Storage, path: str, records: pa.Table, deletes: Deletes, spec: WriteSpec
+    storage: Storage,
+    path: str,
+    records: pa.Table,
+    deletes: Deletes,
+    spec: WriteSpec,
+    *,
+    compacted: tuple[str, ...] = (),
 ) -> int:
-    """Write a log file; gives its size in bytes."""
+    """Write a log file; gives its size in bytes.
+
+    With instants that it compacts it takes the place of their blocks, and has a block in any case.
+    """
+    origin = Origin(spec.instant, spec.records_text, compacted)
     with storage.create(path) as stream:
-        for block in _blocks(records, deletes, spec):
+        for block in _blocks(records, deletes, spec, origin):
             stream.write(block)
         size_bytes: int = stream.tell()
     return size_bytes
 
 
-def _blocks(records: pa.Table, deletes: Deletes, spec: WriteSpec) -> Iterator[bytes]:
-    origin = Origin(spec.instant, spec.records_text)
+def _blocks(
+    records: pa.Table, deletes: Deletes, spec: WriteSpec, origin: Origin
+) -> Iterator[bytes]:
     if len(records) and spec.files.has_parquet_logs:
         yield parquet_block(records, origin)
     elif len(records):
         yield from avro_blocks(records, origin, bytes_max=spec.files.log_block_bytes)
-    if len(deletes):
+    if len(deletes) or (origin.compacted_instants and not len(records)):
         yield delete_block(deletes, origin)

@@ -38,7 +38,7 @@ def keyed_rows(
     Rows of a delete need only the columns that keys and partition paths are made of; where an
     index knows keys over all partitions, those of the path may be absent, too.
     """
-    _refuse_unwritable(config)
+    refuse_unwritable(config)
     rows = rows.drop_columns([name for name in rows.column_names if name in META_COLUMNS])
     if deletes:
         return _deleting(rows, config, schema, options, partition_matters=partition_matters)
@@ -153,7 +153,8 @@ def _check_ordering(table: pa.Table, config: TableConfig) -> None:
         )
 
 
-def _refuse_unwritable(config: TableConfig) -> None:
+def refuse_unwritable(config: TableConfig) -> None:
+    """Refuse a table that has something which no file of ours would have."""
     reasons = {
         "virtual_keys": (not config.has_meta_fields, "stores no meta columns"),
         "dropped_partition_columns": (

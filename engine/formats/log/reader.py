@@ -15,6 +15,7 @@ from lakewarden.engine.formats.log.block import (
     BlockKind,
     Header,
 )
+from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 _MAGIC_PATTERN = re.compile(re.escape(MAGIC))
@@ -22,6 +23,8 @@ _LENGTH_END = len(MAGIC) + 8
 _POINTER_SIZE = 8
 # Version, kind, header count, content length, footer count and the reverse pointer.
 _SMALLEST_LENGTH = 4 + 4 + 4 + 8 + 4 + _POINTER_SIZE
+# Enough for the headers of most blocks, of which the schema is the longest.
+_HEAD_BYTES = 1 << 16
 _WRITTEN_KINDS = frozenset(BlockKind) - {BlockKind.CORRUPT}
 _HEADERS = frozenset(Header)
 _INT = struct.Struct(">i")
@@ -48,6 +51,39 @@ def read_blocks(content: bytes | memoryview, path: str) -> tuple[Block, ...]:
         blocks.append(block)
         position = block.offset + block.size_bytes
     return tuple(blocks)
+
+
+def read_heads(source: RangeSource, path: str) -> tuple[Block, ...]:
+    """The blocks of a log file with their headers but without their contents, by small reads.
+
+    Anything out of the ordinary is left to `read_blocks`, and then contents are there as well.
+    """
+    blocks: list[Block] = []
+    position = 0
+    while position < source.size:
+        block = None if source.size <= _HEAD_BYTES else _head_at(source, position, path)
+        if block is None:
+            return read_blocks(source.read(0, source.size), path)
+        blocks.append(block)
+        position += block.size_bytes
+    return tuple(blocks)
+
+
+def _head_at(source: RangeSource, position: int, path: str) -> Block | None:
+    """The head of the block that begins at a place; None unless one plainly does."""
+    view = memoryview(source.read(position, _HEAD_BYTES))
+    if len(view) < _LENGTH_END + _SMALLEST_LENGTH or view[: len(MAGIC)] != MAGIC:
+        return None
+    (length,) = _LONG.unpack_from(view, len(MAGIC))
+    if not _SMALLEST_LENGTH <= length <= source.size - position - _LENGTH_END:
+        return None
+    version, ordinal = _TWO_INTS.unpack_from(view, _LENGTH_END)
+    kind = _known_kind(version, ordinal, path, position)
+    try:
+        headers, _ = _headers(view, _LENGTH_END + 8, len(view), path)
+    except _Nonsense:
+        return None
+    return Block(kind, path, position, _LENGTH_END + length, memoryview(b""), headers=headers)
 
 
 def _next_magic(view: memoryview, start: int) -> int:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.reader import read_blocks, read_heads
+from lakewarden.engine.formats.range_source import BufferSource
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.engine.formats.log.frames import FIRST_DELETE_BLOCK, frame, golden_logs
 from tests.golden_tables import GOLDEN_TABLES
@@ -157,3 +158,41 @@ def test_changed_bytes_become_blocks(position: int, change: int):
 @given(st.integers(0, len(ONE + TWO)), st.integers(0, len(ONE + TWO)))
 def test_cut_and_joined_bytes_become_blocks(end: int, start: int):
     assert_covered((ONE + TWO)[:end] + (ONE + TWO)[start:])
+
+
+LARGE = frame(3, {0: "20260103000000000", 2: "{}"}, bytes(70_000))
+
+
+def heads(content: bytes) -> list[tuple[BlockKind, str, int, int]]:
+    blocks = read_heads(BufferSource(content), PATH)
+    return [(block.kind, block.instant, block.offset, block.size_bytes) for block in blocks]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        ONE + TWO,
+        LARGE + TWO + LARGE,
+        LARGE[:-9] + TWO,
+        LARGE + b"#HUD",
+        LARGE + LARGE[:40],
+        LARGE.replace(b"#HUDI#", b"#HUDO#") + ONE,
+    ],
+)
+def test_heads_are_those_of_the_blocks_that_a_reader_finds(content: bytes):
+    whole = [(b.kind, b.instant, b.offset, b.size_bytes) for b in read_blocks(content, PATH)]
+    assert heads(content) == whole
+
+
+def test_heads_of_large_blocks_are_found_without_reading_their_contents():
+    class Counting(BufferSource):
+        taken = 0
+
+        def read(self, offset: int, length: int) -> memoryview:
+            self.taken += min(length, self.size - offset)
+            return super().read(offset, length)
+
+    source = Counting(frame(3, {0: "1", 2: "{}"}, bytes(10 << 20)) + TWO)
+    assert len(read_heads(source, PATH)) == 2
+    assert source.taken < 1 << 18

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
+from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.read.blocks import effective_blocks
 
 
 def block(
@@ -107,6 +107,25 @@ def test_a_compaction_whose_sources_are_gone_keeps_its_place():
 
 def test_a_chain_of_compactions_whose_sources_are_gone_is_not_lost():
     assert instants(merged("3", "1"), merged("5", "3"), block("6")) == "5 6"
+
+
+def test_a_compaction_of_which_only_some_sources_are_looked_at_does_not_count():
+    assert instants(block("2"), merged("4", "1", "2"), block("5")) == "2 5"
+
+
+def test_neither_do_those_that_go_on_from_it():
+    blocks = [block("2"), merged("4", "1", "2"), block("5"), merged("7", "4", "5"), block("8")]
+    assert instants(*blocks) == "2 5 8"
+
+
+def test_a_compaction_counts_no_more_once_one_of_its_sources_is_rolled_back():
+    assert instants(block("1"), block("2"), merged("3", "1", "2"), rollback("4", "2")) == "1"
+
+
+def test_orphans_are_left_out_where_only_new_rows_are_wanted():
+    blocks = [block("3"), merged("4", "1", "2"), block("5")]
+    chosen = effective_blocks(blocks, lambda _: True, keeps_orphans=False)
+    assert [one.instant for one in chosen] == ["3", "5"]
 
 
 NAMES = st.sampled_from("12345")

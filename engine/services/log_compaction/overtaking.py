@@ -1,0 +1,27 @@
+"""What a log compaction gives way to at its commit, besides what plans give way to anyway.
+
+A compaction that somebody has planned since takes the same logs into a new base file. The result of
+the log compaction would lie on top of that, and its rows over newer ones.
+"""
+
+from lakewarden.engine.locks.conflicts import Conflicting, Standing
+from lakewarden.engine.locks.plan_conflicts import plan_conflict
+from lakewarden.engine.locks.touched import planned_by
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.view.slices import SliceKey
+
+
+def assert_no_compaction(moment: Moment, instant: str, groups: frozenset[SliceKey]) -> None:
+    """Raise where a compaction of the same file groups is pending.
+
+    Our planners leave such file groups alone, but Java's compactions are planned all the same.
+    """
+    active = moment.timeline.active
+    found = tuple(
+        Conflicting(other.requested, other.action, key.partition, key.file_id, Standing.PLANNED)
+        for other in active.pending((Action.COMPACTION,))
+        for key in sorted(groups & planned_by(active, other).keys)
+    )
+    if found:
+        raise plan_conflict(instant, Action.LOG_COMPACTION, found)

@@ -1,0 +1,114 @@
+"""Folding logs: one task puts the logs of a file group together into one.
+
+Records keep the commit time and sequence number that they have, so that readers of changes do not
+see them twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.formats.log.block import Block
+from lakewarden.engine.formats.log.deletes import Deletes
+from lakewarden.engine.formats.payloads.commit import RuntimeStats, WriteStat
+from lakewarden.engine.formats.payloads.compaction import CompactionOperation
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import NewFile
+from lakewarden.engine.metadata.summaries import summaries_of_rows
+from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.read.entries import Records, log_entries, ordering_columns
+from lakewarden.engine.read.fold import Folded, fold
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.merge_rules import MergeMode
+from lakewarden.engine.view.planned_slices import slice_of
+from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write.carry_out import LOG_VERSION
+from lakewarden.engine.write.log_files import store_log
+from lakewarden.engine.write.meta_columns import constant
+from lakewarden.engine.write.spec import WriteSpec
+from lakewarden.engine.write.written import WrittenFile
+
+_NO_KEYS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class FoldTask:
+    """The logs of one file group; travels to other processes."""
+
+    number: int
+    operation: CompactionOperation
+
+
+def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
+    """Write the log that stands for the logs of a task, its marker first.
+
+    It holds the records and then the deletes that are left once the logs have met one another. The
+    base file is not looked at: it meets the outcome when it is read.
+    """
+    slice_ = slice_of(storage, task.operation)
+    reader = SliceReader(storage, spec.read)
+    blocks = reader.log_blocks(slice_)
+    _refuse_partial(slice_, blocks)
+    parts = reader.contents(blocks, spec.read.schema)
+    entries = log_entries(parts, spec.read.schema, spec.rules)
+    folded = fold(entries, spec.rules, spec.read.defaults)
+    records = folded.records.take(pa.array(folded.rows[~folded.is_delete]))
+    deletes = _deletes(folded, parts, spec, slice_.partition)
+    name = f".{slice_.file_id}_{spec.instant}.log.{LOG_VERSION}_{spec.write_token(task.number)}"
+    marked = MarkedFile(slice_.partition, name)
+    leave_marker(storage, spec.instant, marked, MarkerKind.CREATE)
+    compacted = tuple(dict.fromkeys(block.instant for block in blocks))
+    size_bytes = store_log(storage, marked.path, records, deletes, spec, compacted=compacted)
+    columns = summaries_of_rows(records, spec.summarised)
+    file = NewFile(slice_.partition, name, size_bytes, columns)
+    stat = WriteStat(
+        file_id=slice_.file_id,
+        path=marked.path,
+        partition_path=slice_.partition,
+        prev_commit=slice_.base_instant,
+        num_writes=len(records),
+        num_update_writes=len(records),
+        num_deletes=len(deletes),
+        total_write_bytes=size_bytes,
+        file_size_in_bytes=size_bytes,
+        log_version=LOG_VERSION,
+        log_offset=0,
+        base_file="",
+        log_files=(name,),
+        total_log_records=len(entries),
+        total_updated_records_compacted=len(folded),
+        total_log_blocks=len(blocks),
+        total_log_files_compacted=len(slice_.log_files),
+        total_log_size_compacted=sum(log.size_bytes for log in slice_.log_files),
+        runtime_stats=RuntimeStats(),
+    )
+    return WrittenFile(slice_.key, stat, file, _NO_KEYS, _NO_KEYS)
+
+
+def _deletes(
+    folded: Folded, parts: Sequence[Records | Deletes], spec: WriteSpec, partition: str
+) -> Deletes:
+    """The deletes that are left, with the ordering values up to which they reach."""
+    places = np.flatnonzero(folded.is_delete)
+    keys, partitions = folded.keys.take(pa.array(places)), constant(partition, len(places))
+    conditional = ~folded.is_unconditional[places] & (spec.rules.mode is MergeMode.EVENT_TIME)
+    if not conditional.any() or not spec.rules.ordering_fields:
+        return Deletes(keys, partitions, (), np.ones(len(places), dtype=bool))
+    columns = ordering_columns(parts, spec.read.schema, spec.rules)
+    winners = pa.array(folded.winners[places])
+    return Deletes(keys, partitions, tuple(c.take(winners) for c in columns), ~conditional)
+
+
+def _refuse_partial(slice_: FileSlice, blocks: Sequence[Block]) -> None:
+    if any(block.is_partial for block in blocks):
+        raise InvalidRequest(
+            "unsupported_partial_log_compaction",
+            what=f"The logs of file group {slice_.file_id} hold records of some columns only.",
+            why="They cannot be put together without the base file, which log compaction leaves.",
+            now="Cancel the plan, and compact the file group instead.",
+            partition=slice_.partition,
+            file_id=slice_.file_id,
+        )

@@ -1,10 +1,32 @@
-"""The incremental window: which partitions a new plan of a service has to look at."""
+"""The incremental window: which partitions a new plan of a service has to look at.
+
+It begins where the last completed plan of ours was drafted. That plan took what it found, or named
+what it left out; so what is written to since, what it names, and what cancelled plans have handed
+back is all that a look at every partition could find.
+"""
 
 from dataclasses import dataclass
 
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.settings import Setting, flag
+from lakewarden.engine.plans.account import Account, account_in
+from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.hand_back import handed_back, heard_until
 from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import plan_scope
 from lakewarden.engine.plans.service import Service
+from lakewarden.engine.plans.touched_partitions import touched_since
+from lakewarden.engine.timeline.active import InstantFiles
+
+INCREMENTAL: Setting[bool] = Setting(
+    "hoodie.table.services.incremental.enabled",
+    True,
+    flag,
+    "Whether plans of compaction, log compaction and clustering look only at partitions in which "
+    "something has changed since the last one, or was left out by it",
+)
+WINDOW_SETTINGS: tuple[Setting[object], ...] = (INCREMENTAL,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,12 +39,137 @@ class Window:
     since: str | None = None
     # In a sentence: since when, or why all partitions are looked at.
     why: str
-    # What is touched since, what the last plan left out, and what cancelled plans have left.
+    # What is touched since, what earlier plans left out, and what cancelled plans have left.
     touched: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
     handed_back: tuple[str, ...] = ()
 
 
-def find_window(context: Context, moment: Moment, service: Service) -> Window:
-    """The window of a service at a moment."""
-    return Window(partitions=None, why="All partitions are looked at.")
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A completed plan at which a window may begin."""
+
+    instant: str
+    account: Account
+    missing: tuple[str, ...]
+
+
+def find_window(context: Context, moment: Moment, service: Service, rules: str = "") -> Window:
+    """The window of a service at a moment; what it costs depends on what has changed.
+
+    `rules` is what a planner goes by when it leaves out a file group for good, without naming its
+    partition; a plan that went by others is none to begin at.
+    """
+    if not context.settings[INCREMENTAL]:
+        return _all(f"{INCREMENTAL.key} is switched off")
+    try:
+        start = _start(context, moment, service, rules)
+        if isinstance(start, str):
+            return _all(start)
+        return _since(context, moment, service, start)
+    except CorruptTable as error:
+        return _all(f"what has changed is not known. {error}".rstrip("."))
+
+
+def heard_of(context: Context, moment: Moment) -> dict[Service, int | None]:
+    """For each service until when its last completed plan has heard of what was cancelled."""
+    return {service: _heard(context, moment, service) for service in Service}
+
+
+def _since(context: Context, moment: Moment, service: Service, start: _Start) -> Window:
+    touched = touched_since(context, moment, service, start.instant)
+    carried = tuple(sorted({*start.missing, *_left_out_since(moment, service, start.instant)}))
+    back = handed_back(context, moment, service, start.instant)
+    return Window(
+        partitions=tuple(sorted({*touched, *carried, *back})),
+        since=start.instant,
+        why=f"Since the {_word(service)} {start.instant}, {len(touched)} partitions were written"
+        f" to; {len(carried)} were left out by plans, and {len(back)} handed back.",
+        touched=touched,
+        carried=carried,
+        handed_back=back,
+    )
+
+
+def _start(context: Context, moment: Moment, service: Service, rules: str) -> _Start | str:
+    """The newest completed plan to begin at, or why there is none."""
+    completed = [files for files in _plans(moment, service) if files.completed is not None]
+    word, others = _word(service), 0
+    for files in reversed(completed):
+        start = _start_at(moment, files)
+        if start is None:
+            others += 1
+        elif start.account.rules == rules:
+            return start if _is_whole(context, moment, start) else _archived_since(word, start)
+    if others < len(completed):
+        return f"the last {word} went by other settings"
+    if others:
+        return f"no plan of a completed {word} says what it left out; those of others do not"
+    if _has_archive(context, moment):
+        return f"the last completed {word} is archived, if there was one"
+    return f"no {word} has completed yet"
+
+
+def _start_at(moment: Moment, files: InstantFiles) -> _Start | None:
+    assert files.requested is not None
+    content = moment.timeline.active.read(files.requested.instant)
+    scope = plan_scope(files.begun_as, content, files.requested.entry.path)
+    account = account_in(scope.extra)
+    if account is None:
+        return None
+    return _Start(files.instant.requested, account, scope.missing_partitions)
+
+
+def _is_whole(context: Context, moment: Moment, start: _Start) -> bool:
+    """Whether all that the plan does not know of is on the active timeline still.
+
+    Instants are archived in the order in which they began. One that began before the plan may have
+    completed after it, and then be archived before it.
+    """
+    first = moment.timeline.first_active
+    is_reached = first is not None and first <= start.account.begun
+    return is_reached or not _has_archive(context, moment)
+
+
+def _left_out_since(moment: Moment, service: Service, since: str) -> set[str]:
+    """What plans left out that were published since, whoever made them."""
+    later = (files for files in _plans(moment, service) if files.instant.requested > since)
+    return {
+        partition for files in later for partition in scope_of(moment, files).missing_partitions
+    }
+
+
+def _plans(moment: Moment, service: Service) -> list[InstantFiles]:
+    """The plans of a service on the active timeline, pending and completed, oldest first."""
+    return [
+        files
+        for files in moment.timeline.active.files
+        if files.begun_as is service.action and files.requested is not None
+    ]
+
+
+def _heard(context: Context, moment: Moment, service: Service) -> int | None:
+    try:
+        for files in reversed(_plans(moment, service)):
+            if files.completed is not None and (start := _start_at(moment, files)) is not None:
+                return heard_until(context, moment, start.instant)
+    except CorruptTable:
+        # No window begins at a plan that is not readable, so the next one leaves nothing out.
+        return None
+    return None
+
+
+def _has_archive(context: Context, moment: Moment) -> bool:
+    return bool(context.storage.list(moment.layout.history_folder).files)
+
+
+def _archived_since(word: str, start: _Start) -> str:
+    return f"some of what was written while the {word} {start.instant} was planned is archived"
+
+
+def _all(why: str) -> Window:
+    return Window(partitions=None, why=f"All partitions are looked at, as {why}.")
+
+
+def _word(service: Service) -> str:
+    return service.replace("_", " ")

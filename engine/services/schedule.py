@@ -1,11 +1,15 @@
 """Scheduling: a plan is drafted without the lock, and published under it if it still holds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.locks.touched import PLANNED, planned_by, touched_by
+from lakewarden.engine.plans.account import account_of, with_account
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look, reload
 from lakewarden.engine.plans.publish import publish_in
+from lakewarden.engine.plans.service import Service
+from lakewarden.engine.plans.touched_partitions import touched_between
 from lakewarden.engine.services.choice import Draft, Drafted, Refusal
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
@@ -38,18 +42,13 @@ def schedule(context: Context, service: TableService, wish: Wish) -> Scheduled |
         with context.lock.hold() as held:
             now = reload(context)
             if still_holds(drafted, before, now):
-                published = publish_in(
-                    context, held, now, service.service.action, drafted.content, claims=False
-                )
-                return Scheduled(published.instant, drafted)
+                return _published(context, held, service.service, drafted, before, now)
     with context.lock.hold() as held:
         now = reload(context)
         drafted = service.draft(context, now, wish)
         if isinstance(drafted, Refusal):
             return drafted
-        action = service.service.action
-        published = publish_in(context, held, now, action, drafted.content, claims=False)
-        return Scheduled(published.instant, drafted)
+        return _published(context, held, service.service, drafted, now, now)
 
 
 def draft(context: Context, service: TableService, wish: Wish) -> Drafted:
@@ -69,6 +68,27 @@ def still_holds(drafted: Draft, before: Moment, now: Moment) -> bool:
         return False
     fresh = [instant for key, instant in there.items() if known.get(key) != instant]
     return not any(drafted.groups & _groups(now, instant) for instant in fresh)
+
+
+def accounted(service: Service, drafted: Draft, before: Moment, now: Moment) -> Draft:
+    """A draft with its account; what was written since it was made comes back in the next plan."""
+    missing = {*drafted.missing_partitions, *touched_between(before, now, service)}
+    account = account_of(before, drafted.rules)
+    content = with_account(service, drafted.content, account, missing)
+    return replace(drafted, content=content, missing_partitions=tuple(sorted(missing)))
+
+
+def _published(
+    context: Context,
+    held: HeldLock,
+    service: Service,
+    drafted: Draft,
+    before: Moment,
+    now: Moment,
+) -> Scheduled:
+    drafted = accounted(service, drafted, before, now)
+    published = publish_in(context, held, now, service.action, drafted.content, claims=False)
+    return Scheduled(published.instant, drafted)
 
 
 def _writes(moment: Moment) -> dict[tuple[str, str], Instant]:

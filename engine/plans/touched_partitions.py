@@ -1,0 +1,87 @@
+"""Touched partitions: those in which something has come to be that a service may have to take."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from lakewarden.engine.formats.payloads import restore, rollback
+from lakewarden.engine.locks.touched import touched_by
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.service import Service
+from lakewarden.engine.plans.settings import STORAGE_THREADS
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
+
+# What a service finds no new work in, by the action it began as; everything else counts.
+_NO_WORK_IN = {
+    # It leaves base files, and the logs on top of them are those of later writes.
+    Service.COMPACTION: frozenset({Action.COMPACTION}),
+    Service.LOG_COMPACTION: frozenset({Action.COMPACTION}),
+    # It leaves base files as they are. Other compactions make new ones, which may be small, and
+    # so may those be that a clustering itself has left.
+    Service.CLUSTERING: frozenset({Action.LOG_COMPACTION}),
+}
+# What was there before may be back.
+_UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
+
+
+def touched_since(
+    context: Context, moment: Moment, service: Service, since: str
+) -> tuple[str, ...]:
+    """The partitions of all that has completed after a time; one small read for each of these."""
+    active = moment.timeline.active
+    instants = [
+        instant
+        for instant in active.completed_between(since, None, COMPLETED_WRITES | _UNDOING)
+        if _counts(active, service, instant)
+    ]
+    threads = min(context.settings[STORAGE_THREADS], max(len(instants), 1))
+    return _union(LocalExecutor(threads).map(partial(_partitions, active), instants))
+
+
+def touched_between(before: Moment, now: Moment, service: Service) -> tuple[str, ...]:
+    """The partitions of what has completed between two looks at the timeline."""
+    known = set(before.timeline.active.completed(COMPLETED_WRITES | _UNDOING))
+    active = now.timeline.active
+    return _union(
+        _partitions(active, instant)
+        for instant in active.completed(COMPLETED_WRITES | _UNDOING)
+        if instant not in known and _counts(active, service, instant)
+    )
+
+
+def _counts(active: ActiveTimeline, service: Service, instant: Instant) -> bool:
+    files = active.files_of(instant)
+    return files is None or files.begun_as not in _NO_WORK_IN[service]
+
+
+def _partitions(active: ActiveTimeline, instant: Instant) -> frozenset[str]:
+    read = _OF_UNDOING.get(instant.action)
+    if read is None:
+        return frozenset(key.partition for key in touched_by(active, instant).keys)
+    return read(active.read(instant), active.path(instant))
+
+
+def _of_rollback(content: bytes, path: str) -> frozenset[str]:
+    return frozenset(rollback.decode(content, path).partition_metadata)
+
+
+def _of_restore(content: bytes, path: str) -> frozenset[str]:
+    undone = restore.decode(content, path).hoodie_restore_metadata.values()
+    return frozenset(
+        partition
+        for rollbacks in undone
+        for one in rollbacks
+        for partition in one.partition_metadata
+    )
+
+
+def _union(groups: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    return tuple(sorted(frozenset().union(*groups)))
+
+
+_OF_UNDOING: dict[Action, Callable[[bytes, str], frozenset[str]]] = {
+    Action.ROLLBACK: _of_rollback,
+    Action.RESTORE: _of_restore,
+}

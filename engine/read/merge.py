@@ -50,6 +50,11 @@ class Merger:
         )
 
     @property
+    def keys(self) -> int:
+        """How many distinct keys there are to merge with."""
+        return len(self._folded)
+
+    @property
     def removed_keys(self) -> pa.Array:
         """The keys whose base rows were deleted so far."""
         return self._folded.keys.filter(pa.array(self._removed))

@@ -17,6 +17,7 @@ from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
 from lakewarden.engine.read.projection import project
 from lakewarden.engine.read.rows import side_by_side
+from lakewarden.engine.read.slice_merge import LogFigures, SliceMerge
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
@@ -47,6 +48,18 @@ class SliceReader:
         """The slice's rows in batches; memory holds one batch and the slice's logs."""
         for part in self._parts(slice_, workers=1, sparing=True):
             yield from part.to_batches()
+
+    def merge(self, slice_: FileSlice) -> SliceMerge:
+        """The slice for whoever puts a new base file in its place; memory as with batches."""
+        names = self._spec.wanted_for_merging()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        blocks = tuple(self._blocks(slice_))
+        valid = effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True)
+        entries = self.entries(valid, schema)
+        merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
+        base = self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True)
+        logs = LogFigures.of(blocks, records=len(entries))
+        return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
         """How many row groups of the slice's base file are read, and how many there are."""

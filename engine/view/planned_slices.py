@@ -6,30 +6,25 @@ from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
 from lakewarden.engine.view.slices import FileSlice
 
 _MEGABYTE = 1 << 20
-# What Java reckons for a base file that is not there yet.
-_NEW_BASE_MEGABYTES = 120.0
+# The size a base file is to have, which is reckoned for one that is not there yet.
+NEW_BASE_BYTES = 120 * _MEGABYTE
 
 
-def operation_of(slice_: FileSlice) -> CompactionOperation:
+def operation_of(slice_: FileSlice, new_base_bytes: int = NEW_BASE_BYTES) -> CompactionOperation:
     """A slice as a plan names it: by bare file names, with the figures that Java gives."""
-    base = slice_.base_file
-    log_bytes = sum(log.size_bytes for log in slice_.log_files)
-    read = log_bytes // _MEGABYTE + (base.size_bytes // _MEGABYTE if base else 0)
-    written = float(base.size_bytes // _MEGABYTE) if base else _NEW_BASE_MEGABYTES
     return CompactionOperation(
         base_instant_time=slice_.base_instant,
         delta_file_paths=tuple(log.name for log in slice_.log_files),
-        data_file_path=base.name if base else None,
+        data_file_path=slice_.base_file.name if slice_.base_file else None,
         file_id=slice_.file_id,
         partition_path=slice_.partition,
-        metrics={
-            "TOTAL_LOG_FILES": float(len(slice_.log_files)),
-            "TOTAL_IO_READ_MB": float(read),
-            "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-            "TOTAL_IO_WRITE_MB": written,
-            "TOTAL_IO_MB": read + written,
-        },
+        metrics=_figures(slice_, new_base_bytes),
     )
+
+
+def io_megabytes(slice_: FileSlice, new_base_bytes: int = NEW_BASE_BYTES) -> int:
+    """What compacting a slice reads and writes, as Java reckons it."""
+    return int(_figures(slice_, new_base_bytes)["TOTAL_IO_MB"])
 
 
 def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
@@ -47,6 +42,19 @@ def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
         bases[0] if bases else None,
         tuple(file for file in files if isinstance(file, LogFile)),
     )
+
+
+def _figures(slice_: FileSlice, new_base_bytes: int) -> dict[str, float]:
+    base_bytes = slice_.base_file.size_bytes if slice_.base_file else 0
+    read = slice_.size_bytes // _MEGABYTE
+    written = (base_bytes or new_base_bytes) // _MEGABYTE
+    return {
+        "TOTAL_LOG_FILES": float(len(slice_.log_files)),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(slice_.size_bytes - base_bytes),
+        "TOTAL_IO_WRITE_MB": float(written),
+        "TOTAL_IO_MB": float(read + written),
+    }
 
 
 def _size(storage: Storage, partition: str, name: str) -> int:

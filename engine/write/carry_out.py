@@ -10,15 +10,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakewarden.engine.formats.log.deletes import Deletes
-from lakewarden.engine.formats.payloads.commit import RuntimeStats, WriteStat
+from lakewarden.engine.formats.payloads.commit import WriteStat
 from lakewarden.engine.metadata.changes import NewFile
 from lakewarden.engine.metadata.summaries import summaries_of_rows
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.view.file_names import LogFile, parse_file_name
-from lakewarden.engine.write.base_files import EXTENSION, BaseContent, store_base_file
-from lakewarden.engine.write.file_summaries import NanWatch, base_file_summaries
+from lakewarden.engine.write.base_writing import file_stat, new_base_file, write_base_file
 from lakewarden.engine.write.key_changes import KeyChanges, key_changes
 from lakewarden.engine.write.key_footers import KeyGatherer
 from lakewarden.engine.write.log_files import log_deletes, log_records, store_log
@@ -59,25 +58,26 @@ class _Work:
         self._task = task
 
     def created(self) -> WrittenFile:
-        name = self._base_name()
-        self._announce(name, MarkerKind.CREATE)
-        rows, partition = self._task.inserts, self._task.key.partition
+        target = self._new_base_file()
+        self._announce(target, MarkerKind.CREATE)
+        rows = self._task.inserts
         keys = KeyGatherer(self._spec.files.bloom)
         keys.add(rows.keys, are_new=True)
         own = with_own_columns(
             rows.rows, rows.keys, instant=self._spec.instant, task_number=self._task.number
         )
-        file, stat = self._store(name, [with_file_columns(own, partition, name)], keys)
+        parts = [with_file_columns(own, target.partition, target.name)]
+        file, stat = self._store(target, parts, keys)
         stat = replace(stat, num_inserts=len(rows))
         return WrittenFile(self._task.key, stat, file, rows.keys, _NO_KEYS)
 
     def rewritten(self) -> WrittenFile:
-        name, slice_ = self._base_name(), self._task.slice
+        target, slice_ = self._new_base_file(), self._task.slice
         assert slice_ is not None
         base = slice_.base_file
-        self._announce(name, MarkerKind.CREATE if base is None else MarkerKind.MERGE)
-        rewriting = Rewriting(self._storage, self._spec, self._task, name)
-        file, stat = self._store(name, rewriting.parts(), rewriting.keys)
+        self._announce(target, MarkerKind.CREATE if base is None else MarkerKind.MERGE)
+        rewriting = Rewriting(self._storage, self._spec, self._task, target.name)
+        file, stat = self._store(target, rewriting.parts(), rewriting.keys)
         tally = rewriting.tally
         stat = replace(
             stat,
@@ -93,14 +93,15 @@ class _Work:
         spec, task = self._spec, self._task
         token = spec.write_token(task.number)
         name = f".{task.key.file_id}_{spec.instant}.log.{LOG_VERSION}_{token}"
-        self._announce(name, MarkerKind.CREATE)
+        target = MarkedFile(task.key.partition, name)
+        self._announce(target, MarkerKind.CREATE)
         changes, inserts = task.changes, task.inserts
         parts = [log_records(rows, spec, task) for rows in (changes, inserts)]
         records = pa.concat_tables(parts)
         deletes = log_deletes(changes, spec, task)
-        size_bytes = store_log(self._storage, self._path(name), records, deletes, spec)
+        size_bytes = store_log(self._storage, target.path, records, deletes, spec)
         stat = replace(
-            self._stat(name, size_bytes, num_writes=len(records)),
+            file_stat(target, task.key.file_id, size_bytes, num_writes=len(records)),
             # From version 8 on, a log is a file of its own commit.
             prev_commit=spec.instant,
             num_update_writes=len(records) - len(inserts),
@@ -128,40 +129,16 @@ class _Work:
         assert isinstance(log, LogFile)
         return key_changes(self._storage, self._spec, slice_, log, keys)
 
-    def _announce(self, name: str, kind: MarkerKind) -> None:
-        partition, instant = self._task.key.partition, self._spec.instant
-        leave_marker(self._storage, instant, MarkedFile(partition, name), kind)
+    def _announce(self, target: MarkedFile, kind: MarkerKind) -> None:
+        leave_marker(self._storage, self._spec.instant, target, kind)
         if self._task.slice is None:
-            ensure_partition(self._storage, partition, instant)
+            ensure_partition(self._storage, target.partition, self._spec.instant)
+
+    def _new_base_file(self) -> MarkedFile:
+        return new_base_file(self._task.key, self._spec, self._task.number)
 
     def _store(
-        self, name: str, parts: Iterable[pa.Table], keys: KeyGatherer
+        self, target: MarkedFile, parts: Iterable[pa.Table], keys: KeyGatherer
     ) -> tuple[NewFile, WriteStat]:
-        """Write a base file; what came of it, as far as the file itself tells."""
-        spec, path, watch = self._spec, self._path(name), NanWatch()
-        content = BaseContent(spec.schema.with_meta(), watch.over(parts), spec.records_text)
-        stored = store_base_file(self._storage, path, content, keys, spec.files)
-        columns = base_file_summaries(
-            self._storage, path, stored.footer, spec.summarised, watch.columns
-        )
-        file = NewFile(self._task.key.partition, name, stored.size_bytes, columns)
-        return file, self._stat(name, stored.size_bytes, num_writes=stored.footer.num_rows)
-
-    def _stat(self, name: str, size_bytes: int, *, num_writes: int) -> WriteStat:
-        return WriteStat(
-            file_id=self._task.key.file_id,
-            path=self._path(name),
-            partition_path=self._task.key.partition,
-            num_writes=num_writes,
-            total_write_bytes=size_bytes,
-            file_size_in_bytes=size_bytes,
-            runtime_stats=RuntimeStats(),
-        )
-
-    def _base_name(self) -> str:
-        token = self._spec.write_token(self._task.number)
-        return f"{self._task.key.file_id}_{token}_{self._spec.instant}.{EXTENSION}"
-
-    def _path(self, name: str) -> str:
-        partition = self._task.key.partition
-        return f"{partition}/{name}" if partition else name
+        file_id = self._task.key.file_id
+        return write_base_file(self._storage, self._spec, target, file_id, parts, keys)

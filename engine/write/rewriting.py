@@ -22,6 +22,7 @@ from lakewarden.engine.run.ahead import ahead
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.key_footers import REBUILT_UP_TO, KeyGatherer
 from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns, with_own_columns
 from lakewarden.engine.write.spec import GroupTask, WriteSpec
@@ -111,16 +112,20 @@ class Rewriting:
         )
 
     def _old_bloom(self) -> BloomFilter | None:
-        """The filter of the old file, if hashing all keys again would take longer than reading it.
+        """Keys that came with logs are not in the old file's filter."""
+        return None if self._slice.log_files else bloom_worth_keeping(self._storage, self._slice)
 
-        Keys that are gone stay in it, and a filter may say "maybe" of any key. Keys that came with
-        logs are not in it.
-        """
-        base = self._slice.base_file
-        if base is None or self._slice.log_files:
-            return None
-        path = self._slice.path(base)
-        metadata = BaseReader(self._storage).metadata(path)
-        if metadata.num_rows <= REBUILT_UP_TO:
-            return None
-        return key_footer(metadata).bloom_filter(path)
+
+def bloom_worth_keeping(storage: Storage, slice_: FileSlice) -> BloomFilter | None:
+    """The filter of the old file, if hashing all keys again would take longer than reading it.
+
+    Keys that are gone stay in it, and a filter may say "maybe" of any key.
+    """
+    base = slice_.base_file
+    if base is None:
+        return None
+    path = slice_.path(base)
+    metadata = BaseReader(storage).metadata(path)
+    if metadata.num_rows <= REBUILT_UP_TO:
+        return None
+    return key_footer(metadata).bloom_filter(path)

@@ -1,0 +1,60 @@
+"""Merging a slice for good: what a compaction reads, and what it tells of the logs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.log.block import DATA_KINDS, Block, BlockKind
+from lakewarden.engine.read.merge import Merger, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class LogFigures:
+    """What the logs of a slice are made of."""
+
+    records: int
+    blocks: int
+    rollback_blocks: int
+    data_bytes: int
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block], *, records: int) -> "LogFigures":
+        data = [block for block in blocks if block.kind in DATA_KINDS]
+        commands = sum(block.kind is BlockKind.COMMAND for block in blocks)
+        return cls(records, len(blocks), commands, sum(len(block.content) for block in data))
+
+
+class SliceMerge:
+    """A slice on its way into a new base file: first the rows of the old one, then the others."""
+
+    def __init__(
+        self,
+        merger: Merger,
+        logs: LogFigures,
+        base: Iterator[pa.Table],
+        finished: Callable[[pa.Table], pa.Table],
+    ) -> None:
+        self._merger = merger
+        self._base = base
+        self._finished = finished
+        self.logs = logs
+
+    @property
+    def tally(self) -> Tally:
+        """What the logs have changed; complete after the last row."""
+        return self._merger.tally
+
+    @property
+    def keys(self) -> int:
+        """How many distinct keys the logs are about."""
+        return self._merger.keys
+
+    def base_rows(self) -> Iterator[pa.Table]:
+        """The rows of the old base file, batch by batch, as the logs have changed them."""
+        for rows in self._base:
+            yield self._finished(self._merger.merge_batch(rows))
+
+    def new_rows(self) -> pa.Table:
+        """Afterwards: the rows whose keys the old base file does not have."""
+        return self._finished(self._merger.rest())

@@ -1,0 +1,97 @@
+"""Compacting: one task streams a slice, merged with its logs, into a new base file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.payloads.commit import WriteStat
+from lakewarden.engine.formats.payloads.compaction import CompactionOperation
+from lakewarden.engine.plans.markers import MarkerKind, leave_marker
+from lakewarden.engine.read.slice_merge import SliceMerge
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.run.ahead import ahead
+from lakewarden.engine.services.place import Place
+from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.view.file_names import log_order
+from lakewarden.engine.view.planned_slices import slice_of
+from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write.base_writing import new_base_file, write_base_file
+from lakewarden.engine.write.key_footers import KeyGatherer
+from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns
+from lakewarden.engine.write.rewriting import bloom_worth_keeping
+from lakewarden.engine.write.spec import WriteSpec
+from lakewarden.engine.write.written import WrittenFile
+
+_NO_KEYS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """One operation of a plan; the number is its own within the plan."""
+
+    number: int
+    operation: CompactionOperation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compacting:
+    """Makes the new base file of a task; it travels to other processes."""
+
+    spec: WriteSpec
+
+    def __call__(self, place: Place, task: CompactionTask) -> WrittenFile:
+        # What the file before has taken goes back to the system.
+        pa.default_memory_pool().release_unused()
+        slice_ = planned_slice(place, task.operation)
+        spec = replace(self.spec, task_attempt=place.task_attempt)
+        target = new_base_file(slice_.key, spec, task.number)
+        kind = MarkerKind.CREATE if slice_.base_file is None else MarkerKind.MERGE
+        leave_marker(place.storage, spec.instant, target, kind)
+        keys = KeyGatherer(spec.files.bloom, bloom_worth_keeping(place.storage, slice_))
+        columns = (*OWN_COLUMNS, *spec.schema.columns.names)
+        reader = SliceReader(place.storage, replace(spec.read, columns=columns))
+        merge = reader.merge(slice_)
+        merged = _rows(place, merge, keys)
+        parts = (
+            with_file_columns(rows, target.partition, target.name)
+            for rows in (merged if spec.threads == 1 else ahead(merged))
+        )
+        file, stat = write_base_file(place.storage, spec, target, slice_.file_id, parts, keys)
+        place.keep(target.path)
+        return WrittenFile(slice_.key, _told(stat, slice_, merge), file, _NO_KEYS, _NO_KEYS)
+
+
+def planned_slice(place: Place, operation: CompactionOperation) -> FileSlice:
+    """Exactly the files of the plan: logs that came later belong to the new slice."""
+    slice_ = slice_of(place.storage, operation)
+    return replace(slice_, log_files=tuple(sorted(slice_.log_files, key=log_order)))
+
+
+def _rows(place: Place, merge: SliceMerge, keys: KeyGatherer) -> Iterator[pa.Table]:
+    for rows in merge.base_rows():
+        place.assert_mine()
+        keys.add(rows.column(RECORD_KEY), are_new=False)
+        yield rows
+    rows = merge.new_rows()
+    keys.add(rows.column(RECORD_KEY), are_new=True)
+    yield rows
+
+
+def _told(stat: WriteStat, slice_: FileSlice, merge: SliceMerge) -> WriteStat:
+    """What Java's compactions say besides."""
+    tally, logs = merge.tally, merge.logs
+    return replace(
+        stat,
+        prev_commit=slice_.base_instant,
+        prev_base_file=slice_.base_file.name if slice_.base_file else None,
+        num_update_writes=tally.updates,
+        num_deletes=tally.deletes,
+        num_inserts=tally.inserts,
+        total_log_records=logs.records,
+        total_updated_records_compacted=merge.keys,
+        total_log_blocks=logs.blocks,
+        total_rollback_blocks=logs.rollback_blocks,
+        total_log_files_compacted=len(slice_.log_files),
+        total_log_size_compacted=logs.data_bytes,
+    )

@@ -1,0 +1,240 @@
+"""The compaction service: drafts plans for slices with logs, and carries plans out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.payloads.compaction import CompactionOperation, decode_plan
+from lakewarden.engine.locks.touched import PLANNED, planned_by
+from lakewarden.engine.metadata.writer import refuse_unmaintained
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.commit import Outcome
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.service import Service, is_cancellable
+from lakewarden.engine.plans.window import Window, find_window
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
+from lakewarden.engine.services.compaction.candidates import Candidate
+from lakewarden.engine.services.compaction.plan import (
+    Rules,
+    choose_partitions,
+    choose_slices,
+    plan_bytes,
+)
+from lakewarden.engine.services.compaction.run import Compacting, CompactionTask
+from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, DELTA_SECONDS, TRIGGER
+from lakewarden.engine.services.compaction.strategies import chosen_strategy
+from lakewarden.engine.services.compaction.triggers import Due, Trigger, is_due, progress_of
+from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.place import Place, Placed
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.table.config import TableType
+from lakewarden.engine.timeline.instant import epoch_ms
+from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.write.settings import write_spec
+from lakewarden.engine.write.sizes import MAX_FILE_SIZE
+from lakewarden.engine.write.spec import WriteSpec
+from lakewarden.engine.write.written import WrittenFile
+
+
+class Compaction:
+    """Merges logs into new base files."""
+
+    @property
+    def service(self) -> Service:
+        return Service.COMPACTION
+
+    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+        """The plan for the table as it is at a moment, or why there is none."""
+        # A refusal is falsy, so that `or` would pass over it.
+        for refusal in (_wrong_type(moment), _not_due(context, moment, wish)):
+            if refusal is not None:
+                return refusal
+        refuse_unmaintained(moment.config)
+        window = find_window(context, moment, Service.COMPACTION)
+        choice = _choice(context, moment, window, wish)
+        if not choice.chosen:
+            return _nothing(choice.left_out, choice.missing_partitions)
+        cancellable = is_cancellable(context.settings, Service.COMPACTION, wish.cancellable)
+        missing = choice.missing_partitions
+        return Draft(
+            content=plan_bytes(choice.chosen, missing, cancellable=cancellable),
+            groups=frozenset(candidate.slice.key for candidate in choice.chosen),
+            missing_partitions=missing,
+            left_out=choice.left_out,
+            input_bytes=sum(candidate.slice.size_bytes for candidate in choice.chosen),
+            scope=window.why,
+        )
+
+    def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
+        """Make the base files that a plan asks for; it may be one of Java's."""
+        operations = decode_plan(plan, f"the plan of {attempt.instant}").operations
+        state = TableState(context.storage)
+        refuse_unmaintained(state.config)
+        spec = write_spec(
+            state,
+            state.schema(),
+            context.settings,
+            instant=attempt.instant,
+            attempt=attempt.number,
+        )
+        files = tuple(_files(context, attempt, spec, operations))
+        work = Work(operation=Operation.COMPACT, files=files, consumed=_consumed(operations))
+        return outcome_of(state, attempt, work)
+
+
+COMPACTION = Compaction()
+
+
+def _files(
+    context: Context,
+    attempt: Attempt,
+    spec: WriteSpec,
+    operations: Sequence[CompactionOperation],
+) -> Iterator[WrittenFile]:
+    """The new base files, several at once; few of them share the cores."""
+    executor = context.ports.executor
+    tasks = tuple(CompactionTask(*numbered) for numbered in enumerate(operations))
+    threads = max(executor.workers // max(len(tasks), 1), 1)
+    work = Placed(Place.here(context.storage, attempt), Compacting(replace(spec, threads=threads)))
+    attempt.tell("compact", total=len(tasks))
+    size_bytes = 0
+    for done, file in enumerate(executor.map(work, tasks), start=1):
+        attempt.assert_mine()
+        size_bytes += file.file.size_bytes
+        attempt.tell("compact", done=done, total=len(tasks), bytes_done=size_bytes)
+        yield file
+
+
+def _consumed(operations: Sequence[CompactionOperation]) -> dict[SliceKey, frozenset[str]]:
+    """The files that the new ones stand for."""
+    return {
+        SliceKey(one.partition_path or "", one.file_id or ""): frozenset(
+            path.rpartition("/")[2]
+            for path in (one.data_file_path, *one.delta_file_paths)
+            if path is not None
+        )
+        for one in operations
+    }
+
+
+def _wrong_type(moment: Moment) -> Refusal | None:
+    if moment.config.table_type is TableType.MERGE_ON_READ:
+        return None
+    return Refusal(
+        service=Service.COMPACTION,
+        reason=Reason.WRONG_TABLE_TYPE,
+        why="A copy-on-write table has no logs to merge.",
+    )
+
+
+def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
+    """Why a compaction has to wait; an explicit wish does not."""
+    if not wish.honour_trigger:
+        return None
+    settings = context.settings
+    due = Due(Trigger(settings[TRIGGER]), settings[DELTA_COMMITS], settings[DELTA_SECONDS])
+    progress = progress_of(moment.timeline.active)
+    if progress is None:
+        why = "Nothing was written to the table yet."
+    else:
+        began_ms = epoch_ms(progress.began, moment.layout.zone) or 0
+        # Java counts whole seconds, too.
+        elapsed = context.now_ms() // 1000 - began_ms // 1000
+        if is_due(due, progress, elapsed):
+            return None
+        why = (
+            f"{due.trigger} waits for {due.delta_commits} delta commits or {due.seconds} seconds;"
+            f" there are {progress.since_completed} delta commits, in {elapsed} seconds."
+        )
+    return Refusal(service=Service.COMPACTION, reason=Reason.TRIGGER_NOT_REACHED, why=why)
+
+
+def _choice(context: Context, moment: Moment, window: Window, wish: Wish) -> Choice[Candidate]:
+    rules = Rules(
+        strategy=chosen_strategy(context.settings, _today(context, moment)),
+        wish=wish,
+        held=_held(moment),
+        new_base_bytes=context.settings[MAX_FILE_SIZE],
+    )
+    state = TableState(context.storage, moment.config, moment.timeline)
+    # A place among all partitions is the same whatever the window shows of them.
+    every_name = state.source(use_metadata=True).partitions() if rules.strategy.ranks else None
+    if window.partitions is not None:
+        partitions = choose_partitions(every_name or window.partitions, rules)
+        partitions = _within(partitions, frozenset(window.partitions))
+        slices = _slices(state, partitions.chosen)
+        unread = partitions.left_out
+    else:
+        every = _slices(state, None)
+        partitions = choose_partitions(every_name or _partitions(every), rules)
+        slices = _of_partitions(every, partitions.chosen)
+        # All was read, so that it is known which of the others have something to wait for.
+        waiting = {slice_.partition for slice_ in every if slice_.log_files}
+        unread = tuple(one for one in partitions.left_out if one.partition in waiting)
+    choice = choose_slices(slices, rules)
+    return Choice(choice.chosen, (*unread, *choice.left_out))
+
+
+def _within(choice: Choice[str], names: frozenset[str]) -> Choice[str]:
+    """What a choice among all partitions says of some of them."""
+    return Choice(
+        tuple(name for name in choice.chosen if name in names),
+        tuple(one for one in choice.left_out if one.partition in names),
+    )
+
+
+def _slices(state: TableState, partitions: tuple[str, ...] | None) -> tuple[FileSlice, ...]:
+    """The latest slices, with completed logs only, in the order of the partitions."""
+    if partitions == ():
+        return ()
+    groups = state.file_groups(state.visibility(), partitions, use_metadata=True)
+    slices = tuple(group.latest_merged() for group in groups)
+    return slices if partitions is None else _of_partitions(slices, partitions)
+
+
+def _of_partitions(slices: Sequence[FileSlice], partitions: Sequence[str]) -> tuple[FileSlice, ...]:
+    place = {name: number for number, name in enumerate(partitions)}
+    chosen = [slice_ for slice_ in slices if slice_.partition in place]
+    return tuple(sorted(chosen, key=lambda slice_: (place[slice_.partition], slice_.file_id)))
+
+
+def _partitions(slices: Sequence[FileSlice]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(slice_.partition for slice_ in slices))
+
+
+def _held(moment: Moment) -> dict[SliceKey, str]:
+    """The file groups that pending plans are about, and which plan it is."""
+    active = moment.timeline.active
+    return {
+        key: plan.requested
+        for plan in active.pending(PLANNED)
+        for key in planned_by(active, plan).keys
+    }
+
+
+def _today(context: Context, moment: Moment) -> date:
+    return moment.layout.zone.wall(context.now_ms()).date()
+
+
+def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal:
+    """Why nothing was chosen: what most of that has to wait for which could be."""
+    waiting = [one.reason for one in left_out if one.comes_back]
+    if not waiting:
+        return Refusal(
+            service=Service.COMPACTION,
+            reason=Reason.NOTHING_TO_DO,
+            why="There are no logs to merge.",
+            left_out=left_out,
+        )
+    reason = max(sorted(set(waiting)), key=waiting.count)
+    return Refusal(
+        service=Service.COMPACTION,
+        reason=reason,
+        why=f"{len(waiting)} file groups or partitions with logs are left out,"
+        f" {waiting.count(reason)} of them: {reason.replace('_', ' ')}.",
+        left_out=left_out,
+        missing_partitions=missing,
+    )

@@ -1,0 +1,295 @@
+"""Strategies: which partitions and file groups a compaction takes, and in which order.
+
+Each does what Hudi's class of that name does. Several are applied one after the other, each to
+what the one before has left.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Protocol, TypeVar
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.services.choice import Choice, LeftOut, Reason
+from lakewarden.engine.services.compaction.candidates import Candidate
+from lakewarden.engine.services.compaction.settings import (
+    LOG_BYTES_MIN,
+    LOG_FILES_MIN,
+    PARTITION_REGEX,
+    STRATEGY,
+    TARGET_IO_MB,
+    TARGET_PARTITIONS,
+)
+
+ChosenT = TypeVar("ChosenT")
+
+_SUFFIX = "CompactionStrategy"
+_DATE = re.compile(r"(\d+)/(\d+)/(\d+)", re.ASCII)
+
+
+class Strategy(Protocol):
+    """One way to choose."""
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it takes a partition for its place among all partitions of the table."""
+        ...
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]: ...
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnBounded:
+    """Everything, as it comes."""
+
+    @property
+    def ranks(self) -> bool:
+        return False
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        return Choice(tuple(names))
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+        return Choice(tuple(candidates))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedIO(UnBounded):
+    """As they come, until so many megabytes are read and written."""
+
+    target_mb: int
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+        remaining, chosen, left_out = self.target_mb, [], []
+        for candidate in candidates:
+            if remaining > 0:
+                remaining -= candidate.io_mb
+                chosen.append(candidate)
+            else:
+                detail = f"{TARGET_IO_MB.key} is {self.target_mb} MB, which others use up."
+                left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
+        return Choice(tuple(chosen), tuple(left_out))
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileSizeBased(BoundedIO):
+    """The most bytes of logs first."""
+
+    log_bytes_min: int
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+        return _largest(
+            candidates,
+            lambda candidate: candidate.log_bytes,
+            self.log_bytes_min,
+            f"bytes of logs; {LOG_BYTES_MIN.key}",
+            BoundedIO(self.target_mb),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileNumBased(BoundedIO):
+    """The most log files first."""
+
+    log_files_min: int
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+        return _largest(
+            candidates,
+            lambda candidate: len(candidate.slice.log_files),
+            self.log_files_min,
+            f"log files; {LOG_FILES_MIN.key}",
+            BoundedIO(self.target_mb),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DayBased(BoundedIO):
+    """The newest partitions by their dates."""
+
+    count: int
+
+    @property
+    def ranks(self) -> bool:
+        return True
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        newest = sorted(names, key=date_of, reverse=True) if len(names) > 1 else list(names)
+        detail = f"It is not among the newest {self.count}; {TARGET_PARTITIONS.key}."
+        rest = newest[self.count :]
+        return Choice(tuple(newest[: self.count]), tuple(filtered(name, detail) for name in rest))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedPartitionAware(UnBounded):
+    """The partitions of the last days, and those of days to come."""
+
+    earliest: date
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        newest = sorted(names, key=date_of, reverse=True)
+        detail = f"It is older than {self.earliest}; {TARGET_PARTITIONS.key}."
+        return _split(newest, lambda name: date_of(name) >= self.earliest, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class UnBoundedPartitionAware(UnBounded):
+    """The partitions that BoundedPartitionAware leaves out."""
+
+    earliest: date
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        newest = sorted(names, key=date_of, reverse=True)
+        detail = f"It is not older than {self.earliest}; {TARGET_PARTITIONS.key}."
+        return _split(newest, lambda name: date_of(name) < self.earliest, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRegexBased(UnBounded):
+    """The partitions in whose paths something is found."""
+
+    pattern: re.Pattern[str]
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        detail = f"{PARTITION_REGEX.key} is {self.pattern.pattern!r}."
+        return _split(names, lambda name: self.pattern.search(name) is not None, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """Several strategies, each for what the one before has left."""
+
+    strategies: tuple[Strategy, ...]
+
+    @property
+    def ranks(self) -> bool:
+        return any(strategy.ranks for strategy in self.strategies)
+
+    def partitions(self, names: Sequence[str]) -> Choice[str]:
+        choice = Choice(tuple(names))
+        for strategy in self.strategies:
+            choice = _followed(choice, strategy.partitions(choice.chosen))
+        return choice
+
+    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+        choice = Choice(tuple(candidates))
+        for strategy in self.strategies:
+            choice = _followed(choice, strategy.groups(choice.chosen))
+        return choice
+
+
+def chosen_strategy(settings: Settings, today: date) -> Strategy:
+    """The strategy that is set; `today` is the date in the table's time zone."""
+    names = [name.strip() for name in settings[STRATEGY].split(",") if name.strip()]
+    strategies = tuple(_named(name, settings, today) for name in names)
+    return strategies[0] if len(strategies) == 1 else Composite(strategies)
+
+
+def date_of(partition: str) -> date:
+    """The day of a partition `2026/11/18`, also where its parts are named or joined by dashes."""
+    bare = partition
+    if "=" in bare:
+        bare = re.sub(r"/.*?=", "/", re.sub(r".*?=", "", bare, count=1))
+    found = _DATE.match(bare.replace("-", "/"))
+    try:
+        if found is not None:
+            return date(*map(int, found.groups()))
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidRequest(
+        "no_day_partition",
+        what=f"The partition {partition!r} is no day.",
+        why="The chosen compaction strategy goes by days, in paths like 2026/11/18.",
+        now=f"Choose another one for {STRATEGY.key}.",
+        partition=partition,
+    )
+
+
+def left(candidate: Candidate, reason: Reason, detail: str) -> LeftOut:
+    """A candidate that waits for the next plan."""
+    return LeftOut.of_slice(candidate.slice, reason, detail, comes_back=True)
+
+
+def filtered(partition: str, detail: str) -> LeftOut:
+    """A partition that waits for another plan, without a look into it."""
+    return LeftOut(
+        partition=partition, reason=Reason.PARTITION_FILTERED, detail=detail, comes_back=True
+    )
+
+
+def _followed(first: Choice[ChosenT], second: Choice[ChosenT]) -> Choice[ChosenT]:
+    return Choice(second.chosen, (*first.left_out, *second.left_out))
+
+
+def _split(names: Sequence[str], takes: Callable[[str], bool], detail: str) -> Choice[str]:
+    chosen = tuple(name for name in names if takes(name))
+    rest = tuple(filtered(name, detail) for name in names if not takes(name))
+    return Choice(chosen, rest)
+
+
+def _largest(
+    candidates: Sequence[Candidate],
+    figure: Callable[[Candidate], int],
+    least: int,
+    what: str,
+    bound: BoundedIO,
+) -> Choice[Candidate]:
+    """Candidates with a figure of at least so much, the largest first, within a bound."""
+    large = sorted((one for one in candidates if figure(one) >= least), key=figure, reverse=True)
+    small = tuple(
+        left(one, Reason.BELOW_THRESHOLD, f"{figure(one)} {what} is {least}.")
+        for one in candidates
+        if figure(one) < least
+    )
+    choice = bound.groups(large)
+    return Choice(choice.chosen, (*small, *choice.left_out))
+
+
+def _named(name: str, settings: Settings, today: date) -> Strategy:
+    short = name.rpartition(".")[2].removesuffix(_SUFFIX)
+    make = _STRATEGIES.get(short)
+    if make is None:
+        raise InvalidRequest(
+            "unsupported_strategy",
+            what=f"There is no compaction strategy {name!r}.",
+            why=f"Those of Hudi are known: {', '.join(_STRATEGIES)}.",
+            now=f"Give {STRATEGY.key} one of these names, or several, separated by commas.",
+            strategy=name,
+        )
+    return make(settings, today)
+
+
+def _pattern(settings: Settings) -> re.Pattern[str]:
+    text = settings[PARTITION_REGEX]
+    try:
+        if text:
+            return re.compile(text)
+        why = "It is not set."
+    except re.error as error:
+        why = f"{text!r} is no regular expression: {error}."
+    raise InvalidRequest(
+        "bad_setting",
+        what=f"PartitionRegexBased needs {PARTITION_REGEX.key}.",
+        why=why,
+        now="Set it to what the paths of the partitions shall contain.",
+    )
+
+
+def _earliest(settings: Settings, today: date) -> date:
+    return today - timedelta(days=settings[TARGET_PARTITIONS])
+
+
+_STRATEGIES: dict[str, Callable[[Settings, date], Strategy]] = {
+    "LogFileSizeBased": lambda s, _: LogFileSizeBased(s[TARGET_IO_MB], s[LOG_BYTES_MIN]),
+    "LogFileNumBased": lambda s, _: LogFileNumBased(s[TARGET_IO_MB], s[LOG_FILES_MIN]),
+    "BoundedIO": lambda s, _: BoundedIO(s[TARGET_IO_MB]),
+    "UnBounded": lambda s, _: UnBounded(),
+    "DayBased": lambda s, _: DayBased(s[TARGET_IO_MB], s[TARGET_PARTITIONS]),
+    "BoundedPartitionAware": lambda s, today: BoundedPartitionAware(_earliest(s, today)),
+    "UnBoundedPartitionAware": lambda s, today: UnBoundedPartitionAware(_earliest(s, today)),
+    "PartitionRegexBased": lambda s, _: PartitionRegexBased(_pattern(s)),
+}

@@ -5,17 +5,19 @@ it due looks once more for files that carry the instant, and removes them.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads.binding import value_of
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.markers import read_markers
+from lakewarden.engine.plans.markers import delete_markers, marker_folder, read_markers
 from lakewarden.engine.plans.settings import SWEEP_DELAY_SECONDS
 from lakewarden.engine.plans.traces import clear_traces
-from lakewarden.engine.plans.written_files import remove_written, written_in
+from lakewarden.engine.plans.written_files import attempt_of, remove_written, written_in
 from lakewarden.engine.timeline.documents import PRIVATE_FOLDER, format_document, parse_document
-from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled, Committed, Withdrawn
 from lakewarden.engine.timeline.state import LedgerEnd
 
 SWEEPS_FOLDER = f"{PRIVATE_FOLDER}/sweeps"
@@ -31,6 +33,8 @@ class Sweep:
     instant: str
     due_ms: int
     partitions: tuple[str, ...] = ()
+    # Nobody knows where, so look at all partitions.
+    is_everywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,33 @@ def sweep_path(due_ms: int, instant: str) -> str:
     return f"{SWEEPS_FOLDER}/{due_ms}.{instant}.json"
 
 
-def schedule_sweep(context: Context, instant: str, partitions: tuple[str, ...]) -> None:
-    """Have an instant looked at again, once no paused attempt at it can be alive any more."""
+def schedule_sweep(
+    context: Context, instant: str, partitions: Iterable[str], *, is_everywhere: bool = False
+) -> None:
+    """Have an instant looked at again, once no paused attempt at it can be alive any more.
+
+    Also where it has announced files that are not there: it may be about to write them.
+    """
     due_ms = context.now_ms() + context.settings[SWEEP_DELAY_SECONDS] * 1000
-    entry = Sweep(instant=instant, due_ms=due_ms, partitions=partitions)
+    places = tuple(sorted(_marked(context, instant) | set(partitions)))
+    entry = Sweep(instant=instant, due_ms=due_ms, partitions=places, is_everywhere=is_everywhere)
     context.storage.put(sweep_path(due_ms, instant), format_document(_KIND, entry))
+
+
+def clear_behind(context: Context, ledger: Ledger, swept: Iterable[str]) -> None:
+    """Remove the traces of an instant that was rolled back, and was to be swept in some partitions.
+
+    A paused attempt may have announced a file meanwhile, and write it when its marker is gone: what
+    the markers say is kept for the sweep. One that comes between the look and the removal shows
+    by the number of files removed.
+    """
+    instant = ledger.instant
+    announced = len(context.storage.walk(marker_folder(instant)))
+    if _marked(context, instant) - set(swept):
+        schedule_sweep(context, instant, swept)
+    if delete_markers(context.storage, instant) > announced:
+        schedule_sweep(context, instant, swept, is_everywhere=True)
+    clear_traces(context.storage, ledger)
 
 
 def sweep(context: Context) -> tuple[Swept, ...]:
@@ -58,29 +84,45 @@ def sweep(context: Context) -> tuple[Swept, ...]:
     for file in context.storage.list(SWEEPS_FOLDER).files:
         match = _NAME.fullmatch(file.name)
         if match and int(match[1]) <= context.now_ms():
-            swept.append(Swept(match[2], _swept(context, file.path, match[2])))
-            context.storage.delete(file.path)
+            deleted = _swept(context, file.path, match[2])
+            if deleted is not None:
+                swept.append(Swept(match[2], deleted))
+                context.storage.delete(file.path)
     return tuple(swept)
 
 
-def _swept(context: Context, path: str, instant: str) -> int:
+def _swept(context: Context, path: str, instant: str) -> int | None:
+    """How many files were removed; None while an attempt is at work, so that it is too early."""
     ledger = read_ledger(context.storage, instant)
-    if ledger.ends_in is not LedgerEnd.CANCELLED:
-        # Law 1: without that end nobody touches its files; the entry means nothing.
-        return 0
-    late = {file.partition for file in read_markers(context.storage, instant) or ()}
-    places = late | set(_partitions(context, path))
-    files = written_in(context.storage, instant, sorted(places))
-    deleted = remove_written(context, ledger, ledger.next_number, files)
+    if ledger.ends_in is LedgerEnd.CLAIM:
+        return None
+    files = written_in(context.storage, instant, _places(context, path, instant))
+    match ledger.last_whole:
+        case Cancelled() | Withdrawn():
+            deleted = remove_written(context, ledger, ledger.next_number, files)
+        case Committed(attempt=attempt) if attempt > 1:
+            # What the attempts before it have written since they were superseded.
+            earlier = [file for file in files if attempt_of(file.name) < attempt]
+            deleted = remove_written(context, ledger, attempt - 1, earlier)
+        case _:
+            # Law 1: without an end nobody touches its files; the entry means nothing.
+            return 0
     clear_traces(context.storage, ledger)
     return deleted
 
 
-def _partitions(context: Context, path: str) -> tuple[str, ...]:
+def _marked(context: Context, instant: str) -> set[str]:
+    return {file.partition for file in read_markers(context.storage, instant) or ()}
+
+
+def _places(context: Context, path: str, instant: str) -> list[str] | None:
+    """The partitions to look at; None for all of them."""
+    marked = _marked(context, instant)
     try:
         document = parse_document(context.storage.read(path), path, kinds=frozenset({_KIND}))
-        return value_of(Sweep, document.record, path, str).partitions
+        entry = value_of(Sweep, document.record, path, str)
     except CorruptTable:
         # Cut short by a crash, and whoever finished that rollback has left another one; or gone,
         # as somebody else was quicker.
-        return ()
+        return sorted(marked)
+    return None if entry.is_everywhere else sorted({*marked, *entry.partitions})

@@ -11,16 +11,24 @@ from lakewarden.engine.timeline.ledger import Ledger, assert_may_delete
 from lakewarden.engine.view.file_names import parse_file_name
 from lakewarden.engine.view.listing import StorageListing
 
+_TOKEN_PARTS = 3
+# Java has the number of a stage there; ours have none.
+_OUR_STAGE = "0"
 
-def find_written(storage: Storage, instant: str) -> tuple[MarkedFile, ...]:
+
+def find_written(
+    storage: Storage, instant: str, *, without_markers: tuple[str, ...] | None = None
+) -> tuple[MarkedFile, ...]:
     """The data files on storage that carry an instant in their names, sorted.
 
-    Markers say in which partitions to look. An instant without any marker is looked for
-    everywhere: if it had left files all the same, their rows would come to light one day.
+    Markers say in which partitions to look. An instant without any marker is looked for in the
+    given partitions, or else everywhere: if it had left files all the same, their rows would come
+    to light one day.
     """
     marked = read_markers(storage, instant)
     if marked is None:
-        return written_in(storage, instant, None)
+        places = None if without_markers is None else list(without_markers)
+        return written_in(storage, instant, places)
     return written_in(storage, instant, sorted({file.partition for file in marked}))
 
 
@@ -71,7 +79,13 @@ def _threads(context: Context, count: int) -> LocalExecutor:
     return LocalExecutor(min(context.settings[STORAGE_THREADS], max(count, 1)))
 
 
-def is_of_attempt(file: MarkedFile, attempt: int) -> bool:
-    """Whether a file's write token says that an attempt of that number made it."""
-    named = parse_file_name(file.name, 0)
-    return named is not None and named.write_token.rpartition("-")[2] == str(attempt)
+def attempt_of(name: str) -> int:
+    """The attempt that made a file, by its write token; 0 for what another engine made.
+
+    So the files before an attempt's own are those with smaller numbers: nobody else works on what
+    is left of another engine's attempt.
+    """
+    named = parse_file_name(name, 0)
+    parts = () if named is None else tuple(named.write_token.split("-"))
+    is_ours = len(parts) == _TOKEN_PARTS and parts[1] == _OUR_STAGE and parts[2].isdecimal()
+    return int(parts[2]) if is_ours else 0

@@ -63,6 +63,11 @@ class Ledger:
     def next_number(self) -> int:
         return len(self.entries) + 1
 
+    def supersedes(self, attempt: int) -> bool:
+        """Whether a newer claim than that attempt's is there, however the newer one has ended."""
+        claim = self.last_claim
+        return claim is not None and claim.attempt > attempt
+
     @property
     def ends_in(self) -> LedgerEnd:
         match self.last_whole:
@@ -145,10 +150,21 @@ def append(storage: Storage, ledger: Ledger, entry: Entry) -> Appending:
             return InDoubt(cause)
 
 
+def remove_ledger(storage: Storage, ledger: Ledger) -> int:
+    """Remove a ledger that nobody needs any more; the number of files removed.
+
+    The last entry goes first: what a crash leaves is a ledger, not one with a hole.
+    """
+    numbers = range(len(ledger.entries), 0, -1)
+    removed = sum(storage.delete(entry_path(ledger.instant, number)) for number in numbers)
+    if removed:
+        storage.delete_folder(f"{LEDGER_FOLDER}/{ledger.instant}")
+    return removed
+
+
 def assert_may_delete(ledger: Ledger, attempt: int) -> None:
-    """Law 1, for the files that an attempt made."""
-    last = ledger.last
-    is_superseded = isinstance(last, Claim) and last.attempt > attempt
+    """Law 1, for the files that an attempt made; 0 stands for whatever attempt made them."""
+    is_superseded = attempt > 0 and ledger.supersedes(attempt)
     if not (ledger.ends_in is LedgerEnd.CANCELLED or is_superseded):
         raise _law_broken(1, ledger, f"Files of attempt {attempt} were about to be deleted.")
 

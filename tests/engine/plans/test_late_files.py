@@ -1,0 +1,90 @@
+"""Late files: what attempts write after others have taken over, and what they may not remove."""
+
+import pytest
+
+from lakewarden.engine.kernel.errors import Conflict, Defect
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.plans.publish import publish
+from lakewarden.engine.plans.start import start
+from lakewarden.engine.plans.sweep import SWEEPS_FOLDER, sweep
+from lakewarden.engine.plans.written_files import attempt_of
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import Ledger, assert_may_delete, read_ledger
+from tests.engine.plans.test_races import PLAN
+from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
+
+
+def taken_over(world: World, attempts: int) -> list[tuple[Writer, Attempt]]:
+    """Attempts at one plan, each of which takes those before it for dead."""
+    plan = publish(world.writer().context, Action.COMPACTION, PLAN, claims=False).instant
+    made = []
+    for _ in range(attempts):
+        own = world.writer()
+        attempt = start(own.context, plan).attempt
+        assert attempt is not None
+        made.append((own, attempt))
+        world.clock.advance(DEAD_AFTER_MS)
+    return made
+
+
+def test_a_late_file_of_an_attempt_goes_with_the_sweep_though_the_next_one_has_committed() -> None:
+    world = World()
+    (slow, paused), (fast, attempt) = taken_over(world, 2)
+    fast.commit(attempt, fast.write_file(attempt, "f1"))
+    slow.write_file(paused, "f1")
+    world.clock.advance(SWEPT_AFTER_MS)
+    assert sweep(world.writer().context)[0].files_deleted == 1
+    assert world.data_files() == world.committed_files()
+
+
+def test_a_sweep_waits_for_the_attempt_that_took_over() -> None:
+    world = World()
+    (_, paused), _ = taken_over(world, 2)
+    world.clock.advance(SWEPT_AFTER_MS)
+    assert sweep(world.writer().context) == ()
+    (waiting,) = world.storage.list(SWEEPS_FOLDER).files
+    assert paused.instant in waiting.name
+
+
+def test_an_attempt_removes_its_own_files_though_the_next_one_has_committed() -> None:
+    world = World()
+    (slow, paused), (fast, attempt) = taken_over(world, 2)
+    fast.commit(attempt, fast.write_file(attempt, "f1"))
+    with pytest.raises(Conflict):
+        slow.commit(paused, slow.write_file(paused, "f1"))
+    assert world.data_files() == world.committed_files()
+
+
+def test_a_file_is_swept_of_which_only_the_marker_was_there_at_the_rollback() -> None:
+    world = World()
+    slow = world.writer()
+    attempt = slow.begin()
+    late = MarkedFile("p=late", f"f1_{attempt.write_token(0)}_{attempt.instant}.parquet")
+    leave_marker(world.storage, attempt.instant, late, MarkerKind.CREATE)
+    world.clock.advance(DEAD_AFTER_MS)
+    cancel(world.writer().context, attempt.instant, "dead")
+    world.storage.put(late.path, b"late")
+    world.clock.advance(SWEPT_AFTER_MS)
+    sweep(world.writer().context)
+    assert world.data_files() == frozenset()
+
+
+def test_files_say_which_attempt_of_ours_made_them() -> None:
+    assert attempt_of("f1_7-0-3_20260101000000000.parquet") == 3
+    assert attempt_of(".f1_20260101000000000.log.1_7-0-12") == 12
+    # Java's: a partition of a stage, and the number of a task.
+    assert attempt_of("f1_7-21-3_20260101000000000.parquet") == 0
+    assert attempt_of("f1_20260101000000000") == 0
+
+
+def test_law_1_all_files_of_an_instant_may_go_only_behind_a_cancel() -> None:
+    world = World()
+    ((_, attempt),) = taken_over(world, 1)
+    ledger = read_ledger(world.storage, attempt.instant)
+    for made_by in (0, 1):
+        with pytest.raises(Defect):
+            assert_may_delete(ledger, made_by)
+    with pytest.raises(Defect):
+        assert_may_delete(Ledger(attempt.instant), 0)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.plans.cancel import Cancellation, cancel
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state

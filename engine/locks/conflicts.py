@@ -62,6 +62,8 @@ class Standing(Enum):
     COMPLETED = "has completed since this one began"
     PLANNED = "is planned and has not ended"
     TAKEN_BACK = "was rolled back after this one had begun upon it"
+    # Only a cancellable plan gives way to one.
+    UNDER_WAY = "is under way and writes to the same file group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ _REMEDIES = {
     Standing.COMPLETED: _AGAIN,
     Standing.PLANNED: "Nothing was changed. Carry the plan out or cancel it, then write again.",
     Standing.TAKEN_BACK: _AGAIN,
+    Standing.UNDER_WAY: _AGAIN,
 }
 
 

@@ -1,14 +1,16 @@
 """What stands against a plan at its commit: writes to its file groups that it does not know of.
 
 An immutable plan keeps writes away, so that nothing should be found; but Java's writers may be set
-to go on all the same, and then the plan has to give way, or it would take their rows with it.
+to go on all the same, and then the plan has to give way, or it would take their rows with it. A
+cancellable one keeps nobody away, and gives way even to a write that has not committed yet, which
+would otherwise find its file groups gone at its own commit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Conflicting, Standing
-from lakewarden.engine.locks.touched import Kind, Touched, touched_by
+from lakewarden.engine.locks.touched import PLANNED, Kind, Touched, planned_by, touched_by
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.view.slices import SliceKey
@@ -32,6 +34,30 @@ def find_plan_conflicts(
     )
 
 
+def find_live_conflicts(
+    plan: str, kind: Kind, groups: frozenset[SliceKey], live: Mapping[Instant, Touched]
+) -> tuple[Conflicting, ...]:
+    """The live writes that have begun upon file groups that a plan would take from under them."""
+    return tuple(
+        Conflicting(
+            instant.requested, instant.action, key.partition, key.file_id, Standing.UNDER_WAY
+        )
+        for instant, touched in live.items()
+        for key in sorted(groups & endangering(plan, kind, instant.requested, touched))
+    )
+
+
+def overlapping_plans(
+    groups: frozenset[SliceKey], active: ActiveTimeline, *, but: str = ""
+) -> tuple[str, ...]:
+    """The pending plans, other than one, that hold some of the file groups."""
+    return tuple(
+        instant.requested
+        for instant in active.pending(PLANNED)
+        if instant.requested != but and groups & planned_by(active, instant).keys
+    )
+
+
 def plan_conflict(plan: str, action: Action, found: tuple[Conflicting, ...]) -> Conflict:
     """The error of a plan that has to give way."""
     first = found[0]
@@ -42,8 +68,8 @@ def plan_conflict(plan: str, action: Action, found: tuple[Conflicting, ...]) -> 
         what=f"{action.value} {plan} gave way to the {other} at file group {first.file_id} "
         f"of partition {first.partition!r}{more}.",
         why=f"The {other} {first.standing.value}, and the plan does not know of its rows.",
-        now="Nothing was changed. Schedule a new plan; one that is not cancellable keeps writes "
-        "away.",
+        now="The table's rows are as they were. Schedule a new plan; one that is not cancellable "
+        "keeps writes away.",
         instant=first.instant,
         action=first.action.value,
         partition=first.partition,

@@ -1,14 +1,16 @@
 """Aborting: the removal of an instant that was cancelled; by anyone, and as often as it takes."""
 
 from lakewarden.engine.kernel.errors import Defect
+from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
 from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
-from lakewarden.engine.plans.sweep import schedule_sweep
-from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.sweep import clear_behind, schedule_sweep
 from lakewarden.engine.plans.undo import RolledBack, begin_undoing, carry_out
 from lakewarden.engine.plans.written_files import find_written, remove_written
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
 
@@ -25,6 +27,9 @@ def abort(context: Context, instant: str) -> RolledBack | None:
         ledger = read_ledger(context.storage, instant)
         _assert_cancelled(ledger)
         files = moment.pending(instant)
+        if files is not None and files.begun_as is Action.CLEAN:
+            unpublish_clean(context, held, files)
+            return None
         if files is not None:
             if newest_sign(context, ledger) is BeatSign.LIVE:
                 return None
@@ -36,13 +41,23 @@ def abort(context: Context, instant: str) -> RolledBack | None:
     return carry_out(context, undoing)
 
 
+def unpublish_clean(context: Context, held: HeldLock, files: InstantFiles) -> None:
+    """Take a cancelled clean off the timeline; nobody had begun with it, so that this is all.
+
+    One that Java has begun with in spite of it is left to Java.
+    """
+    if files.requested is not None and files.inflight is None:
+        held.assert_held()
+        context.storage.delete(files.requested.entry.path)
+
+
 def _remove_remains(context: Context, ledger: Ledger) -> None:
     """Remove the files of an instant that has left the timeline: somebody else rolled it back."""
     written = find_written(context.storage, ledger.instant)
-    places = tuple(sorted({file.partition for file in written}))
+    places = {file.partition for file in written}
     schedule_sweep(context, ledger.instant, places)
     remove_written(context, ledger, 0, written)
-    clear_traces(context.storage, ledger)
+    clear_behind(context, ledger, places)
 
 
 def _assert_cancelled(ledger: Ledger) -> None:

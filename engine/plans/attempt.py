@@ -4,6 +4,7 @@ The beat tells others that work goes on; it is no licence. Whether an attempt ma
 by the ledger alone: as long as its claim is the last entry there.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,8 +15,14 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.run.background import Repetition
+from lakewarden.engine.run.interrupts import interruption_watch
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.beats import Beat, delete_beat, write_beat
+from lakewarden.engine.timeline.beats import (
+    Beat,
+    delete_beat,
+    delete_standard_beat,
+    write_beat,
+)
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
@@ -51,7 +58,10 @@ class Attempt:
         self._sequence = 0
         self._beaten_at = context.ports.clock.elapsed_seconds()
         self._looked_at = self._beaten_at
-        self._silenced_by: LakewardenError | None = None
+        # Why it may not go on, found out in the background.
+        self._ended_by: LakewardenError | None = None
+        self._calls_when_ended: list[Callable[[], None]] = []
+        self._is_interrupted = interruption_watch()
         self._repetition: Repetition | None = None
 
     @property
@@ -64,7 +74,12 @@ class Attempt:
 
     def begin(self) -> Self:
         """Give the first sign of life, and go on giving them in the background."""
-        self._give_sign()
+        try:
+            self._give_sign()
+        except BaseException:
+            # The sign may have been given all the same, and nobody would take it back.
+            self._take_signs_back(leaves_plan=False)
+            raise
         interval = self._context.settings[BEAT_INTERVAL_MS] / 1000
         self._repetition = self._context.ports.background.repeat(
             self._beat, every_seconds=interval / BEATS_PER_INTERVAL
@@ -75,10 +90,19 @@ class Attempt:
         """Say how far the work is; the next beat carries it."""
         self._progress = _Progress(step, done, total, bytes_done)
 
+    def call_when_ended(self, call: Callable[[], None]) -> None:
+        """Have something stopped, from the background, once the attempt may not go on any more.
+
+        For work that is done elsewhere and does not ask by itself, as jobs of Spark.
+        """
+        self._calls_when_ended.append(call)
+
     def assert_mine(self) -> None:
         """Raise unless the attempt may go on; looks at the ledger once a second at most."""
-        if self._silenced_by is not None:
-            raise _silenced(self, self._silenced_by) from self._silenced_by
+        if self._ended_by is not None:
+            raise self._ended_by
+        if self._is_interrupted():
+            raise _interrupted(self)
         now = self._context.ports.clock.elapsed_seconds()
         if now - self._looked_at >= LOOK_EVERY_SECONDS:
             self._looked_at = now
@@ -92,13 +116,22 @@ class Attempt:
         self._looked_at = self._context.ports.clock.elapsed_seconds()
         return ledger
 
-    def stop(self) -> None:
-        """Stop the beats, and take the last one away, so that nobody waits for a dead attempt."""
+    def stop(self, *, leaves_plan: bool = False) -> None:
+        """Stop the beats, and take the last one away, so that nobody waits for a dead attempt.
+
+        Where a plan is left for the next attempt, the sign that Java sees goes as well. It belongs
+        to all attempts, but as long as our own is there, nobody else can have begun.
+        """
         if self._repetition is None:
             return
         self._repetition.stop()
         self._repetition = None
+        self._take_signs_back(leaves_plan=leaves_plan)
+
+    def _take_signs_back(self, *, leaves_plan: bool) -> None:
         try:
+            if leaves_plan:
+                delete_standard_beat(self._context.storage, self.instant)
             delete_beat(self._context.storage, self.instant, self.number)
         except LakewardenError as error:
             # Left behind it expires by itself.
@@ -116,7 +149,11 @@ class Attempt:
         self.stop()
 
     def _beat(self) -> None:
-        """One beat in the background: what goes wrong is kept, and ends the attempt in time."""
+        """One beat in the background: what goes wrong is kept, and ends the attempt in time.
+
+        A claim that is lost is told to the work, and the beats go on until the work has stopped:
+        others remove its files only then.
+        """
         try:
             self._give_sign()
         except LakewardenError as error:
@@ -124,7 +161,22 @@ class Attempt:
             settings = self._context.settings
             bearable = (settings[BEAT_MISSES] - 1) * settings[BEAT_INTERVAL_MS] / 1000
             if silent >= bearable:
-                self._silenced_by = error
+                self._end(_silenced(self, error))
+            return
+        if self._ended_by is None:
+            try:
+                self.look()
+            except Conflict as loss:
+                self._end(loss)
+            except LakewardenError as error:
+                # The work looks for itself, and meets what is wrong with the ledger.
+                self._context.ports.events(Event("ledger_not_read", {"reason": str(error)}))
+
+    def _end(self, cause: LakewardenError) -> None:
+        is_first = self._ended_by is None
+        self._ended_by = cause
+        for call in self._calls_when_ended if is_first else ():
+            call()
 
     def _give_sign(self) -> None:
         self._sequence += 1
@@ -171,6 +223,17 @@ def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
         now="It has removed what it wrote; see the timeline for what became of the instant.",
         instant=claim.instant,
         attempt=claim.attempt,
+    )
+
+
+def _interrupted(attempt: Attempt) -> Conflict:
+    return Conflict(
+        "interrupted",
+        what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
+        why="The process was asked to end.",
+        now="Start again.",
+        instant=attempt.instant,
+        attempt=attempt.number,
     )
 
 

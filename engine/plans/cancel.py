@@ -1,61 +1,66 @@
 """Cancelling: after it an instant can never commit, whatever an attempt at it still does."""
 
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import replace
 
-from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.formats.payloads import rollback as rollback_payload
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
 from lakewarden.engine.plans.abort import abort
+from lakewarden.engine.plans.cancel_checks import assert_may_be_cancelled
+from lakewarden.engine.plans.cancellation import Cancellation, Cleanup, Ending
 from lakewarden.engine.plans.cancelling import append_cancelled, scope_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.evidence import newest_sign
-from lakewarden.engine.plans.moment import Moment, reload
-from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
+from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
+from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of
-from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.plans.undo import RolledBack
+from lakewarden.engine.plans.undo import written_of
+from lakewarden.engine.plans.written_files import look_at_paths
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled
 from lakewarden.engine.timeline.roll_forward import roll_forward
-from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
+from lakewarden.engine.timeline.state import LedgerEnd
 
-
-class Ending(StrEnum):
-    """What a request to cancel has come to."""
-
-    CANCELLED = "cancelled"
-    ALREADY_CANCELLED = "already_cancelled"
-    ALREADY_COMMITTED = "already_committed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancellation:
-    """The answer to a request to cancel; it holds for good."""
-
-    instant: str
-    outcome: Ending
-    # When the instant has completed, if it has.
-    completed: str | None = None
-    # None while a live attempt is still to stop, and when everything was removed before.
-    rolled_back: RolledBack | None = None
+# How often to look whether a live attempt has stopped.
+LOOK_EVERY_SECONDS = 0.2
 
 
 def cancel(
-    context: Context, instant: str, reason: str, *, by: str | None = None, force: bool = False
+    context: Context,
+    instant: str,
+    reason: str,
+    *,
+    by: str | None = None,
+    force: bool = False,
+    wait_seconds: float = 0,
+    dry_run: bool = False,
 ) -> Cancellation:
     """Cancel a pending instant; possible while an attempt at it is alive.
 
-    Steps: 1 lock, 2 reload, 3 completed, 4 rolled back or cancelled, 5 not cancellable, 6 append
-    `cancelled`, 7 unlock; then abort is tried once. Whatever the answer says, it cannot be undone.
+    It is cancelled for good before anything is cleaned up. What a live attempt has made is left to
+    it; with `wait_seconds` it is waited for, and what it leaves is removed. A cleanup that fails is
+    no error: the answer says that it is due. `not_cancellable` and `instant_held` are raised, and
+    told by a dry run, which changes nothing.
     """
-    with context.lock.hold():
-        moment = reload(context)
-        answer = cancel_in(context, moment, instant, reason, by=by, force=force)
+    if dry_run:
+        return _foreseen(context, instant, force=force)
+    answer = acknowledge(context, instant, reason, by=by, force=force)
     if answer.outcome is Ending.ALREADY_COMMITTED:
         return answer
-    if read_ledger(context.storage, instant).ends_in is not LedgerEnd.CANCELLED:
-        return answer
-    rolled_back = abort(context, instant)
-    return Cancellation(instant=instant, outcome=answer.outcome, rolled_back=rolled_back)
+    return _cleaned_up(context, answer, wait_seconds)
+
+
+def acknowledge(
+    context: Context, instant: str, reason: str, *, by: str | None = None, force: bool = False
+) -> Cancellation:
+    """Cancel an instant, and leave the cleanup to the caller.
+
+    Steps: 1 lock, 2 reload, 3 completed, 4 rolled back or cancelled, 5 not cancellable, 6 append
+    `cancelled`, 7 unlock.
+    """
+    with context.lock.hold():
+        return cancel_in(context, reload(context), instant, reason, by=by, force=force)
 
 
 def cancel_in(
@@ -73,26 +78,28 @@ def cancel_in(
         return _of_ended(context, moment, instant)
     ledger = moment.ledger(instant)
     if ledger.ends_in is LedgerEnd.CANCELLED:
-        return Cancellation(instant=instant, outcome=Ending.ALREADY_CANCELLED)
+        return _cancelled(ledger, files.begun_as, Ending.ALREADY_CANCELLED)
     scope = scope_of(moment, files)
-    _refuse(context, moment, files, scope, force=force)
+    assert_may_be_cancelled(context, moment, files, scope, force=force)
     ended = append_cancelled(context, ledger, files.begun_as, scope, reason=reason, by=by)
     if ended.ends_in is LedgerEnd.COMMITTED:
         rolled = roll_forward(context.storage, moment.timeline, ended)
-        completed = rolled.instant.completed
-        return Cancellation(instant=instant, outcome=Ending.ALREADY_COMMITTED, completed=completed)
-    return Cancellation(instant=instant, outcome=Ending.CANCELLED)
+        return _committed(rolled.instant, files.begun_as)
+    return _cancelled(ended, files.begun_as, Ending.CANCELLED)
 
 
 def _of_ended(context: Context, moment: Moment, instant: str) -> Cancellation:
     completed = moment.completed_write(instant)
     if completed is not None:
-        return Cancellation(
-            instant=instant, outcome=Ending.ALREADY_COMMITTED, completed=completed.completed
-        )
-    is_gone = completed_rollback_of(moment.timeline.active, instant) is not None
-    if is_gone or read_ledger(context.storage, instant).ends_in is LedgerEnd.CANCELLED:
-        return Cancellation(instant=instant, outcome=Ending.ALREADY_CANCELLED)
+        files = moment.timeline.active.files_of(completed)
+        return _committed(completed, files.begun_as if files else completed.action)
+    ledger = read_ledger(context.storage, instant)
+    if ledger.ends_in is LedgerEnd.CANCELLED:
+        assert ledger.last_whole is not None
+        return _cancelled(ledger, ledger.last_whole.action, Ending.ALREADY_CANCELLED)
+    action = _rolled_back_action(moment, instant)
+    if action is not None:
+        return _cancelled(ledger, action, Ending.ALREADY_CANCELLED)
     raise InvalidRequest(
         "unknown_instant",
         what=f"The timeline has no pending instant {instant}.",
@@ -102,36 +109,145 @@ def _of_ended(context: Context, moment: Moment, instant: str) -> Cancellation:
     )
 
 
-def _refuse(
-    context: Context, moment: Moment, files: InstantFiles, scope: PlanScope, *, force: bool
-) -> None:
-    """Step 5: what must not be cancelled at all, and what only with force."""
-    action, requested = files.begun_as, files.instant.requested
-    if action not in TABLE_SERVICES | INGESTION:
-        raise _not_cancellable(files, "Half of its effects cannot be taken back.", "Let it finish.")
-    if force:
-        return
-    ledger = moment.ledger(requested)
-    is_alive = newest_sign(context, ledger) is BeatSign.LIVE
-    if is_alive and (action in INGESTION or ledger.last_claim is None):
-        who = "A live write" if action in INGESTION else "A live attempt by Java Hudi"
-        raise Conflict(
-            "instant_held",
-            what=f"{action.value} {requested} was not cancelled.",
-            why=f"{who} holds it.",
-            now="Wait for it, or cancel it with force.",
-            instant=requested,
-        )
-    if action in TABLE_SERVICES and not scope.is_cancellable:
-        reason = "It was scheduled as not cancellable, so others count on its being carried out."
-        raise _not_cancellable(files, reason, "Carry it out, or cancel it with force.")
+def _rolled_back_action(moment: Moment, instant: str) -> Action | None:
+    """What an instant was that somebody has rolled back without a ledger."""
+    active = moment.timeline.active
+    requested = completed_rollback_of(active, instant)
+    for done in active.completed((Action.ROLLBACK,)):
+        if done.requested == requested:
+            metadata = rollback_payload.decode(active.read(done), active.path(done))
+            for reference in metadata.instants_rollback:
+                if reference.commit_time == instant:
+                    return Action(reference.action)
+            return Action.COMMIT
+    return None
 
 
-def _not_cancellable(files: InstantFiles, why: str, now: str) -> InvalidRequest:
-    return InvalidRequest(
-        "not_cancellable",
-        what=f"{files.begun_as.value} {files.instant.requested} was not cancelled.",
-        why=why,
-        now=now,
-        instant=files.instant.requested,
+def _cleaned_up(context: Context, answer: Cancellation, wait_seconds: float) -> Cancellation:
+    """Abort, once the attempt has stopped or the time is up; the truth about what is left."""
+    try:
+        ledger = read_ledger(context.storage, answer.instant)
+        if ledger.ends_in is not LedgerEnd.CANCELLED:
+            return replace(answer, cleanup=Cleanup.DONE)
+        _wait_for(context, ledger, wait_seconds)
+        rolled_back = abort(context, answer.instant)
+        held = live_attempt(context, ledger)
+        is_gone = look(context).pending(answer.instant) is None
+    except LakewardenError as error:
+        message = f"{answer.message} Its cleanup failed and is due: {error}"
+        return replace(answer, cleanup=Cleanup.DUE, message=message)
+    if not is_gone:
+        return _left(answer, held)
+    return replace(
+        answer,
+        cleanup=Cleanup.DONE,
+        rolled_back=rolled_back,
+        removed_files=0 if rolled_back is None else rolled_back.files_deleted,
+        reclaimed_bytes=0 if rolled_back is None else rolled_back.bytes_deleted,
+        message=f"{answer.message} It is off the timeline.",
     )
+
+
+def _left(answer: Cancellation, held: LiveAttempt | None) -> Cancellation:
+    if held is None:
+        return replace(answer, cleanup=Cleanup.DUE)
+    stops = (
+        "stops as soon as it sees that, and removes what it has made"
+        if held.is_ours
+        else "does not look at that and may still complete it: stop it"
+    )
+    message = f"{answer.message} It is in the hands of {held}, which {stops}."
+    return replace(answer, cleanup=Cleanup.LEFT_TO_ATTEMPT, held_by=held, message=message)
+
+
+def _wait_for(context: Context, ledger: Ledger, wait_seconds: float) -> None:
+    """Wait until nobody has the instant in hand any more, or the time is up."""
+    clock = context.ports.clock
+    until = clock.elapsed_seconds() + wait_seconds
+    while (left := until - clock.elapsed_seconds()) > 0 and live_attempt(context, ledger):
+        clock.sleep(min(left, LOOK_EVERY_SECONDS))
+
+
+def _foreseen(context: Context, instant: str, *, force: bool) -> Cancellation:
+    """What cancelling would come to, as things stand without the lock."""
+    seen = look(context)
+    moment = replace(seen, ledgers=pending_ledgers(context, seen))
+    files = moment.pending(instant)
+    if files is None:
+        return replace(_of_ended(context, moment, instant), is_dry_run=True)
+    ledger = moment.ledger(instant)
+    if ledger.ends_in is LedgerEnd.COMMITTED:
+        done = _committed(files.instant, files.begun_as)
+        return replace(done, is_dry_run=True)
+    held, scope = live_attempt(context, ledger), scope_of(moment, files)
+    try:
+        if ledger.ends_in is not LedgerEnd.CANCELLED:
+            assert_may_be_cancelled(context, moment, files, scope, force=force)
+    except (InvalidRequest, Conflict) as refusal:
+        return Cancellation(
+            instant=instant,
+            action=files.begun_as,
+            outcome=Ending.REFUSED,
+            message=str(refusal),
+            held_by=held,
+            is_dry_run=True,
+        )
+    return _would_be_cancelled(context, moment, files, scope, held)
+
+
+def _would_be_cancelled(
+    context: Context,
+    moment: Moment,
+    files: InstantFiles,
+    scope: PlanScope,
+    held: LiveAttempt | None,
+) -> Cancellation:
+    instant = files.instant.requested
+    ledger = moment.ledger(instant)
+    is_cancelled = ledger.ends_in is LedgerEnd.CANCELLED
+    written = written_of(context, moment, files, ledger)
+    entries = look_at_paths(context, [file.path for file in written])
+    there = [entry for entry in entries if entry is not None]
+    return Cancellation(
+        instant=instant,
+        action=files.begun_as,
+        outcome=Ending.ALREADY_CANCELLED if is_cancelled else Ending.CANCELLED,
+        message=f"{files.begun_as.value} {instant} would be cancelled; nothing was changed.",
+        cleanup=Cleanup.DONE if held is None else Cleanup.LEFT_TO_ATTEMPT,
+        held_by=held,
+        removed_files=len(there),
+        reclaimed_bytes=sum(entry.size_bytes for entry in there),
+        handed_back=_merged(scope.partitions, scope.missing_partitions),
+        is_dry_run=True,
+    )
+
+
+def _committed(instant: Instant, action: Action) -> Cancellation:
+    when = "" if instant.completed is None else f" at {instant.completed}"
+    return Cancellation(
+        instant=instant.requested,
+        action=action,
+        outcome=Ending.ALREADY_COMMITTED,
+        message=f"{action.value} {instant.requested} has committed{when}: it cannot be cancelled.",
+        completed=instant.completed,
+    )
+
+
+def _cancelled(ledger: Ledger, action: Action, outcome: Ending) -> Cancellation:
+    entry = ledger.last_whole
+    handed_back: tuple[str, ...] = ()
+    if isinstance(entry, Cancelled):
+        handed_back = _merged(entry.partitions, entry.missing_partitions)
+    word = "was already cancelled" if outcome is Ending.ALREADY_CANCELLED else "is cancelled"
+    return Cancellation(
+        instant=ledger.instant,
+        action=action,
+        outcome=outcome,
+        message=f"{action.value} {ledger.instant} {word}; it will never commit.",
+        cleanup=Cleanup.DUE,
+        handed_back=handed_back,
+    )
+
+
+def _merged(*partitions: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({one for group in partitions for one in group}))

@@ -54,7 +54,7 @@ def appended(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostT
     return answer
 
 
-def is_in_doubt(error: Exception, instant: str) -> bool:
+def is_in_doubt(error: BaseException, instant: str) -> bool:
     """Whether an error says that an entry in the ledger of an instant may or may not be there."""
     return isinstance(error, Unsettled) and (
         error.code == _IN_DOUBT and error.parameters.get("instant") == instant

@@ -7,38 +7,40 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.kernel.errors import (
-    Conflict,
-    Defect,
-    InvalidRequest,
-    LakewardenError,
-)
+from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.conflicts import (
-    Conflicting,
     Seen,
     Standing,
     Strategy,
     find_conflicts,
     write_conflict,
 )
-from lakewarden.engine.locks.plan_conflicts import KINDS, find_plan_conflicts, plan_conflict
+from lakewarden.engine.locks.plan_conflicts import (
+    KINDS,
+    find_live_conflicts,
+    find_plan_conflicts,
+    overlapping_plans,
+    plan_conflict,
+)
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancel import Ending, cancel_in
+from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.claims import is_in_doubt
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.live_writes import live_writes
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.pre_empt import may_be_pre_empted, pre_empt
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.traces import clear_traces
-from lakewarden.engine.plans.written_files import delete_paths, look_at_paths
+from lakewarden.engine.plans.written_files import attempt_of, delete_paths, look_at_paths
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.view.slices import SliceKey
@@ -99,7 +101,7 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     try:
         with context.lock.hold() as held:
             ledger, receipt = _committed(context, held, attempt, outcome)
-    except Exception as cause:
+    except BaseException as cause:
         if is_in_doubt(cause, attempt.instant):
             attempt.stop()
         else:
@@ -153,8 +155,7 @@ def _resolve_conflicts(
 ) -> tuple[str, ...]:
     """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
     if attempt.action in KINDS:
-        _assert_not_overtaken(moment, attempt, outcome)
-        return ()
+        return _resolve_of_plan(context, moment, attempt, outcome)
     assert outcome.seen is not None
     found = find_conflicts(
         outcome.touched,
@@ -166,32 +167,39 @@ def _resolve_conflicts(
     plans = sorted({one.instant for one in found if one.standing is Standing.PLANNED})
     if not all(one.standing is Standing.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)
+    # None is cancelled in vain, for a write that has to give way to another one.
+    if not all(may_be_pre_empted(moment, plan) for plan in plans):
+        raise write_conflict(attempt.instant, found)
     for plan in plans:
-        _pre_empt(context, moment, attempt, plan, found)
+        if not pre_empt(context, moment, plan, attempt.instant):
+            raise write_conflict(attempt.instant, found)
     return tuple(plans)
 
 
-def _assert_not_overtaken(moment: Moment, attempt: Attempt, outcome: Outcome) -> None:
-    """A plan gives way to what was written to its file groups since it was published."""
+def _resolve_of_plan(
+    context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
+) -> tuple[str, ...]:
+    """A plan gives way to what was written to its file groups since it was published.
+
+    A cancellable one gives way to live writes as well, and any other has cancellable ones give way.
+    """
     kind, active = KINDS[attempt.action], moment.timeline.active
     found = find_plan_conflicts(attempt.instant, kind, outcome.touched, active)
+    files = moment.pending(attempt.instant)
+    is_cancellable = files is not None and scope_of(moment, files).is_cancellable
+    if is_cancellable and not found:
+        live = live_writes(context, moment)
+        found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
     if found:
         raise plan_conflict(attempt.instant, attempt.action, found)
-
-
-def _pre_empt(
-    context: Context,
-    moment: Moment,
-    attempt: Attempt,
-    plan: str,
-    found: tuple[Conflicting, ...],
-) -> None:
-    try:
-        answer = cancel_in(context, moment, plan, f"pre-empted by {attempt.instant}")
-    except InvalidRequest as refusal:
-        raise write_conflict(attempt.instant, found) from refusal
-    if answer.outcome is Ending.ALREADY_COMMITTED:
-        raise write_conflict(attempt.instant, found)
+    if is_cancellable:
+        return ()
+    plans = overlapping_plans(outcome.touched, active, but=attempt.instant)
+    return tuple(
+        plan
+        for plan in plans
+        if may_be_pre_empted(moment, plan) and pre_empt(context, moment, plan, attempt.instant)
+    )
 
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
@@ -209,7 +217,10 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
         if entry is None or entry.size_bytes != outcome.outputs[path]:
             raise _lost_output(attempt, path, entry)
-    return delete_paths(context, sorted(marked - set(outcome.outputs)))
+    # By law 1 not those of a newer attempt, which is at work if this one has paused.
+    leftovers = marked - set(outcome.outputs)
+    own = [path for path in leftovers if attempt_of(path.rpartition("/")[2]) <= attempt.number]
+    return delete_paths(context, sorted(own))
 
 
 def _change_now(moment: Moment, outcome: Outcome) -> TableChange:

@@ -1,10 +1,10 @@
 """Failed writes: what was begun and not ended is published if it had committed, else undone.
 
 A live attempt is never touched, whatever the policy. Plans of services wait for whoever carries
-them out; only those that were cancelled are rolled back here.
+them out: a write rolls back only those that were cancelled, a clean gives up cancellable ones whose
+time is over, and an immutable one is never given up.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -12,7 +12,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.evidence import is_recent, pending_state, standard_sign
+from lakewarden.engine.plans.due import Due, Eyes
 from lakewarden.engine.plans.moment import (
     Moment,
     is_committed,
@@ -21,18 +21,15 @@ from lakewarden.engine.plans.moment import (
     reload,
     torn_completion,
 )
-from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
+from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
-from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.plans.settings import FailedWrites, failed_writes_policy
 from lakewarden.engine.plans.undo import Undoing, begin_undoing, carry_out, unpublish
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
-from lakewarden.engine.timeline.state import BeatSign, InstantState, LedgerEnd
+from lakewarden.engine.timeline.state import LedgerEnd
 
-_DEAD = "It gave no sign of life any more."
 _BEGUN_ELSEWHERE = "Its rollback was begun and left."
 
 
@@ -56,31 +53,26 @@ class Settled:
     is_late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
-    """What has to be undone: a pending instant, a rollback without one, or mere remains."""
-
-    files: InstantFiles | None = None
-    rollback: PendingRollback | None = None
-    is_remains: bool = False
-
-
-def settle(context: Context) -> tuple[Settled, ...]:
+def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]:
     """Bring every instant to its end that nobody works on; without any it is one look at the table.
 
-    A crash anywhere leaves instants that the next call settles.
+    With plans, as a clean asks for it, cancellable ones are given up that were begun and left, or
+    that have waited too long to be begun with. For each candidate in a lock of its own: 1 lock,
+    2 reload, 3 due no more, 4 append `cancelled`, publish its rollback, 5 unlock; then the
+    rollbacks are carried out. A crash anywhere leaves instants that the next call settles.
     """
-    if not _is_needed(context):
-        return ()
-    with context.lock.hold() as held:
-        moment = reload(context)
-        rollbacks = _whole_rollbacks(context, moment)
-        begun = [
-            undoing
-            for due in list(_all_due(context, moment, rollbacks))
-            if (undoing := _begun(context, held, moment, rollbacks, due)) is not None
-        ]
-    settled = [_forwarded(moment, rolled) for rolled in moment.rolled_forward]
+    settled: list[Settled] = []
+    begun: list[Undoing] = []
+    for instant in _candidates(context, with_plans=with_plans):
+        with context.lock.hold() as held:
+            moment = reload(context)
+            settled += [_forwarded(moment, rolled) for rolled in moment.rolled_forward]
+            rollbacks = _whole_rollbacks(context, moment)
+            eyes = Eyes(context, moment, rollbacks, with_plans)
+            for due in [due for due in eyes.all_due() if due.instant == instant]:
+                undoing = _begun(context, held, moment, rollbacks, due)
+                if undoing is not None:
+                    begun.append(undoing)
     for undoing in begun:
         done = carry_out(context, undoing)
         if done is not None:
@@ -96,24 +88,24 @@ def settle(context: Context) -> tuple[Settled, ...]:
     return tuple(settled)
 
 
-def _is_needed(context: Context) -> bool:
-    """Whether there seems to be anything to do; a hint, as the lock is not held."""
+def _candidates(context: Context, *, with_plans: bool) -> tuple[str, ...]:
+    """The instants with which there seems to be anything to do; a hint, as the lock is not held."""
     moment = look(context)
     active = moment.timeline.active
     try:
-        if torn_completion(context, moment) is not None:
-            return True
-        if not active.pending():
-            return False
-        ledgers = pending_ledgers(context, moment)
-        if any(map(is_committed, ledgers.values())):
-            return True
-        rollbacks = pending_rollbacks(active)
-        due = _all_due(context, replace(moment, ledgers=ledgers), rollbacks)
-        return bool(rollbacks.torn) or next(due, None) is not None
+        torn = torn_completion(context, moment)
+        found = [] if torn is None else [torn.instant]
+        if active.pending():
+            ledgers = pending_ledgers(context, moment)
+            found += [one.instant for one in ledgers.values() if is_committed(one)]
+            rollbacks = pending_rollbacks(active)
+            found += [entry.path for entry in rollbacks.torn]
+            eyes = Eyes(context, replace(moment, ledgers=ledgers), rollbacks, with_plans)
+            found += [due.instant for due in eyes.all_due()]
     except CorruptTable:
         # Files of the timeline go away while others work; under the lock they stay.
-        return True
+        found = [instant.requested for instant in active.pending()]
+    return tuple(dict.fromkeys(found))
 
 
 def _whole_rollbacks(context: Context, moment: Moment) -> Rollbacks:
@@ -124,69 +116,8 @@ def _whole_rollbacks(context: Context, moment: Moment) -> Rollbacks:
     return rollbacks
 
 
-def _all_due(context: Context, moment: Moment, rollbacks: Rollbacks) -> Iterator[_Due]:
-    for files in moment.timeline.active.files:
-        is_candidate = files.begun_as in INGESTION | TABLE_SERVICES
-        if is_candidate and not files.instant.is_completed:
-            state = pending_state(context, moment, rollbacks, files)
-            if state is InstantState.ROLLED_BACK or _is_torn_plan(context, files, state):
-                yield _Due(files, is_remains=True)
-            elif _is_due(context, moment, rollbacks, files, state):
-                yield _Due(files)
-    for target, pending in rollbacks.pending.items():
-        if moment.pending(target) is None:
-            ledger = read_ledger(context.storage, target)
-            if _may_take_over(context, ledger, pending):
-                yield _Due(rollback=pending)
-
-
-def _is_due(
-    context: Context,
-    moment: Moment,
-    rollbacks: Rollbacks,
-    files: InstantFiles,
-    state: InstantState,
-) -> bool:
-    ledger = moment.ledger(files.instant.requested)
-    match state:
-        case InstantState.CANCELLED_ROLLING_BACK | InstantState.CANCELLED_ROLLBACK_DUE:
-            return True
-        case InstantState.ROLLING_BACK_ELSEWHERE:
-            return _may_take_over(context, ledger, rollbacks.pending[ledger.instant])
-        case InstantState.INFLIGHT_ABANDONED | InstantState.REQUESTED:
-            return files.begun_as in INGESTION and _is_given_up(context, ledger, files)
-        case _:
-            return False
-
-
-def _is_torn_plan(context: Context, files: InstantFiles, state: InstantState) -> bool:
-    """Whether a plan was cut short by a crash long ago; it counts as not published."""
-    if state is not InstantState.UNKNOWN or files.requested is None:
-        return False
-    return not is_recent(context, files.requested.entry.modified_ms)
-
-
-def _is_given_up(context: Context, ledger: Ledger, files: InstantFiles) -> bool:
-    """Whether the policy has a write undone that gives no sign of life."""
-    policy = failed_writes_policy(context.settings)
-    if policy is FailedWrites.LAZY and ledger.last_claim is None:
-        # Where others may be at work, one who never gave a sign has a while to give the first.
-        never_lived = standard_sign(context, ledger.instant) is BeatSign.NONE
-        newest_ms = max(file.entry.modified_ms for file in files)
-        return not (never_lived and is_recent(context, newest_ms))
-    return policy is not FailedWrites.NEVER
-
-
-def _may_take_over(context: Context, ledger: Ledger, pending: PendingRollback) -> bool:
-    """Whether a rollback is left: ours ends in the ledger and can't be done twice; Java's can."""
-    if ledger.ends_in is LedgerEnd.CANCELLED:
-        return True
-    is_alive = standard_sign(context, pending.instant) is BeatSign.LIVE
-    return not (is_alive or is_recent(context, pending.published_ms))
-
-
 def _begun(
-    context: Context, held: HeldLock, moment: Moment, rollbacks: Rollbacks, due: _Due
+    context: Context, held: HeldLock, moment: Moment, rollbacks: Rollbacks, due: Due
 ) -> Undoing | None:
     """Begin with what is due, under the lock; None where nothing is left to carry out."""
     if due.files is None:
@@ -200,7 +131,7 @@ def _begun(
         moment.ledger(due.files.instant.requested),
         due.files.begun_as,
         scope_of(moment, due.files),
-        reason=_DEAD,
+        reason=due.reason,
     )
     if ledger.ends_in is LedgerEnd.COMMITTED:
         return None

@@ -4,6 +4,7 @@ A crash before the requested file leaves nothing but a sign of life for Java. Af
 plan that waits, or a write without a claim, which the failed-writes policy undoes.
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import Conflict, Unsettled
@@ -37,8 +38,14 @@ def publish(context: Context, action: Action, content: bytes = b"", *, claims: b
     Steps: 1 lock, 2 reload, 3 time, 4 requested, 5 claim, 6 unlock. For whoever works on it at
     once the sign of life comes before the requested file, or Java would take it for dead.
     """
-    with context.lock.hold() as held:
-        return publish_in(context, held, reload(context), action, content, claims=claims)
+    # An attempt that is interrupted before anybody has it in hand must not go on beating.
+    with ExitStack() as on_the_way:
+        with context.lock.hold() as held:
+            published = publish_in(context, held, reload(context), action, content, claims=claims)
+            if published.attempt is not None:
+                on_the_way.enter_context(published.attempt)
+        on_the_way.pop_all()
+    return published
 
 
 def publish_in(
@@ -51,6 +58,7 @@ def publish_in(
     claims: bool,
 ) -> Published:
     """Steps 3 to 5, for whoever has the lock and has reloaded."""
+    _refuse_while_restored(moment)
     for _ in range(TIMES_TRIED_MAX):
         requested = Instant(moment.times.next(), action, State.REQUESTED)
         held.assert_held()
@@ -82,6 +90,18 @@ def create_inflight(
     answer = create_instant(context.storage, layout, inflight, content)
     if isinstance(answer, Unknown) and context.storage.stat(layout.path(inflight)) is None:
         raise _unsettled(inflight, answer.cause)
+
+
+def _refuse_while_restored(moment: Moment) -> None:
+    """Refuse to begin with anything on a table that is half restored."""
+    for pending in moment.timeline.active.pending((Action.RESTORE,)):
+        raise Conflict(
+            "restore_pending",
+            what=f"Nothing is begun while the restore {pending.requested} has not ended.",
+            why="The table is being taken back, and what is there now may be gone soon.",
+            now="Wait for it; if its process has died, call restore again, which goes on with it.",
+            instant=pending.requested,
+        )
 
 
 def _is_created(context: Context, layout: Layout, requested: Instant, content: bytes) -> bool:

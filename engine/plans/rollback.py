@@ -5,18 +5,23 @@ from lakewarden.engine.formats.payloads.commit import decode as decode_commit
 from lakewarden.engine.formats.payloads.replace import decode as decode_replace
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.abort import abort
+from lakewarden.engine.plans.cancel import acknowledge
+from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.cancelling import append_withdrawn
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback_checks import assert_may_be_taken_back
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
+from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.undo import RolledBack, Undoing, begin_undoing, carry_out
 from lakewarden.engine.plans.written_files import written_in
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
 
 
 def rollback(
@@ -29,14 +34,22 @@ def rollback(
     leaves the table as it was, after 5 a pending rollback, which the next operation finishes.
     """
     settle(context)
-    if look(context).pending(instant) is not None:
-        done = cancel(context, instant, reason, force=False).rolled_back
-        return done or _earlier(context, look(context), instant)
+    files = look(context).pending(instant)
+    if files is not None and files.begun_as in INGESTION | TABLE_SERVICES:
+        answer = acknowledge(context, instant, reason)
+        if answer.outcome is not Ending.ALREADY_COMMITTED:
+            return _aborted(context, instant) or _earlier(context, look(context), instant)
     with context.lock.hold() as held:
         moment = reload(context)
         undoing = _begun(context, held, moment, instant, reason)
     done = None if undoing is None else carry_out(context, undoing)
     return done or _earlier(context, look(context), instant)
+
+
+def _aborted(context: Context, instant: str) -> RolledBack | None:
+    """None where somebody without a ledger was quicker."""
+    is_ours = read_ledger(context.storage, instant).ends_in is LedgerEnd.CANCELLED
+    return abort(context, instant) if is_ours else None
 
 
 def _begun(

@@ -67,6 +67,15 @@ SWEEP_DELAY_SECONDS: Setting[int] = Setting(
     whole_number,
     "How long after a rollback a paused writer may still leave files, which are removed then",
 )
+ROLLBACK_DELAY_MINUTES: Setting[int] = Setting(
+    "lakewarden.table_service_rollback_delay",
+    # A job that carries plans out once a day has missed one before its plan is given up.
+    2 * 24 * 60,
+    whole_number,
+    "After how many minutes a clean that is lazy about failed writes gives up a cancellable plan "
+    "that nobody has begun; 0 gives it up at once",
+    ("hoodie.table_service_rollback_delay", "table_service_rollback_delay"),
+)
 STORAGE_THREADS: Setting[int] = Setting(
     "lakewarden.storage.threads",
     16,
@@ -81,6 +90,7 @@ PLAN_SETTINGS: tuple[Setting[object], ...] = (
     BEAT_MISSES,
     SKEW_MAX_SECONDS,
     SWEEP_DELAY_SECONDS,
+    ROLLBACK_DELAY_MINUTES,
     STORAGE_THREADS,
 )
 

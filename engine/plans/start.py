@@ -1,5 +1,6 @@
 """The guard: what is checked before an attempt at a plan may start."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
@@ -7,16 +8,19 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.evidence import newest_sign
+from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
 from lakewarden.engine.plans.moment import Moment, reload
 from lakewarden.engine.plans.publish import to_inflight
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.plans.written_files import find_written, is_of_attempt, remove_written
+from lakewarden.engine.plans.sweep import schedule_sweep
+from lakewarden.engine.plans.undo import written_of
+from lakewarden.engine.plans.written_files import attempt_of, remove_written
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.ledger import Appended, Ledger
-from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
+from lakewarden.engine.timeline.state import LedgerEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,57 +38,80 @@ def start(context: Context, instant: str) -> Started:
     beat, 9 unlock, 10 files of earlier attempts, 11 inflight. A crash after 7 leaves a claim
     without work, and the next start claims behind it.
     """
-    with context.lock.hold() as held:
-        moment = reload(context)
-        completed = moment.completed_write(instant)
-        if completed is not None:
-            return Started(completed=completed)
-        files = moment.pending(instant)
-        if files is None or files.begun_as not in TABLE_SERVICES:
-            raise _unknown(instant)
-        _assert_executable(context, moment, files)
-        held.assert_held()
-        ledger = moment.ledger(instant)
-        answer = append_claim(context, ledger, files.begun_as, context.ports.ids.fresh())
-        if not isinstance(answer, Appended):
-            raise _held(files, "Another one has claimed it at this very moment.")
-        claim = answer.ledger.last_claim
-        assert claim is not None
-        attempt = Attempt(context, moment.layout, claim).begin()
-    _remove_earlier(context, attempt, answer.ledger)
-    to_inflight(context, attempt)
+    # An attempt that is interrupted before anybody has it in hand must not go on beating.
+    with ExitStack() as on_the_way:
+        with context.lock.hold() as held:
+            moment = reload(context)
+            completed = moment.completed_write(instant)
+            if completed is not None:
+                return Started(completed=completed)
+            files = _executable(context, moment, instant)
+            held.assert_held()
+            ledger = _claimed(context, moment.ledger(instant), files)
+            claim = ledger.last_claim
+            assert claim is not None
+            attempt = on_the_way.enter_context(Attempt(context, moment.layout, claim).begin())
+        try:
+            _remove_earlier(context, attempt, moment, files, ledger)
+            to_inflight(context, attempt)
+        except Conflict as loss:
+            give_up_after(context, attempt, loss)
+            raise
+        on_the_way.pop_all()
     return Started(attempt)
 
 
-def _assert_executable(context: Context, moment: Moment, files: InstantFiles) -> None:
+def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
     """Steps 4 to 6."""
-    requested = files.instant.requested
-    ledger = moment.ledger(requested)
+    files = moment.pending(instant)
+    if files is None or files.begun_as not in TABLE_SERVICES:
+        raise _unknown(instant)
+    ledger = moment.ledger(instant)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         raise _refused(files, "plan_cancelled", "It was cancelled.", "Schedule another one.")
-    if newest_sign(context, ledger) is BeatSign.LIVE:
-        claim = ledger.last_claim
-        who = "Java Hudi" if claim is None else f"attempt {claim.attempt} on {claim.host}"
-        raise _held(files, f"It is being carried out by {who}.")
-    if requested in pending_rollbacks(moment.timeline.active).pending:
+    held = live_attempt(context, ledger)
+    if held is not None:
+        raise _held(files, f"It is being carried out by {held}.", held)
+    if instant in pending_rollbacks(moment.timeline.active).pending:
         why = "A rollback of it is under way."
         raise _refused(files, "plan_not_executable", why, "Schedule another one.")
     if files.inflight is not None and scope_of(moment, files).is_cancellable:
         why = "An attempt at it has failed, and a cancellable plan has one attempt only."
         raise _refused(files, "plan_not_executable", why, "Cancel it, and schedule another one.")
+    return files
 
 
-def _remove_earlier(context: Context, attempt: Attempt, ledger: Ledger) -> None:
+def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
+    """Step 7."""
+    answer = append_claim(context, ledger, files.begun_as, context.ports.ids.fresh())
+    if not isinstance(answer, Appended):
+        raise _held(files, "Another one has claimed it at this very moment.")
+    return answer.ledger
+
+
+def _remove_earlier(
+    context: Context, attempt: Attempt, moment: Moment, files: InstantFiles, ledger: Ledger
+) -> None:
     """Step 10: what superseded attempts have left; the plan stays."""
     if attempt.number == 1:
         return
-    written = find_written(context.storage, attempt.instant)
-    others = [file for file in written if not is_of_attempt(file, attempt.number)]
-    remove_written(context, ledger, attempt.number - 1, others)
+    written = written_of(context, moment, files, ledger)
+    earlier = [file for file in written if attempt_of(file.name) < attempt.number]
+    # One that has only paused may still write, and be killed before it finds out.
+    schedule_sweep(context, attempt.instant, scope_of(moment, files).partitions)
+    remove_written(context, ledger, attempt.number - 1, earlier)
 
 
-def _held(files: InstantFiles, why: str) -> Conflict:
-    return _refused(files, "plan_held", why, "Wait for it, or cancel it.")
+def _held(files: InstantFiles, why: str, held: LiveAttempt | None = None) -> Conflict:
+    refusal = _refused(files, "plan_held", why, "Wait for it, or cancel it.")
+    if held is not None:
+        refusal.parameters |= {
+            "owner": held.owner,
+            "host": held.host,
+            "since_ms": held.since_ms,
+            "expires_ms": held.expires_ms,
+        }
+    return refusal
 
 
 def _refused(files: InstantFiles, code: str, why: str, now: str) -> Conflict:

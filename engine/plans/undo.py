@@ -18,6 +18,7 @@ from lakewarden.engine.formats.payloads.rollback import (
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, corrupt
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writer import rollback_change
+from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
@@ -25,14 +26,14 @@ from lakewarden.engine.plans.markers import MarkedFile
 from lakewarden.engine.plans.moment import Moment, reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
-from lakewarden.engine.plans.sweep import schedule_sweep
-from lakewarden.engine.plans.traces import clear_traces
-from lakewarden.engine.plans.written_files import find_written, remove_written
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.plans.sweep import clear_behind, schedule_sweep
+from lakewarden.engine.plans.written_files import find_written, look_at_paths, remove_written
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.beats import delete_standard_beat
 from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.ledger import Appended, assert_may_delete, read_ledger
+from lakewarden.engine.timeline.ledger import Appended, Ledger, assert_may_delete, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.view.file_names import parse_file_name
 
@@ -55,6 +56,7 @@ class RolledBack:
     completed: str
     files_deleted: int
     is_taken_over: bool = False
+    bytes_deleted: int = 0
 
 
 def begin_undoing(
@@ -90,10 +92,11 @@ def _planned_anew(
     written: tuple[MarkedFile, ...] | None,
 ) -> Undoing:
     target = files.instant.requested
-    assert_may_delete(read_ledger(context.storage, target), 0)
+    ledger = read_ledger(context.storage, target)
+    assert_may_delete(ledger, 0)
     action = files.instant.action if files.completed else files.begun_as
     if written is None:
-        written = find_written(context.storage, target)
+        written = written_of(context, moment, files, ledger)
     plan = RollbackPlan(
         instant_to_rollback=InstantReference(commit_time=target, action=action.value),
         rollback_requests=tuple(
@@ -140,13 +143,15 @@ def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
     began = context.ports.clock.elapsed_seconds()
     ledger = read_ledger(context.storage, target)
     written = _files_of(context, undoing)
-    schedule_sweep(context, target, tuple(sorted({file.partition for file in written})))
+    places = {file.partition for file in written}
+    schedule_sweep(context, target, places)
+    entries = look_at_paths(context, [file.path for file in written])
     deleted = remove_written(context, ledger, 0, written)
     spent_ms = round((context.ports.clock.elapsed_seconds() - began) * 1000)
     with context.lock.hold() as held:
         moment = reload(context)
         done = _completed(context, held, moment, undoing, written, spent_ms)
-    clear_traces(context.storage, ledger)
+    clear_behind(context, ledger, places)
     if done is None:
         return None
     reference = undoing.rollback.plan.instant_to_rollback
@@ -158,7 +163,32 @@ def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
         done,
         deleted,
         undoing.is_taken_over,
+        sum(entry.size_bytes for entry in entries if entry is not None),
     )
+
+
+def written_of(
+    context: Context, moment: Moment, files: InstantFiles, ledger: Ledger
+) -> tuple[MarkedFile, ...]:
+    """The data files that a pending instant has made so far."""
+    places = _places_without_markers(moment, files, ledger)
+    requested = files.instant.requested
+    return find_written(context.storage, requested, without_markers=places)
+
+
+def _places_without_markers(
+    moment: Moment, files: InstantFiles, ledger: Ledger
+) -> tuple[str, ...] | None:
+    """Where an instant that has left no marker may have written; None means anywhere.
+
+    A plan that nobody has begun with has not, and one that was begun writes where its inputs are.
+    So a plan for a few of very many partitions is cancelled without a look at all the others.
+    """
+    if files.begun_as not in TABLE_SERVICES:
+        return None
+    if files.inflight is None and ledger.last_claim is None:
+        return ()
+    return scope_of(moment, files).partitions or None
 
 
 def _files_of(context: Context, undoing: Undoing) -> tuple[MarkedFile, ...]:

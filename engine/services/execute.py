@@ -8,6 +8,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.start import start
+from lakewarden.engine.run.interrupts import letting_go
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.write.phases import Phases
@@ -21,9 +22,14 @@ _NOT_PUBLISHED = (
 def execute(context: Context, service: TableService, instant: str) -> Execution:
     """Carry out a pending plan; one that has completed already is no error.
 
-    Whoever fails gives the plan up: an immutable one waits for the next attempt, a cancellable one
-    is taken off the timeline.
+    Whoever fails, or is interrupted, gives the plan up: an immutable one waits for the next
+    attempt, a cancellable one is taken off the timeline.
     """
+    with letting_go():
+        return _executed(context, service, instant)
+
+
+def _executed(context: Context, service: TableService, instant: str) -> Execution:
     phases = Phases(context.ports.clock, context.ports.events)
     with phases("start"):
         started = start(context, instant)
@@ -40,7 +46,7 @@ def execute(context: Context, service: TableService, instant: str) -> Execution:
         try:
             with phases("work"):
                 outcome = service.work(context, attempt, _plan(context, service, attempt))
-        except Exception as cause:
+        except BaseException as cause:
             give_up_after(context, attempt, cause)
             raise
         with phases("commit"):

@@ -26,6 +26,7 @@ from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.interrupts import letting_go
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
@@ -94,7 +95,8 @@ class TableWriter:
         retries = self._context.settings[CONFLICT_RETRIES]
         while True:
             try:
-                return self._write(request)
+                with letting_go():
+                    return self._write(request)
             except Conflict as error:
                 if retries == 0 or error.code != "write_conflict":
                     raise
@@ -114,7 +116,7 @@ class TableWriter:
         with attempt:
             try:
                 outcome = self._outcome(request, prepared, attempt, phases)
-            except Exception as cause:
+            except BaseException as cause:
                 give_up_after(self._context, attempt, cause)
                 raise
             with phases("commit"):

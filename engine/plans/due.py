@@ -1,0 +1,136 @@
+"""What is due: the pending instants that nobody works on, and that the policy has undone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakewarden.engine.plans.cancelling import scope_of
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import is_recent, pending_state, standard_sign
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.plans.settings import (
+    ROLLBACK_DELAY_MINUTES,
+    FailedWrites,
+    failed_writes_policy,
+)
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action, epoch_ms
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.state import BeatSign, InstantState, LedgerEnd
+
+_MINUTE_MS = 60_000
+_DEAD = "It gave no sign of life any more."
+_NEVER_BEGUN = "Nobody has begun with it within the time that plans are given."
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What has to be undone: a pending instant, a rollback without one, or mere remains."""
+
+    instant: str
+    files: InstantFiles | None = None
+    rollback: PendingRollback | None = None
+    is_remains: bool = False
+    reason: str = _DEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Eyes:
+    """A look at a table by which to tell what is due."""
+
+    context: Context
+    moment: Moment
+    rollbacks: Rollbacks
+    # Whether plans are given up, as a clean does and a write does not.
+    sees_plans: bool = False
+
+    def all_due(self) -> Iterator[Due]:
+        for files in self.moment.timeline.active.files:
+            if not files.instant.is_completed:
+                due = self._due(files)
+                if due is not None:
+                    yield due
+        for target, pending in self.rollbacks.pending.items():
+            if self.moment.pending(target) is None:
+                ledger = read_ledger(self.context.storage, target)
+                if self._may_take_over(ledger, pending):
+                    yield Due(target, rollback=pending)
+
+    def _due(self, files: InstantFiles) -> Due | None:
+        requested = files.instant.requested
+        if files.begun_as is Action.CLEAN:
+            is_cancelled = self.moment.ledger(requested).ends_in is LedgerEnd.CANCELLED
+            is_begun = files.inflight is not None
+            return Due(requested, files, is_remains=True) if is_cancelled and not is_begun else None
+        if files.begun_as not in INGESTION | TABLE_SERVICES:
+            return None
+        state = pending_state(self.context, self.moment, self.rollbacks, files)
+        if state is InstantState.ROLLED_BACK or self._is_torn_plan(files, state):
+            return Due(requested, files, is_remains=True)
+        is_begun = files.begun_as in INGESTION or files.inflight is not None
+        reason = _DEAD if is_begun else _NEVER_BEGUN
+        return Due(requested, files, reason=reason) if self._is_due(files, state) else None
+
+    def _is_due(self, files: InstantFiles, state: InstantState) -> bool:
+        ledger = self.moment.ledger(files.instant.requested)
+        match state:
+            case InstantState.CANCELLED_ROLLING_BACK | InstantState.CANCELLED_ROLLBACK_DUE:
+                return True
+            case InstantState.ROLLING_BACK_ELSEWHERE:
+                return self._may_take_over(ledger, self.rollbacks.pending[ledger.instant])
+            case InstantState.INFLIGHT_ABANDONED | InstantState.REQUESTED:
+                if files.begun_as in INGESTION:
+                    return self._is_given_up(ledger, files)
+                return self.sees_plans and self._is_plan_given_up(ledger, files)
+            case _:
+                return False
+
+    def _is_torn_plan(self, files: InstantFiles, state: InstantState) -> bool:
+        """Whether a plan was cut short by a crash long ago; it counts as not published."""
+        if state is not InstantState.UNKNOWN or files.requested is None:
+            return False
+        return not is_recent(self.context, files.requested.entry.modified_ms)
+
+    def _is_given_up(self, ledger: Ledger, files: InstantFiles) -> bool:
+        """Whether the policy has a write undone that gives no sign of life."""
+        policy = failed_writes_policy(self.context.settings)
+        if policy is FailedWrites.LAZY and ledger.last_claim is None:
+            # Where others may be at work, one who never gave a sign has a while to give the first.
+            never_lived = standard_sign(self.context, ledger.instant) is BeatSign.NONE
+            newest_ms = max(file.entry.modified_ms for file in files)
+            return not (never_lived and is_recent(self.context, newest_ms))
+        return policy is not FailedWrites.NEVER
+
+    def _is_plan_given_up(self, ledger: Ledger, files: InstantFiles) -> bool:
+        """Whether a cancellable plan that gives no sign of life has had its time.
+
+        One that an attempt of ours has begun and left is never carried out again. Of any other
+        inflight one nobody can tell whether Java is at it, which may give no sign for a plan; so it
+        has the same time as one that nobody has begun.
+        """
+        policy = failed_writes_policy(self.context.settings)
+        is_kept = policy is FailedWrites.NEVER or not scope_of(self.moment, files).is_cancellable
+        if is_kept:
+            return False
+        if files.inflight is not None and ledger.last_claim is not None:
+            return True
+        return policy is FailedWrites.LAZY and self._is_overdue(files)
+
+    def _is_overdue(self, files: InstantFiles) -> bool:
+        """Whether a plan is older than it may become before anybody begins with it."""
+        delay_ms = self.context.settings[ROLLBACK_DELAY_MINUTES] * _MINUTE_MS
+        since_ms = epoch_ms(files.instant.requested, self.moment.layout.zone)
+        if files.inflight is not None:
+            since_ms = files.inflight.entry.modified_ms
+            if is_recent(self.context, since_ms):
+                return False
+        return since_ms is not None and self.context.now_ms() - since_ms >= delay_ms
+
+    def _may_take_over(self, ledger: Ledger, pending: PendingRollback) -> bool:
+        """Whether a rollback is left: ours is no harm to do twice, and one by Java is Java's."""
+        if ledger.ends_in is LedgerEnd.CANCELLED:
+            return True
+        is_alive = standard_sign(self.context, pending.instant) is BeatSign.LIVE
+        return not (is_alive or is_recent(self.context, pending.published_ms))

@@ -1,0 +1,51 @@
+"""Hooks: a storage on which something else happens right after one of its calls."""
+
+from collections.abc import Callable
+from typing import cast
+
+from lakewarden.engine.storage.port import Storage
+
+_WITHOUT_CALL = ("uri",)
+
+
+class Hook:
+    """Something that happens once, after the call of a given number, and a count of all calls."""
+
+    def __init__(self, at: int, happening: Callable[[], None]) -> None:
+        self.calls = 0
+        self._at = at
+        self._happening = happening
+
+    @property
+    def has_happened(self) -> bool:
+        return self.calls >= self._at
+
+    def storage(self, inner: Storage) -> Storage:
+        """The same storage, whose calls are counted; folders of it count along."""
+        return cast(Storage, _Hooked(inner, self))
+
+    def called(self) -> None:
+        self.calls += 1
+        if self.calls == self._at:
+            self._happening()
+
+
+class _Hooked:
+    def __init__(self, inner: Storage, hook: Hook) -> None:
+        self._inner = inner
+        self._hook = hook
+
+    def below(self, folder: str) -> Storage:
+        return self._hook.storage(self._inner.below(folder))
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        if not callable(found) or name in _WITHOUT_CALL:
+            return found
+
+        def called(*arguments: object) -> object:
+            result = found(*arguments)
+            self._hook.called()
+            return result
+
+        return called

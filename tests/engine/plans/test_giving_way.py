@@ -1,0 +1,175 @@
+"""Giving way: cancellable plans make room for writes, and for plans that are not cancellable."""
+
+import pytest
+
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.plans.pre_empt import pre_empt_plans
+from lakewarden.engine.plans.service import Service
+from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled
+from lakewarden.engine.timeline.state import LedgerEnd
+from lakewarden.engine.view.slices import SliceKey
+from tests.engine.plans.plans import SERVICES, published, started
+from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
+
+F1, F2 = SliceKey("p=a", "f1"), SliceKey("p=b", "f2")
+
+
+def pending(world: World) -> list[str]:
+    return [instant.requested for instant in world.timeline().pending()]
+
+
+def commit_plan(own: Writer, plan: str) -> tuple[str, ...]:
+    """Carry out a plan for f1; who had to give way to it."""
+    attempt = started(own, plan)
+    with attempt:
+        return own.commit(attempt, own.write_file(attempt, "f1")).pre_empted
+
+
+def conflict_of(own: Writer, plan: str) -> Conflict:
+    with pytest.raises(Conflict) as raised:
+        commit_plan(own, plan)
+    return raised.value
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_cancellable_plan_gives_way_to_a_live_write_to_its_file_groups(service: Service) -> None:
+    world = World()
+    plan = published(world, service)
+    writing = world.writer()
+    seen = writing.seen()
+    write = writing.begin()
+    stat = writing.write_file(write, "f1")
+    loss = conflict_of(world.writer(), plan)
+    assert (loss.code, loss.instant) == ("plan_conflict", write.instant)
+    assert "under way" in str(loss)
+    writing.commit(write, stat, seen=seen)
+    assert world.visible() == world.data_files() == {stat.path}
+    assert pending(world) == []
+
+
+def test_an_immutable_plan_does_not_give_way_to_a_write_that_has_not_committed() -> None:
+    world = World()
+    plan = published(world, cancellable=False)
+    writing = world.writer()
+    writing.write_file(writing.begin(), "f1")
+    commit_plan(world.writer(), plan)
+    assert plan in {i.requested for i in world.timeline().completed()}
+
+
+def test_a_write_elsewhere_does_not_matter() -> None:
+    world = World()
+    plan = published(world)
+    writing = world.writer()
+    writing.write_file(writing.begin(), "f3")
+    commit_plan(world.writer(), plan)
+
+
+def test_a_dead_write_does_not_matter() -> None:
+    world = World()
+    plan = published(world)
+    writing = world.writer()
+    writing.write_file(writing.begin(), "f1")
+    world.clock.advance(DEAD_AFTER_MS)
+    commit_plan(world.writer(), plan)
+
+
+def test_logs_of_a_live_write_stay_valid_over_a_compaction() -> None:
+    for service, gives_way in (
+        (Service.COMPACTION, False),
+        (Service.LOG_COMPACTION, False),
+        (Service.CLUSTERING, True),
+    ):
+        world = World()
+        plan = published(world, service)
+        write = world.writer().begin(Action.DELTA_COMMIT)
+        log = f"p=a/.f1_{write.instant}.log.1_0-0-1"
+        world.storage.put(f".hoodie/.temp/{write.instant}/{log}.marker.CREATE", b"")
+        if gives_way:
+            assert conflict_of(world.writer(), plan).code == "plan_conflict"
+        else:
+            commit_plan(world.writer(), plan)
+
+
+def test_a_write_by_java_counts_while_it_gives_signs_of_life() -> None:
+    world = World()
+    plan = published(world)
+    java = "20231114221319000"
+    world.storage.put(standard_path(java), b"")
+    world.storage.put(f".hoodie/timeline/{java}.commit.requested", b"")
+    world.storage.put(f".hoodie/timeline/{java}.inflight", b"")
+    name = f"f1_1-22-333_{java}.parquet"
+    world.storage.put(f".hoodie/.temp/{java}/p=a/{name}.marker.MERGE", b"")
+    assert conflict_of(world.writer(), plan).instant == java
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_write_has_a_live_attempt_at_a_cancellable_plan_give_way(service: Service) -> None:
+    world = World()
+    plan = published(world, service)
+    own = world.writer()
+    attempt = started(own, plan)
+    stat = own.write_file(attempt, "f1")
+    receipt = world.writer().write("f1")
+    assert receipt.pre_empted == (plan,)
+    with pytest.raises(Conflict) as raised:
+        own.commit(attempt, stat)
+    assert raised.value.code == "cancelled"
+    assert len(world.data_files()) == 1
+    assert pending(world) == []
+
+
+def test_no_plan_is_cancelled_for_a_write_that_gives_way_itself() -> None:
+    world = World()
+    gives_way = published(world, groups=(("p=a", "f1"),))
+    stands = published(world, groups=(("p=a", "f2"),), cancellable=False)
+    with pytest.raises(Conflict) as raised:
+        world.writer().write("f1", "f2")
+    assert raised.value.code == "write_conflict"
+    assert read_ledger(world.storage, gives_way).ends_in is LedgerEnd.NONE
+    assert pending(world) == [gives_way, stands]
+
+
+def test_a_write_respects_a_cancellable_plan_that_java_carries_out() -> None:
+    world = World()
+    plan = published(world)
+    world.storage.put(standard_path(plan), b"")
+    with pytest.raises(Conflict) as raised:
+        world.writer().write("f1")
+    assert (raised.value.code, raised.value.instant) == ("write_conflict", plan)
+    assert pending(world) == [plan]
+
+
+def test_an_immutable_plan_has_cancellable_ones_give_way_at_its_commit() -> None:
+    world = World()
+    soft = published(world, Service.CLUSTERING)
+    hard = published(world, cancellable=False)
+    assert commit_plan(world.writer(), hard) == (soft,)
+    assert pending(world) == []
+
+
+def test_a_cancellable_plan_cancels_no_other() -> None:
+    world = World()
+    first, second = published(world, Service.CLUSTERING), published(world)
+    assert commit_plan(world.writer(), second) == ()
+    assert pending(world) == [first]
+
+
+def test_plans_that_hold_file_groups_make_room_for_one_that_is_not_cancellable() -> None:
+    world = World()
+    soft = published(world, Service.CLUSTERING, groups=(("p=a", "f1"),))
+    hard = published(world, cancellable=False, groups=(("p=b", "f2"),))
+    elsewhere = published(world, groups=(("p=c", "f3"),))
+    context = world.writer().context
+    with context.lock.hold() as held:
+        moment = reload(context)
+        groups = frozenset({F1, F2})
+        assert pre_empt_plans(context, held, moment, groups, "compaction") == (soft,)
+    end = read_ledger(world.storage, soft).last
+    assert isinstance(end, Cancelled)
+    assert end.reason == "pre-empted by compaction"
+    for kept in (hard, elsewhere):
+        assert read_ledger(world.storage, kept).ends_in is LedgerEnd.NONE

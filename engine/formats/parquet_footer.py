@@ -50,7 +50,11 @@ class KeyFooter:
 
 def key_footer(metadata: pq.FileMetaData) -> KeyFooter:
     """The key footer of an open file."""
-    pairs: Mapping[bytes, bytes] = metadata.metadata or {}
+    return key_footer_of(metadata.metadata or {})
+
+
+def key_footer_of(pairs: Mapping[bytes, bytes]) -> KeyFooter:
+    """The key footer among the texts of a file's footer."""
 
     def text(name: bytes) -> str | None:
         value = pairs.get(name)

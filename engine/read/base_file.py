@@ -42,7 +42,7 @@ class BaseReader:
         Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
         yet to be dropped. Small buffers spare memory, and ask the storage more often.
         """
-        with self._opened(path) as source:
+        with self.opened(path) as source:
             # What is fetched in advance stays in memory until the last row has been read.
             options: dict[str, object] = {"pre_buffer": batch_rows is None}
             if small_buffers:
@@ -61,17 +61,18 @@ class BaseReader:
 
     def metadata(self, path: str) -> pq.FileMetaData:
         """What the footer of a base file says."""
-        with self._opened(path) as source:
+        with self.opened(path) as source:
             return pq.ParquetFile(source).metadata
 
     def count_row_groups(self, path: str, row_filter: RowFilter | None) -> tuple[int, int]:
         """How many row groups a read touches, and how many there are."""
-        with self._opened(path) as source:
+        with self.opened(path) as source:
             file = pq.ParquetFile(source)
             return len(_matching_groups(file, source, row_filter)), file.num_row_groups
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[pa.NativeFile]:
+    def opened(self, path: str) -> Iterator[pa.NativeFile]:
+        """The file itself; what Arrow makes of broken bytes is told as a broken file."""
         try:
             with self._storage.open(path) as source:
                 yield source

@@ -64,6 +64,12 @@ class LeftOut:
         )
 
 
+def held_back(slice_: FileSlice, plan: str) -> LeftOut:
+    """A slice that another pending plan has: should that come to nothing, the next one looks."""
+    detail = f"The pending plan {plan} has it."
+    return LeftOut.of_slice(slice_, Reason.HELD_BY_PLAN, detail, held_by=plan, comes_back=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[T_co]):
     """What a planner has chosen, in the order of the plan, and all it has left out."""

@@ -52,26 +52,38 @@ def store_base_file(
     first = next(groups, None)
     schema = content.schema if first is None else first.schema
     with storage.create(path) as stream:
-        with pq.ParquetWriter(
-            stream,
-            schema,
-            compression=options.codec.upper() if options.codec != "uncompressed" else "NONE",
-            compression_level=options.compression_level,
-            use_dictionary=_repeating(first, options) if options.uses_dictionaries else False,
-            data_page_version="1.0",
-            store_schema=False,
-            metadata_collector=footers,
-        ) as writer:
+        with base_writer(stream, schema, first, options, footers) as writer:
             if first is not None:
                 writer.write_table(first, row_group_size=len(first))
             for group in groups:
                 writer.write_table(group, row_group_size=len(group))
-            writer.add_key_value_metadata(_footer_texts(keys.footer(), content.records_text))
+            writer.add_key_value_metadata(footer_texts(keys.footer(), content.records_text))
         size_bytes = stream.tell()
     return StoredFile(size_bytes, footers[0])
 
 
-def _footer_texts(keys: KeyFooter, records_text: str) -> dict[str, str]:
+def base_writer(
+    stream: pa.NativeFile,
+    schema: pa.Schema,
+    sample: pa.Table | None,
+    options: FileOptions,
+    footers: list[pq.FileMetaData] | None = None,
+) -> pq.ParquetWriter:
+    """A writer of rows like those of a sample; closing it adds the footer to a list."""
+    return pq.ParquetWriter(
+        stream,
+        schema,
+        compression=options.codec.upper() if options.codec != "uncompressed" else "NONE",
+        compression_level=options.compression_level,
+        use_dictionary=_repeating(sample, options) if options.uses_dictionaries else False,
+        data_page_version="1.0",
+        store_schema=False,
+        metadata_collector=[] if footers is None else footers,
+    )
+
+
+def footer_texts(keys: KeyFooter, records_text: str) -> dict[str, str]:
+    """What the footer of a base file keeps by key."""
     described = {"parquet.avro.schema": records_text, "writer.model.name": "avro"}
     return {**keys.key_values(), **described}
 

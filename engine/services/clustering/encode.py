@@ -1,0 +1,198 @@
+"""Encoding: the rows of some slices, with their logs merged, sorted if asked for, in new files."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.plans.markers import MarkerKind, leave_marker
+from lakewarden.engine.read.base_file import BaseReader
+from lakewarden.engine.read.rows import side_by_side
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.run.ahead import ahead
+from lakewarden.engine.services.clustering.order import Order, Places
+from lakewarden.engine.services.clustering.spec import ClusterSpec
+from lakewarden.engine.services.clustering.tasks import ClusterTask
+from lakewarden.engine.services.place import Place
+from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.write.base_files import ROW_GROUP_ROWS_MAX
+from lakewarden.engine.write.base_writing import new_base_file, write_base_file
+from lakewarden.engine.write.key_footers import KeyGatherer
+from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns
+from lakewarden.engine.write.spec import WriteSpec
+from lakewarden.engine.write.written import WrittenFile
+
+NO_KEYS = pa.array([], pa.string())
+
+
+def encoded_files(place: Place, spec: ClusterSpec, task: ClusterTask) -> Iterator[WrittenFile]:
+    """The new files of a task, one after the other; those without rows are not made."""
+    rows = _Rows(place, spec, task)
+    parts = rows.sorted() if spec.order.is_sorted else rows.unsorted()
+    dealing = _Dealing(parts)
+    each = rows.each(len(task.file_ids))
+    for place_of_id, file_id in enumerate(task.file_ids):
+        is_last = place_of_id == len(task.file_ids) - 1
+        if dealing.has_more():
+            key = SliceKey(task.partition, file_id)
+            share = dealing.share(None if is_last else each)
+            yield _written(place, spec.write, key, task.number + place_of_id, share)
+
+
+def _written(
+    place: Place, spec: WriteSpec, key: SliceKey, number: int, parts: Iterator[pa.Table]
+) -> WrittenFile:
+    """One new base file."""
+    target = new_base_file(key, spec, number)
+    leave_marker(place.storage, spec.instant, target, MarkerKind.CREATE)
+    keys = KeyGatherer(spec.files.bloom)
+    arrived: list[pa.Array] = []
+
+    def noted() -> Iterator[pa.Table]:
+        for rows in parts:
+            place.assert_mine()
+            column = rows.column(RECORD_KEY)
+            keys.add(column, are_new=True)
+            if spec.tracks_keys:
+                arrived.extend(column.chunks)
+            yield with_file_columns(rows, target.partition, target.name)
+
+    made = noted() if spec.threads == 1 else ahead(noted())
+    file, stat = write_base_file(place.storage, spec, target, key.file_id, made, keys)
+    place.keep(target.path)
+    stat = replace(stat, num_inserts=stat.num_writes)
+    return WrittenFile(key, stat, file, pa.concat_arrays([NO_KEYS, *arrived]), NO_KEYS)
+
+
+class _Rows:
+    """The rows of a task's slices, as their own columns."""
+
+    def __init__(self, place: Place, spec: ClusterSpec, task: ClusterTask) -> None:
+        self._place = place
+        self._spec = spec
+        self._task = task
+        self._count = 0
+
+    def each(self, outputs: int) -> int:
+        """Rows of each new file, by what the base files have; exact once rows are sorted."""
+        count = self._count
+        if not count and outputs > 1:
+            bases = [slice_.path(one) for slice_ in self._task.slices if (one := slice_.base_file)]
+            reader = BaseReader(self._place.storage)
+            count = sum(reader.metadata(path).num_rows for path in bases)
+        return max(-(-count // outputs), 1)
+
+    def unsorted(self) -> Iterator[pa.Table]:
+        """The rows slice after slice; memory holds a batch and the logs of one slice."""
+        return self._batches(self._columns)
+
+    def sorted(self) -> Iterator[pa.Table]:
+        """The rows in order; those of large groups are read several times, a range each time."""
+        passes = -(-self._task.size_bytes // max(self._spec.sorted_together_bytes, 1))
+        return self._sorted_at_once() if passes <= 1 else self._sorted_in(passes)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (*OWN_COLUMNS, *self._spec.write.schema.columns.names)
+
+    def _sorted_at_once(self) -> Iterator[pa.Table]:
+        reader = self._reader(self._columns)
+        threads = self._spec.write.threads
+        tables = [reader.table(slice_, workers=threads) for slice_ in self._task.slices]
+        rows = _in_one_piece(tables)
+        tables.clear()
+        self._count = len(rows)
+        return self._taken(rows, self._spec.order.places(rows.select(self._sort_columns)))
+
+    def _sorted_in(self, passes: int) -> Iterator[pa.Table]:
+        keys = pa.concat_tables(self._batches(self._sort_columns))
+        self._count = len(keys)
+        ranks = _ranks(self._spec.order, keys)
+        del keys
+        each = max(-(-len(ranks) // passes), 1)
+        return self._ranges(ranks, each)
+
+    def _ranges(self, ranks: Places, each: int) -> Iterator[pa.Table]:
+        for first in range(0, len(ranks), each):
+            kept: list[pa.Table] = []
+            kept_ranks: list[Places] = []
+            at = 0
+            for rows in self._batches(self._columns):
+                own = ranks[at : at + len(rows)]
+                at += len(rows)
+                is_within = (own >= first) & (own < first + each)
+                kept.append(rows.filter(pa.array(is_within)))
+                kept_ranks.append(own[is_within])
+            assert at == len(ranks), "a slice gave other rows when it was read again"
+            whole = _in_one_piece(kept)
+            kept.clear()
+            yield from self._taken(whole, np.argsort(np.concatenate(kept_ranks)))
+
+    def _taken(self, rows: pa.Table, places: Places) -> Iterator[pa.Table]:
+        """Rows in another order, as many at once as a row group takes."""
+        row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
+        by_bytes = self._spec.write.files.row_group_bytes // row_bytes
+        step = max(min(by_bytes, ROW_GROUP_ROWS_MAX), 1)
+        for first in range(0, len(places), step):
+            yield rows.take(pa.array(places[first : first + step]))
+
+    @property
+    def _sort_columns(self) -> list[str]:
+        return list(dict.fromkeys(self._spec.order.columns))
+
+    def _reader(self, columns: Iterable[str]) -> SliceReader:
+        read = replace(self._spec.write.read, columns=tuple(columns))
+        return SliceReader(self._place.storage, read)
+
+    def _batches(self, columns: Iterable[str]) -> Iterator[pa.Table]:
+        reader = self._reader(columns)
+        for slice_ in self._task.slices:
+            for batch in reader.batches(slice_):
+                self._place.assert_mine()
+                yield pa.Table.from_batches([batch])
+
+
+class _Dealing:
+    """Deals rows out, so many to each new file."""
+
+    def __init__(self, parts: Iterator[pa.Table]) -> None:
+        self._parts = parts
+        self._left: pa.Table | None = None
+
+    def has_more(self) -> bool:
+        """Whether there is a row left."""
+        while self._left is None or not len(self._left):
+            self._left = next(self._parts, None)
+            if self._left is None:
+                return False
+        return True
+
+    def share(self, count: int | None) -> Iterator[pa.Table]:
+        """The next rows, so many at most; all of them without a number."""
+        while (count is None or count > 0) and self.has_more():
+            assert self._left is not None
+            part = self._left if count is None else self._left.slice(0, count)
+            self._left = self._left.slice(len(part))
+            count = None if count is None else count - len(part)
+            yield part
+
+
+def _ranks(order: Order, keys: pa.Table) -> Places:
+    """For each row its place among the sorted ones."""
+    places = order.places(keys)
+    ranks = np.empty(len(places), np.int64)
+    ranks[places] = np.arange(len(places))
+    return ranks
+
+
+def _in_one_piece(tables: list[pa.Table]) -> pa.Table:
+    """Tables below each other, each column in one piece, so that rows are taken out fast."""
+    whole = side_by_side(tables[0].schema, tables)
+    columns = []
+    names = whole.schema
+    while whole.num_columns:
+        columns.append(whole.column(0).combine_chunks())
+        whole = whole.remove_column(0)
+    return pa.table(columns, schema=names)

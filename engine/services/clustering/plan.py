@@ -1,0 +1,209 @@
+"""The plan of a clustering: which files become new ones together, which are left out and why."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.payloads.replace import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    ClusteringStrategy,
+    RequestedReplace,
+    encode_plan,
+)
+from lakewarden.engine.services.choice import Choice, LeftOut, Reason, held_back
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.slices import FileSlice, SliceKey
+
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a plan goes by."""
+
+    small_file_bytes: int
+    target_file_bytes: int
+    group_bytes_max: int
+    groups_max: int
+    # Whether a file alone is worth a group.
+    takes_single: bool
+    is_file_by_file: bool = False
+    # What a slice without a base file is reckoned as.
+    new_base_bytes: int
+    wish: Wish = field(default_factory=Wish)
+
+    @property
+    def rules(self) -> str:
+        """What decides whether files are left out for good, until others join them."""
+        figures = (self.small_file_bytes, self.group_bytes_max, self.new_base_bytes)
+        switches = (self.takes_single, self.is_file_by_file)
+        return " ".join(map(str, (*figures, *switches)))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Slices of one partition whose rows go into so many new file groups."""
+
+    slices: tuple[FileSlice, ...]
+    outputs: int
+
+
+def choose_groups(
+    slices: Sequence[FileSlice], held: Mapping[SliceKey, str], limits: Limits
+) -> Choice[Group]:
+    """The groups to cluster, by partition in the order given, each from large files to small."""
+    by_partition: dict[str, list[FileSlice]] = {}
+    left_out: list[LeftOut] = []
+    for slice_ in slices:
+        refused = _refused(slice_, held, limits)
+        if refused is None:
+            by_partition.setdefault(slice_.partition, []).append(slice_)
+        else:
+            left_out.append(refused)
+    budget = _Budget(limits)
+    groups: list[Group] = []
+    for eligible in by_partition.values():
+        for members in _divided(eligible, limits):
+            taken = budget.taken(members)
+            if len(groups) >= limits.groups_max:
+                taken = ()
+            if len(members) == 1 and not limits.takes_single:
+                left_out.append(LeftOut.of_slice(members[0], Reason.ALONE, "No file joins it."))
+                continue
+            if len(taken) == 1 and not limits.takes_single:
+                taken = ()
+            left_out += [_over_limit(one) for one in members[len(taken) :]]
+            if taken:
+                budget.spend(taken)
+                groups.append(Group(taken, _outputs(taken, limits)))
+    return Choice(tuple(groups), tuple(left_out))
+
+
+class _Budget:
+    """How much of the wish is left."""
+
+    def __init__(self, limits: Limits) -> None:
+        wish = limits.wish
+        self._bytes = wish.max_bytes
+        self._count = wish.max_file_groups
+
+    def taken(self, members: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
+        """The first members that the wish has room for."""
+        taken: list[FileSlice] = []
+        size = 0
+        for slice_ in members:
+            size += slice_.size_bytes
+            if (self._bytes is not None and size > self._bytes) or (
+                self._count is not None and len(taken) >= self._count
+            ):
+                break
+            taken.append(slice_)
+        return tuple(taken)
+
+    def spend(self, taken: tuple[FileSlice, ...]) -> None:
+        if self._bytes is not None:
+            self._bytes -= sum(slice_.size_bytes for slice_ in taken)
+        if self._count is not None:
+            self._count -= len(taken)
+
+
+def _refused(slice_: FileSlice, held: Mapping[SliceKey, str], limits: Limits) -> LeftOut | None:
+    """Why a slice is no candidate."""
+    holder = held.get(slice_.key)
+    if holder is not None:
+        return held_back(slice_, holder)
+    size = slice_.base_file.size_bytes if slice_.base_file else 0
+    if size >= limits.small_file_bytes:
+        detail = f"Its base file has {size} bytes; {limits.small_file_bytes} are large enough."
+        return LeftOut.of_slice(slice_, Reason.LARGE_ENOUGH, detail)
+    return None
+
+
+def _divided(slices: Sequence[FileSlice], limits: Limits) -> list[tuple[FileSlice, ...]]:
+    """Slices of a partition in groups that are no larger than allowed, large files first."""
+    ordered = sorted(slices, key=lambda one: (-_base_bytes(one, limits), one.file_id))
+    if limits.is_file_by_file:
+        return [(slice_,) for slice_ in ordered]
+    groups: list[list[FileSlice]] = []
+    size = 0
+    for slice_ in ordered:
+        more = _base_bytes(slice_, limits)
+        if not groups or size + more > limits.group_bytes_max:
+            groups.append([])
+            size = 0
+        groups[-1].append(slice_)
+        size += more
+    return [tuple(group) for group in groups]
+
+
+def _base_bytes(slice_: FileSlice, limits: Limits) -> int:
+    return slice_.base_file.size_bytes if slice_.base_file else limits.new_base_bytes
+
+
+def _outputs(slices: Sequence[FileSlice], limits: Limits) -> int:
+    size = sum(_base_bytes(slice_, limits) for slice_ in slices)
+    return 1 if limits.is_file_by_file else max(-(-size // max(limits.target_file_bytes, 1)), 1)
+
+
+def _over_limit(slice_: FileSlice) -> LeftOut:
+    detail = "The plan has as much as it may have."
+    return LeftOut.of_slice(slice_, Reason.OVER_LIMIT, detail, comes_back=True)
+
+
+def plan_bytes(
+    storage: Storage,
+    groups: Sequence[Group],
+    strategy: ClusteringStrategy,
+    *,
+    new_base_bytes: int,
+    missing_partitions: tuple[str, ...],
+    extra: Mapping[str, str],
+) -> bytes:
+    """What the requested file holds: a plan as Java writes it, files by their full addresses."""
+    plan = ClusteringPlan(
+        input_groups=tuple(
+            ClusteringGroup(
+                slices=tuple(_planned(storage, slice_) for slice_ in group.slices),
+                metrics=metrics(group.slices, new_base_bytes),
+                num_output_file_groups=group.outputs,
+            )
+            for group in groups
+        ),
+        strategy=strategy,
+        extra_metadata=extra,
+        preserve_hoodie_metadata=True,
+        missing_schedule_partitions=missing_partitions,
+    )
+    return encode_plan(
+        RequestedReplace(operation_type=Operation.CLUSTER, clustering_plan=plan, extra_metadata={})
+    )
+
+
+def _planned(storage: Storage, slice_: FileSlice) -> ClusteringSlice:
+    base = slice_.base_file
+    return ClusteringSlice(
+        data_file_path=storage.uri(slice_.path(base)) if base else "",
+        # Newest first, as Java lists them.
+        delta_file_paths=tuple(storage.uri(slice_.path(log)) for log in reversed(slice_.log_files)),
+        file_id=slice_.file_id,
+        partition_path=slice_.partition,
+    )
+
+
+def metrics(slices: Sequence[FileSlice], new_base_bytes: int) -> dict[str, float]:
+    """The figures of a group, by the names that Java gives them."""
+    logs = [log for slice_ in slices for log in slice_.log_files]
+    log_bytes = sum(log.size_bytes for log in logs)
+    bases = [slice_.base_file.size_bytes if slice_.base_file else 0 for slice_ in slices]
+    read = (sum(bases) + log_bytes) // _MEGABYTE
+    written = sum(size or new_base_bytes for size in bases) // _MEGABYTE
+    return {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": float(read + written),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(written),
+    }

@@ -1,0 +1,367 @@
+"""The clustering service: drafts plans for small files, and carries plans out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.payloads.replace import (
+    ClusteringPlan,
+    ClusteringStrategy,
+    decode_plan,
+)
+from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.touched import PLANNED, planned_by
+from lakewarden.engine.metadata.writer import refuse_unmaintained
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.commit import Outcome
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
+from lakewarden.engine.plans.service import Service, is_cancellable
+from lakewarden.engine.plans.window import Window, find_window
+from lakewarden.engine.read.predicate import Filter, bind_filter
+from lakewarden.engine.read.prune import prune_partitions
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
+from lakewarden.engine.services.clustering.order import Order
+from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
+from lakewarden.engine.services.clustering.plan import Group, Limits, choose_groups, plan_bytes
+from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
+from lakewarden.engine.services.clustering.run import with_nan_notes
+from lakewarden.engine.services.clustering.settings import (
+    COPIED_ROWS_MIN,
+    EXECUTION,
+    FILTER_MODE,
+    GROUP_BYTES_MAX,
+    GROUPS_MAX,
+    INLINE_MAX_COMMITS,
+    LAYOUT,
+    SAMPLE_SIZE,
+    SELECTED,
+    SMALL_FILE_LIMIT,
+    SORT_COLUMNS,
+    SORTED_TOGETHER_BYTES,
+    STRATEGY,
+    TAKES_SINGLE,
+    TARGET_FILE_BYTES,
+    FilterMode,
+    Layout,
+    listed,
+)
+from lakewarden.engine.services.clustering.spec import ClusterSpec
+from lakewarden.engine.services.clustering.strategies import (
+    PlanStrategy,
+    check_execution,
+    plan_strategy,
+)
+from lakewarden.engine.services.clustering.tasks import (
+    ClusterTask,
+    KnownFiles,
+    cluster_tasks,
+    consumed_files,
+)
+from lakewarden.engine.services.in_window import untouched, within
+from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.place import Place, Placed
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.write.prepare import refuse_unwritable
+from lakewarden.engine.write.settings import write_spec
+from lakewarden.engine.write.sizes import MAX_FILE_SIZE
+from lakewarden.engine.write.written import WrittenFile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clustering:
+    """Makes large files of small ones, and sorts their rows if asked for.
+
+    With a filter on partition columns a plan takes only partitions that may hold what it asks for.
+    """
+
+    partition_filter: Filter | None = None
+
+    @property
+    def service(self) -> Service:
+        return Service.CLUSTERING
+
+    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+        """The plan for the table as it is at a moment, or why there is none."""
+        state = TableState(context.storage, moment.config, moment.timeline)
+        _refuse(state, context.settings)
+        refusal = _not_due(context, moment, wish)
+        if refusal is not None:
+            return refusal
+        strategy = plan_strategy(context.settings[STRATEGY])
+        executed = executed_by(state, context.settings)
+        limits = _limits(context.settings, strategy, wish)
+        # A file that is taken alone would be taken again and again.
+        window = find_window(
+            context, moment, Service.CLUSTERING, limits.rules, takes_own=not limits.takes_single
+        )
+        if (nothing := untouched(Service.CLUSTERING, window)) is not None and not _named(
+            context.settings, wish
+        ):
+            return nothing
+        partitions = self._partitions(context, state, window, strategy, wish)
+        slices = _slices(state, partitions.chosen)
+        groups = choose_groups(slices, _held(moment.timeline.active), limits)
+        choice = Choice(groups.chosen, (*partitions.left_out, *groups.left_out))
+        if not choice.chosen:
+            return _nothing(choice)
+        cancellable = is_cancellable(context.settings, Service.CLUSTERING, wish.cancellable)
+        members = [slice_ for group in choice.chosen for slice_ in group.slices]
+        return Draft(
+            content=plan_bytes(
+                context.storage,
+                choice.chosen,
+                executed,
+                new_base_bytes=limits.new_base_bytes,
+                missing_partitions=choice.missing_partitions,
+                extra={CANCELLABLE_KEY: str(cancellable).lower()},
+            ),
+            groups=frozenset(slice_.key for slice_ in members),
+            missing_partitions=choice.missing_partitions,
+            left_out=choice.left_out,
+            input_bytes=sum(slice_.size_bytes for slice_ in members),
+            scope=window.why,
+            rules=limits.rules,
+        )
+
+    def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
+        """Make the files that a plan asks for; it may be one of Java's."""
+        requested = decode_plan(plan, f"the plan of {attempt.instant}")
+        planned = requested.clustering_plan or ClusteringPlan()
+        state = TableState(context.storage)
+        _refuse(state, context.settings)
+        spec = _spec(state, context, attempt, planned.strategy or ClusteringStrategy())
+        tasks = cluster_tasks(
+            planned.input_groups,
+            _known(state, planned),
+            context.ports.ids,
+            is_sorted=spec.order.is_sorted,
+        )
+        tasks = with_nan_notes(state, spec.write, tasks)
+        files = tuple(_files(context, attempt, spec, tasks))
+        consumed = consumed_files(planned.input_groups)
+        work = Work(
+            operation=Operation.CLUSTER,
+            files=files,
+            consumed=consumed,
+            replaced=_replaced(consumed),
+        )
+        return outcome_of(state, attempt, work)
+
+    def _partitions(
+        self,
+        context: Context,
+        state: TableState,
+        window: Window,
+        strategy: PlanStrategy,
+        wish: Wish,
+    ) -> Choice[str]:
+        """The partitions to look into; those that are named need not have changed."""
+        names = wanted = window.partitions
+        named = _named(context.settings, wish)
+        mode = strategy.mode or FilterMode(context.settings[FILTER_MODE])
+        if names is None or wanted is None or named or mode.ranks:
+            every = state.source(use_metadata=True).partitions()
+            changed = every if wanted is None else wanted
+            wanted = tuple(sorted({*changed, *(name for name in named if name in every)}))
+            names = every if mode.ranks else wanted
+        filter_ = PartitionFilter.of(
+            context.settings,
+            mode,
+            wished=wish.partitions,
+            allowed=self._allowed(state, names),
+            hour=state.config.layout.zone.wall(context.now_ms()).hour,
+        )
+        return within(filter_.choose(names), wanted)
+
+    def _allowed(self, state: TableState, names: Sequence[str]) -> frozenset[str] | None:
+        scheme, schema = state.config.partitions, state.reader_schema()
+        predicate = bind_filter(self.partition_filter, schema)
+        if predicate is None:
+            return None
+        own = {field.name for field in scheme.fields}
+        strangers = [name for name in predicate.columns if name not in own]
+        if strangers:
+            raise InvalidRequest(
+                "bad_filter",
+                what=f"A clustering can't be limited by the column {strangers[0]!r}.",
+                why=f"It takes whole files of partitions; these are by {', '.join(sorted(own))}.",
+                now="Filter by partition columns.",
+                column=strangers[0],
+            )
+        kept, _ = prune_partitions(names, scheme, schema, predicate)
+        return frozenset(kept)
+
+
+CLUSTERING = Clustering()
+
+
+def _named(settings: Settings, wish: Wish) -> tuple[str, ...]:
+    """The partitions that are asked for by name."""
+    return (*listed(settings[SELECTED]), *(wish.partitions or ()))
+
+
+def executed_by(state: TableState, settings: Settings) -> ClusteringStrategy:
+    """How a new plan is to be carried out, in Java's words."""
+    columns = listed(settings[SORT_COLUMNS])
+    _check_sort_columns(state, columns)
+    check_execution(settings[EXECUTION])
+    parameters = {SORT_COLUMNS.key: ",".join(columns)} if columns else {}
+    if columns and settings[LAYOUT] != Layout.LINEAR:
+        # Java asks its own settings for that; a plan of ours says it for us.
+        parameters[LAYOUT.key] = settings[LAYOUT]
+    return ClusteringStrategy(strategy_class_name=settings[EXECUTION], strategy_params=parameters)
+
+
+def _spec(
+    state: TableState, context: Context, attempt: Attempt, strategy: ClusteringStrategy
+) -> ClusterSpec:
+    check_execution(strategy.strategy_class_name)
+    parameters, settings = strategy.strategy_params, context.settings
+    columns = listed(parameters.get(SORT_COLUMNS.key, ""))
+    _check_sort_columns(state, columns)
+    layout = parameters.get(LAYOUT.key, settings[LAYOUT])
+    write = write_spec(
+        state, state.schema(), settings, instant=attempt.instant, attempt=attempt.number
+    )
+    return ClusterSpec(
+        write=write,
+        order=Order(columns, Layout(layout.upper()), settings[SAMPLE_SIZE]),
+        copied_rows_min=settings[COPIED_ROWS_MIN],
+        sorted_together_bytes=settings[SORTED_TOGETHER_BYTES],
+    )
+
+
+def _check_sort_columns(state: TableState, columns: Sequence[str]) -> None:
+    names = state.schema().columns.names
+    strangers = [name for name in columns if name not in names]
+    if strangers:
+        raise InvalidRequest(
+            "unknown_sort_column",
+            what=f"Rows can't be sorted by {strangers[0]!r}.",
+            why=f"The table has the columns {', '.join(names)}.",
+            now=f"Correct {SORT_COLUMNS.key}.",
+            column=strangers[0],
+        )
+
+
+def _files(
+    context: Context, attempt: Attempt, spec: ClusterSpec, tasks: Sequence[ClusterTask]
+) -> Iterator[WrittenFile]:
+    """The new files, several tasks at once."""
+    work = Placed(Place.here(context.storage, attempt), ClusteringRun(spec))
+    attempt.tell("cluster", total=len(tasks))
+    size_bytes = 0
+    for done, made in enumerate(context.ports.executor.map(work, tasks), start=1):
+        attempt.assert_mine()
+        size_bytes += sum(file.file.size_bytes for file in made)
+        attempt.tell("cluster", done=done, total=len(tasks), bytes_done=size_bytes)
+        yield from made
+
+
+def _known(state: TableState, plan: ClusteringPlan) -> KnownFiles:
+    """The files of the plan's partitions, by name."""
+    partitions = {one.partition_path or "" for group in plan.input_groups for one in group.slices}
+    found = state.source(use_metadata=True).files(tuple(sorted(partitions)))
+    return {name: {file.name: file for file in files} for name, files in found.items()}
+
+
+def _replaced(consumed: Mapping[SliceKey, object]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for key in sorted(consumed):
+        found.setdefault(key.partition, []).append(key.file_id)
+    return {partition: tuple(file_ids) for partition, file_ids in found.items()}
+
+
+def _refuse(state: TableState, settings: Settings) -> None:
+    """Refuse tables that we can't cluster."""
+    refuse_unwritable(state.config)
+    refuse_unmaintained(state.config)
+    if choose_index(state, settings).buckets is not None:
+        raise InvalidRequest(
+            "unsupported_clustering_of_buckets",
+            what="A table with a bucket index can't be clustered.",
+            why="The file group of a key follows from its hash, so that no row may move.",
+            now="Compact it instead, or rewrite it with another index.",
+        )
+
+
+def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
+    """Why a clustering has to wait; an explicit wish does not."""
+    if not wish.honour_trigger:
+        return None
+    wanted = context.settings[INLINE_MAX_COMMITS]
+    since = commits_since_clustering(moment.timeline.active)
+    if since >= wanted:
+        return None
+    return Refusal(
+        service=Service.CLUSTERING,
+        reason=Reason.TRIGGER_NOT_REACHED,
+        why=f"It waits for {wanted} commits since the last clustering; there are {since}.",
+    )
+
+
+def commits_since_clustering(active: ActiveTimeline) -> int:
+    """Commits requested after the newest clustering, pending or completed."""
+    newest = ""
+    for instant in active.instants:
+        files = active.files_of(instant)
+        if files is not None and files.begun_as is Action.CLUSTERING:
+            newest = max(newest, instant.requested)
+    writes = active.completed((Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT))
+    return sum(instant.requested > newest for instant in writes)
+
+
+def _limits(settings: Settings, strategy: PlanStrategy, wish: Wish) -> Limits:
+    return Limits(
+        small_file_bytes=settings[SMALL_FILE_LIMIT],
+        target_file_bytes=settings[TARGET_FILE_BYTES],
+        group_bytes_max=settings[GROUP_BYTES_MAX],
+        groups_max=settings[GROUPS_MAX],
+        takes_single=bool(listed(settings[SORT_COLUMNS])) or settings[TAKES_SINGLE],
+        is_file_by_file=strategy.is_file_by_file,
+        new_base_bytes=settings[MAX_FILE_SIZE],
+        wish=wish,
+    )
+
+
+def _slices(state: TableState, partitions: Sequence[str]) -> tuple[FileSlice, ...]:
+    """The newest slices of some partitions, in the order of these."""
+    if not partitions:
+        return ()
+    groups = state.file_groups(state.visibility(), tuple(partitions), use_metadata=True)
+    place = {name: number for number, name in enumerate(partitions)}
+    slices = (group.latest_merged() for group in groups)
+    return tuple(sorted(slices, key=lambda one: (place[one.partition], one.file_id)))
+
+
+def _held(active: ActiveTimeline) -> dict[SliceKey, str]:
+    """The file groups of pending plans, and which plan each is in."""
+    pending = active.pending(PLANNED)
+    return {key: plan.requested for plan in pending for key in planned_by(active, plan).keys}
+
+
+def _nothing(choice: Choice[Group]) -> Refusal:
+    """Why nothing was chosen: what most of the table has to wait for."""
+    reasons = [one.reason for one in choice.left_out]
+    waiting = [one.reason for one in choice.left_out if one.comes_back] or reasons
+    reason = max(sorted(set(waiting)), key=waiting.count, default=Reason.NOTHING_TO_DO)
+    details: dict[Reason, LeftOut] = {one.reason: one for one in choice.left_out}
+    example = details.get(reason)
+    return Refusal(
+        service=Service.CLUSTERING,
+        reason=reason,
+        why="There are no files to cluster."
+        if example is None
+        else f"There are no files to cluster. {len(choice.left_out)} files or partitions are left"
+        f" out, {waiting.count(reason)} of them so: {example.detail}",
+        left_out=choice.left_out,
+        missing_partitions=choice.missing_partitions,
+    )

@@ -1,0 +1,383 @@
+"""Clustering tables in memory: the rows stay, the files become fewer, and readers see no other."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from lakewarden.engine.formats.payloads import replace as replace_payload
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.metadata.column_stats import column_ranges
+from lakewarden.engine.metadata.record_index import all_locations
+from lakewarden.engine.metadata.table import COLUMN_STATS
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.choice import Reason, Refusal
+from lakewarden.engine.services.clustering.service import CLUSTERING, Clustering
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.result import Execution
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from tests.engine.services.worlds import (
+    COW,
+    MOR,
+    ServiceWorld,
+    contents,
+    inserted,
+    new_service_world,
+    row,
+    updated,
+)
+from tests.writing.model import Write
+from tests.writing.shapes import PARTITIONED_RECORD_INDEX, Shape
+
+SORT = "hoodie__clustering__plan__strategy__sort__columns"
+LAYOUT = "hoodie__layout__optimize__strategy"
+TARGET = "hoodie__clustering__plan__strategy__target__file__max__bytes"
+# Row groups of a few rows are worth copying.
+COPIED = {"lakewarden__clustering__copied_rows_min": "1"}
+OWN = [COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, "id", "p", "ts", "v", "name"]
+PLAIN = Wish()
+BUCKETS = "x.SparkConsistentBucketClustering"
+
+
+def more(number: int, *, partitions: str = "ab", count: int = 6) -> Write:
+    """Rows that are not there yet."""
+    places = len(partitions)
+    keys = range(100 * number, 100 * number + count)
+    return Write("bulk_insert", tuple(row(f"k{n}", 1, partitions[n % places]) for n in keys))
+
+
+def world_of(shape: Shape = COW, *history: Write) -> ServiceWorld:
+    """A table with several small files in each partition."""
+    return new_service_world(shape, *(history or (more(1), more(2), more(3))))
+
+
+def scheduled(world: ServiceWorld, wish: Wish = PLAIN, **arguments: object) -> Scheduled:
+    found = schedule(world.context(50, **arguments), CLUSTERING, wish)
+    assert isinstance(found, Scheduled), found
+    world.clock.advance(1000)
+    return found
+
+
+def clustered(world: ServiceWorld, wish: Wish = PLAIN, **arguments: object) -> Execution:
+    plan = scheduled(world, wish, **arguments)
+    done = execute(world.context(51, **arguments), CLUSTERING, plan.instant)
+    world.clock.advance(1000)
+    return done
+
+
+def own_rows(world: ServiceWorld) -> pa.Table:
+    """Rows with what they keep when they are rewritten."""
+    return (
+        world.table(97).read_arrow(columns=OWN).sort_by([("id", "ascending"), ("p", "ascending")])
+    )
+
+
+def base_rows(world: ServiceWorld) -> dict[str, pa.Table]:
+    """The rows of each live base file as they lie there."""
+    return {
+        slice_.base_file.name: pq.read_table(
+            pa.BufferReader(world.storage.read(slice_.path(slice_.base_file)))
+        )
+        for slice_ in world.slices()
+        if slice_.base_file is not None
+    }
+
+
+def metadata_of(world: ServiceWorld, instant: str) -> ReplaceCommitMetadata:
+    active = world.table(96).timeline()
+    (completed,) = (one for one in active.completed() if one.requested == instant)
+    return replace_payload.decode(active.read(completed), active.path(completed))
+
+
+@pytest.mark.parametrize("shape", [COW, MOR], ids=str)
+@pytest.mark.parametrize("arguments", [{}, COPIED], ids=["encoded", "copied"])
+def test_the_files_of_a_partition_become_one(shape: Shape, arguments: dict[str, str]) -> None:
+    world = world_of(shape)
+    before, files = own_rows(world), len(world.slices())
+    done = clustered(world, **arguments)
+    assert (files, len(world.slices())) == (6, 2)
+    assert own_rows(world).equals(before)
+    assert (done.files, done.rows_written) == (2, len(before))
+    assert world.rows() == world.rows(use_metadata=False)
+
+
+@pytest.mark.parametrize("arguments", [{}, COPIED], ids=["encoded", "copied"])
+def test_rows_name_the_file_they_are_in(arguments: dict[str, str]) -> None:
+    world = world_of()
+    clustered(world, **arguments)
+    for name, rows in base_rows(world).items():
+        assert pc.all(pc.equal(rows.column(FILE_NAME), name)).as_py()
+
+
+def test_row_groups_are_copied_if_they_are_large_enough() -> None:
+    world = world_of()
+    clustered(world, **COPIED)
+    files = [pa.BufferReader(world.storage.read(s.path(s.base_file))) for s in world.slices()]
+    assert [pq.ParquetFile(file).num_row_groups for file in files] == [3, 3]
+
+
+def test_small_row_groups_are_encoded_together_beside_large_ones() -> None:
+    world = world_of(COW, more(1, count=40), more(2), more(3))
+    before = own_rows(world)
+    clustered(world, lakewarden__clustering__copied_rows_min="10")
+    files = [pa.BufferReader(world.storage.read(s.path(s.base_file))) for s in world.slices()]
+    assert [pq.ParquetFile(file).num_row_groups for file in files] == [2, 2]
+    assert own_rows(world).equals(before)
+    for name, rows in base_rows(world).items():
+        assert pc.all(pc.equal(rows.column(FILE_NAME), name)).as_py()
+
+
+def test_logs_are_merged() -> None:
+    deleted = Write("delete", (row("k1", 9, "b"),))
+    history = (inserted(), updated(4), deleted)
+    world = world_of(MOR, *history)
+    assert world.logs()
+    clustered(world)
+    assert not world.logs()
+    assert world.rows() == contents(MOR, *history)
+    assert world.rows() == world.rows(use_metadata=False)
+
+
+def test_slices_of_logs_alone_become_files() -> None:
+    world = new_service_world(MOR, inserted(), updated())
+    clustered(world)
+    assert all(slice_.base_file and not slice_.log_files for slice_ in world.slices())
+
+
+@pytest.mark.parametrize("layout", ["LINEAR", "ZORDER", "HILBERT"])
+def test_rows_are_sorted_within_their_file(layout: str) -> None:
+    world = world_of()
+    before = own_rows(world)
+    clustered(world, **{SORT: "name,v", LAYOUT: layout})
+    assert own_rows(world).equals(before)
+    assert len(world.slices()) == 2
+    if layout == "LINEAR":
+        for rows in base_rows(world).values():
+            names = rows.column("name").to_pylist()
+            assert names == sorted(names)
+
+
+def test_a_group_too_large_for_memory_is_sorted_in_ranges() -> None:
+    world = world_of(MOR, more(1), more(2), updated(), more(3))
+    before = own_rows(world)
+    clustered(world, **{SORT: "id"}, lakewarden__clustering__sorted_together_bytes="1000")
+    assert own_rows(world).equals(before)
+    for rows in base_rows(world).values():
+        keys = rows.column("id").to_pylist()
+        assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {SORT: "ts,id"}, COPIED], ids=["as is", "sorted", "copied"]
+)
+def test_a_plan_says_into_how_many_files_a_group_goes(arguments: dict[str, str]) -> None:
+    world = world_of()
+    before = own_rows(world)
+    size = sum(slice_.size_bytes for slice_ in world.slices())
+    clustered(world, **arguments, **{TARGET: str(size // 4 + 1)})
+    assert len(world.slices()) == 4
+    assert own_rows(world).equals(before)
+
+
+def test_one_file_can_become_several() -> None:
+    world = world_of(COW, more(1, count=30))
+    before = own_rows(world)
+    size = world.slices()[0].size_bytes
+    clustered(world, **{TARGET: str(size // 3 + 1)})
+    assert len(world.slices()) == 6
+    assert own_rows(world).equals(before)
+
+
+def test_a_partition_without_rows_gets_no_file() -> None:
+    history = (inserted(2), Write("delete", (row("k0", 9, "a"),)))
+    world = world_of(MOR, *history)
+    done = clustered(world)
+    assert done.files == 1
+    assert world.rows() == contents(MOR, *history)
+
+
+def test_the_commit_is_javas() -> None:
+    world = world_of()
+    replaced = {slice_.file_id for slice_ in world.slices()}
+    done = clustered(world)
+    metadata = metadata_of(world, done.instant)
+    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    assert (metadata.operation_type, metadata.compacted) == (Operation.CLUSTER, False)
+    assert list(metadata.extra_metadata) == ["schema"]
+    found = {one for ids in metadata.partition_to_replace_file_ids.values() for one in ids}
+    assert found == replaced
+    assert all(stat.num_inserts == stat.num_writes > 0 for stat in stats)
+    assert {stat.prev_commit for stat in stats} == {"null"}
+    assert {stat.file_size_in_bytes for stat in stats} == {
+        slice_.size_bytes for slice_ in world.slices()
+    }
+
+
+@pytest.mark.parametrize("index", ["RECORD_INDEX", PARTITIONED_RECORD_INDEX])
+@pytest.mark.parametrize(
+    "arguments", [{}, COPIED, {SORT: "id"}], ids=["encoded", "copied", "sorted"]
+)
+def test_the_record_index_learns_where_keys_live(index: str, arguments: dict[str, str]) -> None:
+    shape = Shape("mor", index=index)
+    world = world_of(shape)
+    clustered(world, **arguments)
+    state = TableState(world.storage)
+    shards = state.metadata.record_index()
+    homes = {slice_.key for slice_ in world.slices()}
+    located = all_locations(shards)
+    assert {one.slice_key for one in located} == homes
+    assert len(located) == len(own_rows(world))
+    world.write(Write("upsert", (row("k100", 5, "a"),)))
+    assert len(own_rows(world)) == len(located)
+
+
+@pytest.mark.parametrize("values", [[1.5, float("nan")], [0.0, 2.0], [float("nan")] * 2])
+def test_statistics_know_of_nan(values: list[float]) -> None:
+    world = new_service_world(COW)
+    for number, value in enumerate(values):
+        world.write(Write("bulk_insert", ({**row(f"k{number}", 1, "a"), "v": value},)))
+    clustered(world, **COPIED)
+    (slice_,) = world.slices()
+    state = TableState(world.storage)
+    statistics = state.metadata.partition(COLUMN_STATS)
+    found = column_ranges(statistics, ["v", "ts"], ["p=a"])["p=a"][slice_.base_file.name]
+    has_nan = any(value != value for value in values)
+    assert (found["v"].maximum.as_py() != found["v"].maximum.as_py()) == has_nan
+    assert found["v"].value_count == 2
+    assert found["ts"].minimum.as_py() == 1
+
+
+def test_keys_of_a_copied_file_are_found_by_its_filter() -> None:
+    world = world_of(Shape("cow", index="BLOOM"))
+    clustered(world, **COPIED)
+    world.write(Write("upsert", (row("k100", 5, "a"), row("new", 5, "a"))))
+    rows = {one["id"]: one["ts"] for one in world.rows()}
+    assert (rows["k100"], len(rows)) == (5, 19)
+
+
+def test_a_plan_waits_and_names_what_it_takes() -> None:
+    world = world_of()
+    plan = scheduled(world)
+    assert plan.draft.groups == {slice_.key for slice_ in world.slices()}
+    again = schedule(world.context(52), CLUSTERING, Wish())
+    assert isinstance(again, Refusal)
+    assert (again.reason, again.missing_partitions) == (Reason.HELD_BY_PLAN, ("p=a", "p=b"))
+    assert {one.held_by for one in again.left_out} == {plan.instant}
+
+
+def test_an_explicit_wish_does_not_wait_for_the_trigger() -> None:
+    world = world_of()
+    refused = schedule(world.context(52), CLUSTERING, Wish(honour_trigger=True))
+    assert isinstance(refused, Refusal)
+    assert refused.reason is Reason.TRIGGER_NOT_REACHED
+    world.write(more(7))
+    assert isinstance(schedule(world.context(53), CLUSTERING, Wish(honour_trigger=True)), Scheduled)
+
+
+def test_a_predicate_on_partition_columns_limits_the_plan() -> None:
+    world = world_of()
+    found = schedule(world.context(52), Clustering([("p", "=", "b")]), Wish())
+    assert isinstance(found, Scheduled)
+    assert {key.partition for key in found.draft.groups} == {"p=b"}
+    assert found.draft.missing_partitions == ("p=a",)
+
+
+def test_a_predicate_on_other_columns_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="partition columns"):
+        schedule(world_of().context(52), Clustering([("ts", ">", 3)]), Wish())
+
+
+def test_named_partitions_are_taken_whatever_the_window_says() -> None:
+    world = world_of()
+    found = scheduled(world, hoodie__clustering__plan__strategy__partition__selected="p=b,p=z")
+    assert {key.partition for key in found.draft.groups} == {"p=b"}
+
+
+def test_buckets_are_not_clustered() -> None:
+    world = new_service_world(Shape("mor", index="BUCKET"), inserted())
+    with pytest.raises(InvalidRequest, match="bucket") as refusal:
+        schedule(world.context(50), CLUSTERING, Wish())
+    assert refusal.value.code == "unsupported_clustering_of_buckets"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"hoodie__clustering__plan__strategy__class": f"{BUCKETS}PlanStrategy"},
+        {"hoodie__clustering__execution__strategy__class": f"{BUCKETS}ExecutionStrategy"},
+    ],
+)
+def test_unknown_strategies_are_refused_by_name(arguments: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest, match="ConsistentBucket"):
+        schedule(world_of().context(50, **arguments), CLUSTERING, Wish())
+
+
+def test_rows_can_only_be_sorted_by_columns_of_the_table() -> None:
+    with pytest.raises(InvalidRequest, match="'other'"):
+        schedule(world_of().context(50, **{SORT: "other"}), CLUSTERING, Wish())
+
+
+def test_a_cancellable_plan_gives_way_to_a_write() -> None:
+    world = world_of()
+    plan = scheduled(world)
+    world.write(Write("upsert", (row("k100", 5, "a"),)))
+    assert not world.table(60).timeline().with_time(plan.instant)
+    with pytest.raises((InvalidRequest, Conflict)):
+        execute(world.context(51), CLUSTERING, plan.instant)
+    assert [one["ts"] for one in world.rows() if one["id"] == "k100"] == [5]
+
+
+def test_an_immutable_plan_keeps_writes_away() -> None:
+    world = world_of()
+    plan = scheduled(world, Wish(cancellable=False))
+    with pytest.raises(Conflict):
+        world.write(Write("upsert", (row("k100", 5, "a"),)))
+    execute(world.context(51), CLUSTERING, plan.instant)
+    assert len(world.slices()) == 2
+
+
+def test_new_rows_do_not_go_into_files_that_are_about_to_be_clustered() -> None:
+    world = world_of()
+    before = {slice_.base_file.name for slice_ in world.slices()}
+    scheduled(world, Wish(cancellable=False))
+    world.write(Write("insert", (row("n1", 1, "a"),)))
+    assert before < {slice_.base_file.name for slice_ in world.slices()}
+
+
+def test_columns_that_came_later_are_null_in_older_rows() -> None:
+    world = world_of(COW, more(1))
+    wider = more(2).table().append_column("extra", pa.array(range(6)))
+    world.table(70).bulk_insert(wider)
+    world.clock.advance(1000)
+    clustered(world, **COPIED)
+    found = world.table(71).read_arrow(columns=["id", "extra"])
+    values = dict(zip(*(found.column(n).to_pylist() for n in ("id", "extra")), strict=True))
+    assert (values["k100"], values["k203"], len(values)) == (None, 3, 12)
+    assert len(world.slices()) == 2
+
+
+def test_limits_of_the_caller_are_kept() -> None:
+    world = world_of()
+    plan = scheduled(world, Wish(max_file_groups=2))
+    assert len(plan.draft.groups) == 2
+    assert plan.draft.missing_partitions == ("p=a", "p=b")
+    assert {one.reason for one in plan.draft.left_out} == {Reason.OVER_LIMIT}
+
+
+def test_a_plan_travels_with_its_layout() -> None:
+    world = world_of()
+    plan = scheduled(world, **{SORT: "ts,id", LAYOUT: "zorder"})
+    decoded = replace_payload.decode_plan(plan.draft.content, "a plan").clustering_plan
+    assert decoded is not None
+    assert decoded.strategy is not None
+    assert decoded.strategy.strategy_params == {
+        "hoodie.clustering.plan.strategy.sort.columns": "ts,id",
+        "hoodie.layout.optimize.strategy": "ZORDER",
+    }
+    before = own_rows(world)
+    execute(world.context(51), CLUSTERING, plan.instant)
+    assert own_rows(world).equals(before)

@@ -146,6 +146,14 @@ def whole_number(text: str) -> int:
     return number
 
 
+def positive_number(text: str) -> int:
+    """A whole number above zero."""
+    number = whole_number(text)
+    if number < 1:
+        raise ValueError("it must be above zero")
+    return number
+
+
 def one_of(*words: str) -> Callable[[str], str]:
     """A parser for a closed list of words, in any case."""
 

@@ -5,7 +5,7 @@ is a change even if it lost against an older row. Records that hold only some co
 exception; they are completed from the older files.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.payloads import commit
@@ -15,8 +15,8 @@ from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
-from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
+from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey
 
 
@@ -69,6 +69,8 @@ def _window(state: TableState, since: str, until: str | None) -> Sequence[Instan
 
 def _completed_writes(state: TableState, since: str) -> Sequence[Instant]:
     timeline = state.timeline
+    if state.config.version >= 8:
+        return timeline.writes_completed_after(since)
     first = timeline.first_active
     if first is None or since >= first:
         return timeline.active.completed()
@@ -120,11 +122,9 @@ def _check_kept(
     replaced: Mapping[SliceKey, str],
 ) -> None:
     """Refuse a window of which a clean has removed the newest files of a file group."""
-    active = state.timeline.active
     newest: dict[SliceKey, str] = {}
-    for instant in window:
-        if active.files_of(instant) is not None:
-            newest |= dict.fromkeys(_base_files_written(active, instant), instant.requested)
+    for instant, metadata in _contents(state.timeline, window):
+        newest |= dict.fromkeys(_base_files_written(metadata), instant.requested)
     for key, written in newest.items():
         kept = slices.get(key)
         if key in replaced or (kept is not None and kept.base_instant >= written):
@@ -138,8 +138,25 @@ def _check_kept(
         )
 
 
-def _base_files_written(active: ActiveTimeline, instant: Instant) -> Sequence[SliceKey]:
-    metadata = commit.decode(active.read(instant), active.path(instant))
+def _contents(
+    timeline: Timeline, window: Sequence[Instant]
+) -> Iterator[tuple[Instant, commit.CommitMetadata]]:
+    """What the writes of a window say of themselves, oldest first, archived ones included."""
+    active = timeline.active
+    archived = [instant for instant in window if active.files_of(instant) is None]
+    if archived and active.layout.version > 1:
+        wanted = frozenset(archived)
+        first, last = min(archived).requested, max(archived).requested
+        rows = list(timeline.archive.rows(COMPLETED_WRITES, first, last))
+        for row in reversed(rows):
+            if row.instant in wanted and row.metadata is not None:
+                yield row.instant, commit.decode(row.metadata, str(row.instant))
+    for instant in window:
+        if active.files_of(instant) is not None:
+            yield instant, commit.decode(active.read(instant), active.path(instant))
+
+
+def _base_files_written(metadata: commit.CommitMetadata) -> Sequence[SliceKey]:
     return [
         SliceKey(partition, stat.file_id)
         for partition, stats in metadata.partition_to_write_stats.items()

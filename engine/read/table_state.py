@@ -38,7 +38,7 @@ class TableState:
         return load_schema_history(self.storage)
 
     def schema(self, as_of: str | None = None) -> TableSchema:
-        return resolve_schema(self.timeline.active, self.config, as_of)
+        return resolve_schema(self.timeline.active, self.config, as_of, self.timeline.archive)
 
     def reader_schema(self, as_of: str | None = None) -> pa.Schema:
         """The columns a reader shows: meta columns first, where the table fills them."""

@@ -1,5 +1,6 @@
 """The table's schema: the one the newest write recorded, with Hudi's meta columns in front."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.table.config import PROPERTIES_PATH, TableConfig
 from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES
+from lakewarden.engine.timeline.timeline import Archive
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -36,19 +39,20 @@ class TableSchema:
 
 
 def resolve_schema(
-    active: ActiveTimeline, config: TableConfig, as_of: str | None = None
+    active: ActiveTimeline,
+    config: TableConfig,
+    as_of: str | None = None,
+    archive: Archive | None = None,
 ) -> TableSchema:
     """The schema of the newest completed write that recorded one, else that of the creation.
 
     A service records the one it has found, which a write that began before it may have changed
-    meanwhile; so services are asked only when no write is left on the active timeline.
+    meanwhile; so services are asked only when no write is there. The archive is asked only when no
+    write on the active timeline has an answer.
     """
     of_service: TableSchema | None = None
-    for instant in reversed(active.completed()):
-        if as_of is not None and instant.requested > as_of:
-            continue
-        path = active.path(instant)
-        metadata = commit.decode(active.read(instant), path)
+    for payload, path in _newest_first(active, archive, as_of):
+        metadata = commit.decode(payload, path)
         text = metadata.extra_metadata.get(SCHEMA_KEY)
         if not text or (of_service and metadata.operation_type in _SERVICES):
             continue
@@ -61,6 +65,23 @@ def resolve_schema(
     if config.create_schema:
         return schema_from(config.create_schema, PROPERTIES_PATH)
     return TableSchema(pa.schema([]), None)
+
+
+def _newest_first(
+    active: ActiveTimeline, archive: Archive | None, as_of: str | None
+) -> Iterator[tuple[bytes, str]]:
+    """The contents of the completed writes up to a time, and where they are from."""
+    completed = active.completed()
+    for instant in reversed(completed):
+        if as_of is None or instant.requested <= as_of:
+            yield active.read(instant), active.path(instant)
+    # An archival leaves some writes active, so that without any there is no archive.
+    if archive is None or not completed:
+        return
+    known = {instant.key for instant in completed}
+    for row in archive.rows(COMPLETED_WRITES, until=as_of):
+        if row.instant.key not in known and row.metadata is not None:
+            yield row.metadata, f"{active.layout.history_folder} ({row.instant})"
 
 
 def _with_dropped_columns(schema: TableSchema, config: TableConfig) -> TableSchema:

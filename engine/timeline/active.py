@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, State
 from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -130,14 +131,27 @@ class ActiveTimeline:
         """The content of an instant in its state.
 
         A completed file that a crash cut short is as its ledger says it was to be: the instant was
-        committed before the file was begun.
+        committed before the file was begun. One that was archived since the timeline was loaded is
+        read from the archive.
         """
-        content = self._storage.read(self.path(instant))
+        content = self._storage.read_if_present(self.path(instant))
+        if content is None:
+            return self._read_archived(instant)
         if instant.is_completed and self.layout.version > 1 and not is_whole_container(content):
             last = read_ledger(self._storage, instant.requested).last_whole
-            if isinstance(last, Committed):
+            # A savepoint has the time of its write, but not its ledger.
+            if isinstance(last, Committed) and last.action.completed_as is instant.action:
                 return last.content
         return content
+
+    def _read_archived(self, instant: Instant) -> bytes:
+        row = None
+        if self.layout.version > 1:
+            row = LsmArchive(self._storage, self.layout.history_folder).read(instant)
+        if row is None:
+            # It was rolled back meanwhile, unless it is there by now.
+            return self._storage.read(self.path(instant))
+        return (row.metadata if instant.is_completed else row.plan) or b""
 
 
 def load_active(storage: Storage, layout: Layout) -> ActiveTimeline:

@@ -1,5 +1,6 @@
 """The timeline: active instants, and behind them the archived ones, read only when needed."""
 
+from collections.abc import Collection, Iterator
 from typing import Protocol
 
 from lakewarden.engine.storage.port import Storage
@@ -7,7 +8,7 @@ from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.version6 import LogArchive
-from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, epoch_ms
 from lakewarden.engine.timeline.layouts import Layout
 
 
@@ -24,6 +25,16 @@ class Archive(Protocol):
 
     def read(self, instant: Instant) -> ArchivedInstant | None:
         """An instant with its contents; None when it is not in the archive."""
+        ...
+
+    def completed_after(self, time: str, moment_ms: int | None) -> tuple[Instant, ...]:
+        """The instants completed after a time, which is that moment, in the order they began."""
+        ...
+
+    def rows(
+        self, actions: Collection[Action], since: str | None = None, until: str | None = None
+    ) -> Iterator[ArchivedInstant]:
+        """Instants of some actions with their contents, newest first."""
         ...
 
 
@@ -76,6 +87,19 @@ class Timeline:
         """All instants, archived and active; one that is in both counts as active."""
         found = {instant.key: instant for instant in self.archive.instants()}
         found.update({instant.key: instant for instant in self.active.instants})
+        return tuple(found[key] for key in sorted(found))
+
+    def writes_completed_after(self, time: str) -> tuple[Instant, ...]:
+        """The writes completed after a time, archived and active, in the order they began.
+
+        One that took long may be archived though it completed after the active timeline starts.
+        """
+        active = self.active.completed_between(time, None)
+        found = {instant.key: instant for instant in active}
+        moment_ms = epoch_ms(time, self.active.layout.zone)
+        for instant in self.archive.completed_after(time, moment_ms):
+            if instant.action in COMPLETED_WRITES:
+                found.setdefault(instant.key, instant)
         return tuple(found[key] for key in sorted(found))
 
     def _is_before_start(self, requested: str) -> bool:

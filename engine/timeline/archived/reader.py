@@ -4,6 +4,7 @@ Only the files whose names say that they overlap what is asked for are read, and
 columns needed. What has been read of a file is kept, as a file never changes.
 """
 
+from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from lakewarden.engine.storage.port import Storage
@@ -16,6 +17,9 @@ from lakewarden.engine.timeline.archived.rows import (
     read_rows,
 )
 from lakewarden.engine.timeline.instant import Action, Instant
+
+# How far the clocks and zones of writers and of their storage may be apart, at most.
+_CLOCKS_APART_MS = 26 * 3_600_000
 
 
 class LsmArchive:
@@ -54,10 +58,53 @@ class LsmArchive:
         for file in self.snapshot.files:
             if not file.overlaps(instant.requested, instant.requested):
                 continue
-            for row in self._rows_in(file, instant.requested):
+            for row in self._rows_in(file, instant.requested, instant.requested):
                 if row.instant.key == instant.key:
                     return row
         return None
+
+    def completed_after(self, time: str, moment_ms: int | None) -> tuple[Instant, ...]:
+        """The instants completed after a time, which is that moment, in the order they began.
+
+        A file is written after all that is in it has completed, so those that were there long
+        before the moment need not be read; without a moment all are.
+        """
+        oldest_ms = 0 if moment_ms is None else moment_ms - _CLOCKS_APART_MS
+        listed = self._storage.list(self._folder).files
+        recent = {entry.name for entry in listed if entry.modified_ms >= oldest_ms}
+        if not recent:
+            return ()
+        found = {
+            instant.key: instant
+            for file in self.snapshot.files
+            if file.name in recent
+            for instant in self._instants_in(file)
+            if instant.completed is not None and instant.completed > time
+        }
+        return tuple(found[key] for key in sorted(found))
+
+    def rows(
+        self, actions: Collection[Action], since: str | None = None, until: str | None = None
+    ) -> Iterator[ArchivedInstant]:
+        """Instants of some actions with their contents, newest first; each file is read once.
+
+        Only files that have such instants are read, and those only as far as they are asked for.
+        """
+        wanted = {one for one in self.instants(since, until) if one.action in actions}
+        read: dict[str, dict[tuple[str, str], ArchivedInstant]] = {}
+        for instant in sorted(wanted, reverse=True):
+            for file in self.snapshot.files:
+                if instant not in self._instants_in_range(file, instant):
+                    continue
+                if file.name not in read:
+                    rows = self._rows_in(file, since, until)
+                    read[file.name] = {row.instant.key: row for row in rows}
+                yield read[file.name][instant.key]
+                break
+
+    def _instants_in_range(self, file: LsmFile, instant: Instant) -> tuple[Instant, ...]:
+        is_near = file.overlaps(instant.requested, instant.requested)
+        return self._instants_in(file) if is_near else ()
 
     def _instants_in(self, file: LsmFile) -> tuple[Instant, ...]:
         if file.name not in self._instants:
@@ -66,8 +113,10 @@ class LsmArchive:
                 self._instants[file.name] = instants(read_rows(source, path, TIME_COLUMNS), path)
         return self._instants[file.name]
 
-    def _rows_in(self, file: LsmFile, requested: str) -> tuple[ArchivedInstant, ...]:
+    def _rows_in(
+        self, file: LsmFile, since: str | None, until: str | None
+    ) -> tuple[ArchivedInstant, ...]:
         path = f"{self._folder}/{file.name}"
         with self._storage.open(path) as source:
-            table = read_rows(source, path, since=requested, until=requested)
+            table = read_rows(source, path, since=since, until=until)
         return archived_instants(table, path)

@@ -5,7 +5,7 @@ records as Avro values; they are handed out as the files that later versions wou
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,19 @@ class LogArchive:
             else:
                 plan = _content(record, _PLANS, path) or plan
         return ArchivedInstant(instant, metadata, plan) if is_archived else None
+
+    def completed_after(self, time: str, moment_ms: int | None) -> tuple[Instant, ...]:
+        """The instants completed after a time; all is read, whatever moment that is."""
+        return tuple(one for one in self._instants if (one.completed or "") > time)
+
+    def rows(
+        self, actions: Collection[Action], since: str | None = None, until: str | None = None
+    ) -> Iterator[ArchivedInstant]:
+        """Instants of some actions with their contents, newest first."""
+        for instant in reversed(self.instants(since, until)):
+            row = self.read(instant) if instant.action in actions else None
+            if row is not None:
+                yield row
 
     @cached_property
     def _instants(self) -> tuple[Instant, ...]:

@@ -73,6 +73,19 @@ def compact_and_clean(storage: Storage, folder: str, limits: LsmLimits) -> Snaps
     return load_snapshot(storage, folder)
 
 
+def levels_to_merge(files: Sequence[LsmFile], limits: LsmLimits) -> tuple[tuple[LsmFile, ...], ...]:
+    """The files that would be merged, level by level, without merging them."""
+    found: list[tuple[LsmFile, ...]] = []
+    there = list(files)
+    for level in range(HIGHEST_LEVEL):
+        inputs = files_to_merge(there, level, limits)
+        if len(inputs) < 2:
+            break
+        found.append(inputs)
+        there = [file for file in there if file not in inputs] + [_merged(inputs)]
+    return tuple(found)
+
+
 def clean(storage: Storage, folder: str, kept_snapshots: int) -> int:
     """Remove old manifests and the files only they name; the number of files removed.
 
@@ -97,10 +110,7 @@ def _compact_level(storage: Storage, folder: str, level: int, limits: LsmLimits)
     if len(inputs) < 2:
         return False
     table = pa.concat_tables(_read_file(storage, folder, file) for file in inputs)
-    merged = LsmFile(
-        min(file.first for file in inputs), max(file.last for file in inputs), level + 1
-    )
-    merged = _write_file(storage, folder, merged, table.sort_by("instantTime"))
+    merged = _write_file(storage, folder, _merged(inputs), table.sort_by("instantTime"))
     remaining = tuple(file for file in current.files if file not in inputs)
     _write_snapshot(storage, folder, current, (*remaining, merged))
     return True
@@ -122,6 +132,13 @@ def files_to_merge(files: Sequence[LsmFile], level: int, limits: LsmLimits) -> t
             # A file of that size alone is not worth rewriting; begin after it.
             chosen.clear()
     return tuple(chosen)
+
+
+def _merged(inputs: Sequence[LsmFile]) -> LsmFile:
+    """What the file is called that stands for others; it is about as large as they are."""
+    first, last = min(file.first for file in inputs), max(file.last for file in inputs)
+    size_bytes = sum(file.size_bytes for file in inputs)
+    return LsmFile(first, last, inputs[0].level + 1, size_bytes)
 
 
 def _write_file(storage: Storage, folder: str, file: LsmFile, table: pa.Table) -> LsmFile:

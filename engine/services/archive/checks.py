@@ -1,0 +1,101 @@
+"""What is looked at of the very instants that are about to leave: to look at all would cost more.
+
+A replace commit stays until the files it replaced are gone: without it they would be read again. An
+instant stays while an attempt at it may be alive.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from lakewarden.engine.formats.payloads import replace
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import newest_sign
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.archive.plan import ArchivePlan, Barrier, Hold
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
+from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
+from lakewarden.engine.view.slices import SliceKey
+
+
+def read_ledgers(context: Context, plan: ArchivePlan) -> Mapping[str, Ledger]:
+    """The ledgers of the instants of a plan that have one."""
+    known = frozenset(instants_with_ledger(context.storage)) if plan.instants else frozenset()
+    wanted = sorted({one.requested for one in plan.instants} & known)
+    return {requested: read_ledger(context.storage, requested) for requested in wanted}
+
+
+def find_checked(
+    context: Context, moment: Moment, plan: ArchivePlan, ledgers: Mapping[str, Ledger]
+) -> Barrier | None:
+    """The first instant of a plan that has to stay all the same."""
+    found = [_open(context, plan, ledgers), _uncleaned(context, moment, plan)]
+    return min((one for one in found if one), key=lambda one: one.before, default=None)
+
+
+def _open(context: Context, plan: ArchivePlan, ledgers: Mapping[str, Ledger]) -> Barrier | None:
+    for instant in plan.instants:
+        ledger = ledgers.get(instant.requested)
+        if ledger is not None and _is_open(context, ledger):
+            return Barrier(
+                hold=Hold.OPEN,
+                before=instant.requested,
+                instant=instant.requested,
+                why=f"The ledger of {instant.requested} does not say that it has ended.",
+            )
+    return None
+
+
+def _is_open(context: Context, ledger: Ledger) -> bool:
+    """Whether somebody may still work on it: it is being taken back, or an attempt gives signs."""
+    match ledger.ends_in:
+        case LedgerEnd.CANCELLED:
+            return True
+        case LedgerEnd.CLAIM:
+            return newest_sign(context, ledger) is BeatSign.LIVE
+        case _:
+            return False
+
+
+def _uncleaned(context: Context, moment: Moment, plan: ArchivePlan) -> Barrier | None:
+    replaced = {
+        instant.requested: groups
+        for instant in plan.instants
+        if instant.action is Action.REPLACE_COMMIT and (groups := _replaced(moment, instant))
+    }
+    if not replaced:
+        return None
+    partitions = tuple(sorted({key.partition for keys in replaced.values() for key in keys}))
+    there = _present(context, moment, partitions)
+    for requested, groups in replaced.items():
+        left = sum(group in there for group in groups)
+        if left:
+            return Barrier(
+                hold=Hold.UNCLEANED,
+                before=requested,
+                instant=requested,
+                why=f"{left} file groups that {requested} has replaced are not cleaned yet.",
+            )
+    return None
+
+
+def _replaced(moment: Moment, instant: Instant) -> Sequence[SliceKey]:
+    active = moment.timeline.active
+    metadata = replace.decode(active.read(instant), active.path(instant))
+    return [
+        SliceKey(partition, file_id)
+        for partition, file_ids in metadata.partition_to_replace_file_ids.items()
+        for file_id in file_ids
+    ]
+
+
+def _present(context: Context, moment: Moment, partitions: tuple[str, ...]) -> frozenset[SliceKey]:
+    """The file groups that have any file in some partitions, for readers of either listing."""
+    state = TableState(context.storage, moment.config, moment.timeline)
+    sources = [state.source(use_metadata=True), state.source(use_metadata=False)]
+    return frozenset(
+        SliceKey(partition, file.file_id)
+        for source in sources
+        for partition, files in source.files(partitions).items()
+        for file in files
+    )

@@ -1,0 +1,88 @@
+"""Moving instants into the archive: first all of them are there, then they leave the timeline.
+
+Whoever reads takes the union of both, and what is in both counts once, as active. The caller has
+the table lock.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakewarden.engine.kernel.errors import Defect
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
+from lakewarden.engine.timeline.archived.forms import archived_form
+from lakewarden.engine.timeline.archived.reader import LsmArchive
+from lakewarden.engine.timeline.archived.writer import archive
+from lakewarden.engine.timeline.instant import Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What a move has come to."""
+
+    files_deleted: int
+    # Instants that an earlier archival, which was cut short, had written already.
+    found_archived: int
+
+
+def move(
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    *,
+    threads: int,
+    forget: Callable[[Instant], None] | None = None,
+) -> Moved:
+    """Move completed instants out of the active timeline.
+
+    Steps:
+      1 archive  a file, a manifest and `_version_`; not for what is archived already
+      2 verify   every one of them is found in the archive
+      3 forget   ledgers, markers and signs of life
+      4 pending  the requested and inflight files
+      5 active   the completed files, oldest first
+    A crash before 2 leaves them active, after it in both places. A completed file goes last, so
+    that nobody takes an instant for pending again, and the oldest first, so that there is no hole.
+    """
+    files = [active.files_of(instant) for instant in instants]
+    folder = active.layout.history_folder
+    known = _archived(storage, folder, instants)
+    fresh = [instant for instant in instants if instant.key not in known]
+    with_threads = LocalExecutor(threads)
+    if fresh:
+        archive(storage, folder, list(with_threads.map(partial(archived_form, active), fresh)))
+        _verify(instants, _archived(storage, folder, instants))
+    for instant in instants:
+        if forget is not None:
+            forget(instant)
+    states = [state for group in files if group is not None for state in group]
+    pending = [state.entry.path for state in states if not state.instant.is_completed]
+    deleted = sum(with_threads.map(storage.delete, pending))
+    deleted += sum(storage.delete(state.entry.path) for state in states if _is_last(state))
+    return Moved(files_deleted=deleted, found_archived=len(instants) - len(fresh))
+
+
+def _is_last(state: StateFile) -> bool:
+    return state.instant.is_completed
+
+
+def _archived(
+    storage: Storage, folder: str, instants: Sequence[Instant]
+) -> frozenset[tuple[str, str]]:
+    """Those of some instants that the archive has."""
+    times = [instant.requested for instant in instants]
+    found = LsmArchive(storage, folder).instants(min(times), max(times))
+    return frozenset(instant.key for instant in found)
+
+
+def _verify(instants: Sequence[Instant], archived: frozenset[tuple[str, str]]) -> None:
+    lost = [instant for instant in instants if instant.key not in archived]
+    if lost:
+        raise Defect(
+            "not_archived",
+            what=f"{lost[0]} is not in the archive, though it was just written there.",
+            why="Nothing was removed from the active timeline.",
+            instant=lost[0].requested,
+        )

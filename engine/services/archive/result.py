@@ -1,0 +1,44 @@
+"""What an archival has come to: what left the active timeline, and what the rest waits for."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.services.archive.plan import Barrier
+from lakewarden.engine.timeline.instant import Instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """The answer of an archival; it is true when something was archived, or would be."""
+
+    instants: tuple[Instant, ...] = ()
+    # The oldest write that stays active, and what keeps it there.
+    oldest_kept: Instant | None = None
+    held: Barrier | None = None
+    files_deleted: int = 0
+    # Instants that an earlier archival had written before it was cut short.
+    found_archived: int = 0
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.instants)
+
+    @property
+    def why_nothing(self) -> str | None:
+        """In a sentence, why no instant was archived; None if some were."""
+        if self.instants:
+            return None
+        return "There is nothing to archive." if self.held is None else self.held.why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineCompacted:
+    """What a compaction of the archive has come to, in files of archived instants."""
+
+    files_before: int
+    files_after: int
+    # The version of the archive's manifest that is current now.
+    version: int
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return self.files_after != self.files_before

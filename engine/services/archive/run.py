@@ -1,0 +1,126 @@
+"""Archiving: instants that nobody needs on the active timeline go to the archive.
+
+Everything happens under the lock, since the plan must hold until the last file is gone.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.settings import STORAGE_THREADS
+from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.services.archive.barriers import find_barriers
+from lakewarden.engine.services.archive.checks import find_checked, read_ledgers
+from lakewarden.engine.services.archive.move import Moved, move
+from lakewarden.engine.services.archive.plan import ArchivePlan, limited, plan_archive
+from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
+from lakewarden.engine.services.archive.settings import instants_at_once, limits_of, lsm_limits
+from lakewarden.engine.timeline.archived.manifest import load_snapshot
+from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
+from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.ledger import Ledger, remove_ledger
+
+
+def archive(context: Context, *, dry_run: bool = False) -> Archived:
+    """Archive what may go, a bounded number of instants under each lock.
+
+    A crash anywhere leaves every instant active or archived or both; the next call goes on.
+    """
+    if dry_run:
+        plan = draft_archive(context, look(context))
+        return _answer((plan,), (), is_dry_run=True)
+    plans: list[ArchivePlan] = []
+    moves: list[Moved] = []
+    while True:
+        with context.lock.hold():
+            moment = reload(context)
+            whole = draft_archive(context, moment)
+            plan = limited(whole, instants_at_once(context.settings))
+            plans.append(plan)
+            if plan.instants:
+                moves.append(_carried_out(context, moment, plan))
+                compact_and_clean(
+                    context.storage, moment.layout.history_folder, lsm_limits(context.settings)
+                )
+        if plan.instants == whole.instants:
+            return _answer(plans, moves)
+
+
+def draft_archive(context: Context, moment: Moment) -> ArchivePlan:
+    """What an archival would take of a table at a moment; writes nothing."""
+    limits, barriers = limits_of(context.settings), list(find_barriers(context, moment))
+    instants = moment.timeline.active.instants
+    # Each turn leaves out at least one instant of the turn before.
+    for _ in range(len(instants) + 1):
+        plan = plan_archive(instants, barriers, limits)
+        barrier = find_checked(context, moment, plan, read_ledgers(context, plan))
+        if barrier is None:
+            return plan
+        barriers.append(barrier)
+    raise AssertionError("a barrier in a plan has left the plan as it was")
+
+
+def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> TimelineCompacted:
+    """Merge the files of the archive, and remove those that no reader needs any more."""
+    limits = lsm_limits(context.settings)
+    if dry_run:
+        return _dry_compaction(context, look(context), limits)
+    with context.lock.hold():
+        folder = reload(context).layout.history_folder
+        before = load_snapshot(context.storage, folder)
+        after = compact_and_clean(context.storage, folder, limits)
+    return TimelineCompacted(
+        files_before=len(before.files), files_after=len(after.files), version=after.version
+    )
+
+
+def _carried_out(context: Context, moment: Moment, plan: ArchivePlan) -> Moved:
+    forget = _Forgetting(context, dict(read_ledgers(context, plan)))
+    return move(
+        context.storage,
+        moment.timeline.active,
+        plan.instants,
+        threads=context.settings[STORAGE_THREADS],
+        forget=forget,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgetting:
+    """Removes what an instant has left besides its files."""
+
+    context: Context
+    ledgers: dict[str, Ledger]
+
+    def __call__(self, instant: Instant) -> None:
+        storage = self.context.storage
+        ledger = self.ledgers.get(instant.requested, Ledger(instant.requested))
+        clear_traces(storage, ledger)
+        remove_ledger(storage, ledger)
+
+
+def _answer(
+    plans: list[ArchivePlan] | tuple[ArchivePlan, ...],
+    moves: list[Moved] | tuple[Moved, ...],
+    *,
+    is_dry_run: bool = False,
+) -> Archived:
+    return Archived(
+        instants=tuple(instant for plan in plans for instant in plan.instants),
+        oldest_kept=plans[-1].oldest_kept,
+        held=plans[-1].held,
+        files_deleted=sum(moved.files_deleted for moved in moves),
+        found_archived=sum(moved.found_archived for moved in moves),
+        is_dry_run=is_dry_run,
+    )
+
+
+def _dry_compaction(context: Context, moment: Moment, limits: LsmLimits) -> TimelineCompacted:
+    snapshot = load_snapshot(context.storage, moment.layout.history_folder)
+    merged = levels_to_merge(snapshot.files, limits)
+    return TimelineCompacted(
+        files_before=len(snapshot.files),
+        files_after=len(snapshot.files) - sum(len(files) - 1 for files in merged),
+        version=snapshot.version,
+        is_dry_run=True,
+    )

@@ -168,7 +168,7 @@ def _resolve_conflicts(
     if not all(one.standing is Standing.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)
     # None is cancelled in vain, for a write that has to give way to another one.
-    if not all(may_be_pre_empted(moment, plan) for plan in plans):
+    if not all(may_be_pre_empted(context, moment, plan) for plan in plans):
         raise write_conflict(attempt.instant, found)
     for plan in plans:
         if not pre_empt(context, moment, plan, attempt.instant):
@@ -194,12 +194,9 @@ def _resolve_of_plan(
         raise plan_conflict(attempt.instant, attempt.action, found)
     if is_cancellable:
         return ()
-    plans = overlapping_plans(outcome.touched, active, but=attempt.instant)
-    return tuple(
-        plan
-        for plan in plans
-        if may_be_pre_empted(moment, plan) and pre_empt(context, moment, plan, attempt.instant)
-    )
+    others = overlapping_plans(outcome.touched, active, but=attempt.instant)
+    plans = [plan for plan in others if may_be_pre_empted(context, moment, plan)]
+    return tuple(plan for plan in plans if pre_empt(context, moment, plan, attempt.instant))
 
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:

@@ -30,6 +30,8 @@ class Moment:
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     # What was committed and not published; it is now.
     rolled_forward: tuple[RolledForward, ...] = ()
+    # Pending plans that whoever looks has make room for him.
+    overlooked: frozenset[str] = frozenset()
 
     @property
     def layout(self) -> Layout:

@@ -1,23 +1,43 @@
 """Pre-emption: cancellable plans make room for those that are in a hurry, under one lock."""
 
+from dataclasses import replace
+
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.locks.plan_conflicts import overlapping_plans
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.locks.touched import PLANNED
 from lakewarden.engine.plans.cancel import cancel_in
 from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.live_attempt import live_attempt
 from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.view.slices import SliceKey
 
 
-def may_be_pre_empted(moment: Moment, plan: str) -> bool:
-    """Whether a pending plan gives way: it is cancellable, or cancelled already."""
+def may_be_pre_empted(context: Context, moment: Moment, plan: str) -> bool:
+    """Whether a pending plan gives way: it is cancellable, or cancelled already.
+
+    One that a live Java carries out does not, since Java does not look whether it was cancelled.
+    """
     files = moment.pending(plan)
     if files is None or moment.ledger(plan).ends_in is LedgerEnd.CANCELLED:
         return True
-    return scope_of(moment, files).is_cancellable
+    if not scope_of(moment, files).is_cancellable:
+        return False
+    held = live_attempt(context, moment.ledger(plan))
+    return held is None or held.is_ours
+
+
+def overlooking(context: Context, moment: Moment) -> Moment:
+    """A moment as the maker of a plan sees it that is not cancellable: others make room for it."""
+    active = moment.timeline.active
+    plans = [plan.requested for plan in active.pending(PLANNED)]
+    seen = replace(moment, ledgers={plan: read_ledger(context.storage, plan) for plan in plans})
+    chosen = [plan for plan in plans if may_be_pre_empted(context, seen, plan)]
+    return replace(moment, overlooked=frozenset(chosen))
 
 
 def pre_empt(context: Context, moment: Moment, plan: str, by: str) -> bool:
@@ -42,7 +62,7 @@ def pre_empt_plans(
     chosen = [
         plan
         for plan in overlapping_plans(groups, moment.timeline.active)
-        if may_be_pre_empted(moment, plan)
+        if may_be_pre_empted(context, moment, plan)
     ]
     if chosen:
         held.assert_held()

@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass, replace
 
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.locks.plan_conflicts import overlapping_plans
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.locks.touched import PLANNED, planned_by, touched_by
+from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.account import account_of, with_account
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.pre_empt import overlooking, pre_empt_plans
 from lakewarden.engine.plans.publish import publish_in
-from lakewarden.engine.plans.service import Service
+from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.touched_partitions import touched_between
 from lakewarden.engine.services.choice import Draft, Drafted, Refusal
 from lakewarden.engine.services.table_service import TableService
@@ -26,34 +31,61 @@ class Scheduled:
 
     instant: str
     draft: Draft
+    # Cancellable plans that have made room for it.
+    pre_empted: tuple[str, ...] = ()
 
 
 def schedule(context: Context, service: TableService, wish: Wish) -> Scheduled | Refusal:
     """Publish a plan, or say why there is none.
 
-    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 publish, 6 unlock. A
-    crash before 5 leaves nothing, after it a plan that waits.
+    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 cancel what makes room
+    for it, 6 publish, 7 unlock, and then what was cancelled is removed. A crash before 5 leaves
+    nothing, before 6 plans that were cancelled in vain, after it a plan that waits.
     """
+    scheduled = _scheduled(context, service, wish)
+    if isinstance(scheduled, Scheduled):
+        for plan in scheduled.pre_empted:
+            try:
+                abort(context, plan)
+            except LakewardenError as error:
+                figures = {"instant": plan, "reason": str(error)}
+                context.ports.events(Event("left_for_later", figures))
+    return scheduled
+
+
+def _scheduled(context: Context, service: TableService, wish: Wish) -> Scheduled | Refusal:
     for _ in range(DRAFTS_MAX):
-        before = look(context)
+        before = _seen_by_planner(context, service, look(context), wish)
         drafted = service.draft(context, before, wish)
         if isinstance(drafted, Refusal):
             return drafted
         with context.lock.hold() as held:
             now = reload(context)
             if still_holds(drafted, before, now):
-                return _published(context, held, service.service, drafted, before, now)
+                published = _published(context, held, service.service, drafted, before, now)
+                if published is not None:
+                    return published
     with context.lock.hold() as held:
-        now = reload(context)
+        now = _seen_by_planner(context, service, reload(context), wish)
         drafted = service.draft(context, now, wish)
         if isinstance(drafted, Refusal):
             return drafted
-        return _published(context, held, service.service, drafted, now, now)
+        published = _published(context, held, service.service, drafted, now, now)
+        if published is None:
+            raise _no_room(service.service)
+        return published
 
 
 def draft(context: Context, service: TableService, wish: Wish) -> Drafted:
     """The dry run of scheduling."""
-    return service.draft(context, look(context), wish)
+    return service.draft(context, _seen_by_planner(context, service, look(context), wish), wish)
+
+
+def _seen_by_planner(context: Context, service: TableService, moment: Moment, wish: Wish) -> Moment:
+    """Cancellable plans make room for one that is not, and for no other."""
+    if is_cancellable(context.settings, service.service, wish.cancellable):
+        return moment
+    return overlooking(context, moment)
 
 
 def still_holds(drafted: Draft, before: Moment, now: Moment) -> bool:
@@ -85,10 +117,25 @@ def _published(
     drafted: Draft,
     before: Moment,
     now: Moment,
-) -> Scheduled:
+) -> Scheduled | None:
+    """The plan on the timeline; None if another one, which was to make room for it, does not."""
+    room: tuple[str, ...] = ()
+    if before.overlooked:
+        room = pre_empt_plans(context, held, now, drafted.groups, f"a new {service}")
+    if set(overlapping_plans(drafted.groups, now.timeline.active)) - set(room):
+        return None
     drafted = accounted(service, drafted, before, now)
     published = publish_in(context, held, now, service.action, drafted.content, claims=False)
-    return Scheduled(published.instant, drafted)
+    return Scheduled(published.instant, drafted, room)
+
+
+def _no_room(service: Service) -> Conflict:
+    return Conflict(
+        "plan_conflict",
+        what=f"No {service} was scheduled.",
+        why="A plan for the same file groups has completed or come to life at this very moment.",
+        now="Try again.",
+    )
 
 
 def _writes(moment: Moment) -> dict[tuple[str, str], Instant]:

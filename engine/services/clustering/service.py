@@ -12,7 +12,6 @@ from lakewarden.engine.formats.payloads.replace import (
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.touched import PLANNED, planned_by
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
@@ -62,6 +61,7 @@ from lakewarden.engine.services.clustering.tasks import (
     cluster_tasks,
     consumed_files,
 )
+from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import untouched, within
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
@@ -108,7 +108,7 @@ class Clustering:
             return nothing
         partitions = self._partitions(context, state, window, strategy, wish)
         slices = _slices(state, partitions.chosen)
-        groups = choose_groups(slices, _held(moment.timeline.active), limits)
+        groups = choose_groups(slices, held_groups(moment), limits)
         choice = Choice(groups.chosen, (*partitions.left_out, *groups.left_out))
         if not choice.chosen:
             return _nothing(choice)
@@ -340,12 +340,6 @@ def _slices(state: TableState, partitions: Sequence[str]) -> tuple[FileSlice, ..
     place = {name: number for number, name in enumerate(partitions)}
     slices = (group.latest_merged() for group in groups)
     return tuple(sorted(slices, key=lambda one: (place[one.partition], one.file_id)))
-
-
-def _held(active: ActiveTimeline) -> dict[SliceKey, str]:
-    """The file groups of pending plans, and which plan each is in."""
-    pending = active.pending(PLANNED)
-    return {key: plan.requested for plan in pending for key in planned_by(active, plan).keys}
 
 
 def _nothing(choice: Choice[Group]) -> Refusal:

@@ -51,11 +51,11 @@ bench: $(READY) ## Measure side by side with floors and peers
 
 interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs Maven)
 	@tests/interop/setup.sh .interop
-	@$(BIN)/pytest tests/interop
+	@$(BIN)/pytest -n 2 tests/interop
 
 interop-full: $(READY) ## The same with tables of every shape, which takes an hour
 	@tests/interop/setup.sh .interop
-	@$(BIN)/pytest tests/interop --all-shapes
+	@$(BIN)/pytest -n 2 tests/interop --all-shapes
 
 lock: ## Renew requirements/dev.lock from pyproject.toml
 	@scripts/lock.sh

@@ -17,7 +17,7 @@ class RustReader(LineClient):
 
     def __init__(self, home: Path = HOME) -> None:
         command = [home / "venv" / "bin" / "python", "-m", "tests.interop.rust_reader"]
-        super().__init__(command, environment={}, log=home / "rust.log")
+        super().__init__(command, environment={}, log=home / f"rust{_worker()}.log")
 
     def read(self, table: Path) -> list[Row]:
         rows: list[Row] = self.ask("read", table=str(table))
@@ -31,7 +31,7 @@ class JavaJudge(LineClient):
         (bundle,) = (home / "jars").glob("*.jar")
         command = [home / "venv" / "bin" / "python", "-m", "tests.interop.judge.service", bundle]
         environment = {"JAVA_HOME": os.fspath(java_home())}
-        super().__init__(command, environment=environment, log=home / "java.log")
+        super().__init__(command, environment=environment, log=home / f"java{_worker()}.log")
 
     def read(self, table: Path, **how: Any) -> list[Row]:
         rows: list[Row] = self.ask("read", table=str(table), **how)
@@ -66,3 +66,8 @@ class JavaJudge(LineClient):
     def file_slices(self, table: Path, **how: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self.ask("file_slices", table=str(table), **how)
         return answer
+
+
+def _worker() -> str:
+    """What tells the judges of several test processes apart."""
+    return os.environ.get("PYTEST_XDIST_WORKER", "")

@@ -25,6 +25,7 @@ class LineClient:
         self, command: Sequence[str | Path], *, environment: Mapping[str, str], log: Path
     ) -> None:
         self._log = log
+        self._asked = 0
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -39,16 +40,25 @@ class LineClient:
 
     def ask(self, command: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None
+        self._asked += 1
+        request = {"command": command, "number": self._asked, **arguments}
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        answer = self._answer()
+        # Whoever asked before may have run out of time, and left without the answer.
+        while answer["number"] < self._asked:
+            answer = self._answer()
+        if "error" in answer:
+            raise Refused(answer["error"])
+        return answer["result"]
+
+    def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        print(json.dumps({"command": command, **arguments}), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
             code = self._process.wait()
             raise RuntimeError(f"the judge ended with code {code}; its log is {self._log}")
-        answer = json.loads(line)
-        if "error" in answer:
-            raise Refused(answer["error"])
-        return answer["result"]
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def __enter__(self) -> Self:
         return self
@@ -77,12 +87,12 @@ def serve(open_commands: Callable[[], Mapping[str, Callable[..., Any]]]) -> None
 
 
 def _answer(commands: Mapping[str, Callable[..., Any]], request: dict[str, Any]) -> dict[str, Any]:
-    command = commands[request.pop("command")]
+    command, number = commands[request.pop("command")], request.pop("number")
     try:
-        return {"result": command(**request)}
+        return {"number": number, "result": command(**request)}
     except Exception as error:  # whatever Java or Rust throws is an answer here
         reasons = " because of ".join(_reasons(error))
-        return {"error": f"{type(error).__name__}: {reasons}"[:4000]}
+        return {"number": number, "error": f"{type(error).__name__}: {reasons}"[:4000]}
 
 
 def _reasons(error: Exception) -> list[str]:

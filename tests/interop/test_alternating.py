@@ -25,6 +25,8 @@ TABLES = {
 SETTINGS = {name: value for name, value in SMALL.items() if value != "false"} | BY_ITSELF
 
 
+# The first one meets a JVM that has compiled nothing yet.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", TABLES)
 def test_turns(seed: int, java: JavaJudge, tmp_path: Path) -> None:
     shape, kinds = TABLES[seed]

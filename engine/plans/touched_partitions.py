@@ -27,14 +27,14 @@ _UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
 def touched_since(
-    context: Context, moment: Moment, service: Service, since: str
+    context: Context, moment: Moment, service: Service, since: str, *, takes_own: bool
 ) -> tuple[str, ...]:
     """The partitions of all that has completed after a time; one small read for each of these."""
     active = moment.timeline.active
     instants = [
         instant
         for instant in active.completed_between(since, None, COMPLETED_WRITES | _UNDOING)
-        if _counts(active, service, instant)
+        if _counts(active, service, instant, takes_own=takes_own)
     ]
     threads = min(context.settings[STORAGE_THREADS], max(len(instants), 1))
     return _union(LocalExecutor(threads).map(partial(_partitions, active), instants))
@@ -47,13 +47,16 @@ def touched_between(before: Moment, now: Moment, service: Service) -> tuple[str,
     return _union(
         _partitions(active, instant)
         for instant in active.completed(COMPLETED_WRITES | _UNDOING)
-        if instant not in known and _counts(active, service, instant)
+        if instant not in known and _counts(active, service, instant, takes_own=True)
     )
 
 
-def _counts(active: ActiveTimeline, service: Service, instant: Instant) -> bool:
+def _counts(active: ActiveTimeline, service: Service, instant: Instant, *, takes_own: bool) -> bool:
     files = active.files_of(instant)
-    return files is None or files.begun_as not in _NO_WORK_IN[service]
+    begun_as = instant.action if files is None else files.begun_as
+    if begun_as is service.action and not takes_own:
+        return False
+    return begun_as not in _NO_WORK_IN[service]
 
 
 def _partitions(active: ActiveTimeline, instant: Instant) -> frozenset[str]:

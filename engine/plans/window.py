@@ -54,11 +54,19 @@ class _Start:
     missing: tuple[str, ...]
 
 
-def find_window(context: Context, moment: Moment, service: Service, rules: str = "") -> Window:
+def find_window(
+    context: Context,
+    moment: Moment,
+    service: Service,
+    rules: str = "",
+    *,
+    takes_own: bool = True,
+) -> Window:
     """The window of a service at a moment; what it costs depends on what has changed.
 
     `rules` is what a planner goes by when it leaves out a file group for good, without naming its
-    partition; a plan that went by others is none to begin at.
+    partition; a plan that went by others is none to begin at. `takes_own` says whether what the
+    service itself has made may be work for it again.
     """
     if not context.settings[INCREMENTAL]:
         return _all(f"{INCREMENTAL.key} is switched off")
@@ -66,7 +74,7 @@ def find_window(context: Context, moment: Moment, service: Service, rules: str =
         start = _start(context, moment, service, rules)
         if isinstance(start, str):
             return _all(start)
-        return _since(context, moment, service, start)
+        return _since(context, moment, service, start, takes_own=takes_own)
     except CorruptTable as error:
         return _all(f"what has changed is not known. {error}".rstrip("."))
 
@@ -76,8 +84,10 @@ def heard_of(context: Context, moment: Moment) -> dict[Service, int | None]:
     return {service: _heard(context, moment, service) for service in Service}
 
 
-def _since(context: Context, moment: Moment, service: Service, start: _Start) -> Window:
-    touched = touched_since(context, moment, service, start.instant)
+def _since(
+    context: Context, moment: Moment, service: Service, start: _Start, *, takes_own: bool
+) -> Window:
+    touched = touched_since(context, moment, service, start.instant, takes_own=takes_own)
     carried = tuple(sorted({*start.missing, *_left_out_since(moment, service, start.instant)}))
     back = handed_back(context, moment, service, start.instant)
     return Window(

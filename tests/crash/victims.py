@@ -113,19 +113,19 @@ class Death:
 
 def deaths(before: World, operation: Callable[[Table], object]) -> Mapping[FaultPlan, Death]:
     """The operation killed at every storage call: before it, after it, and in the middle."""
-    return _killed(before, lambda world, stage: operation(world.table(50, stage)))
+    return killed(before, lambda world, stage: operation(world.table(50, stage)))
 
 
 def creation_deaths(shape: Shape) -> Mapping[FaultPlan, Death]:
     """The creation of a table killed at every storage call."""
     clock = ManualClock()
     before = World(clock, fresh_memory_storage(clock=clock))
-    return _killed(
+    return killed(
         before, lambda world, stage: shape.create("", storage=stage, ports=ports(world.clock, 50))
     )
 
 
-def _killed(
+def killed(
     before: World, operation: Callable[[World, FaultyStorage], object]
 ) -> Mapping[FaultPlan, Death]:
     rehearsal = before.copy()

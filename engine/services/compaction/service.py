@@ -2,39 +2,31 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.formats.payloads.compaction import CompactionOperation, decode_plan
-from lakewarden.engine.locks.touched import PLANNED, planned_by
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service, is_cancellable
-from lakewarden.engine.plans.window import Window, find_window
+from lakewarden.engine.plans.window import find_window
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
-from lakewarden.engine.services.compaction.candidates import Candidate
-from lakewarden.engine.services.compaction.plan import (
-    Rules,
-    choose_partitions,
-    choose_slices,
-    plan_bytes,
-)
+from lakewarden.engine.services.choice import Draft, Drafted, LeftOut, Reason, Refusal
+from lakewarden.engine.services.compaction.choosing import choose
+from lakewarden.engine.services.compaction.plan import plan_bytes
 from lakewarden.engine.services.compaction.run import Compacting, CompactionTask
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, DELTA_SECONDS, TRIGGER
-from lakewarden.engine.services.compaction.strategies import chosen_strategy
 from lakewarden.engine.services.compaction.triggers import Due, Trigger, is_due, progress_of
+from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.timeline.instant import epoch_ms
-from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.view.slices import SliceKey
 from lakewarden.engine.write.settings import write_spec
-from lakewarden.engine.write.sizes import MAX_FILE_SIZE
 from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
 
@@ -54,7 +46,9 @@ class Compaction:
                 return refusal
         refuse_unmaintained(moment.config)
         window = find_window(context, moment, Service.COMPACTION)
-        choice = _choice(context, moment, window, wish)
+        if (nothing := untouched(Service.COMPACTION, window)) is not None:
+            return nothing
+        choice = choose(context, moment, window, wish)
         if not choice.chosen:
             return _nothing(choice.left_out, choice.missing_partitions)
         cancellable = is_cancellable(context.settings, Service.COMPACTION, wish.cancellable)
@@ -150,73 +144,6 @@ def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
             f" there are {progress.since_completed} delta commits, in {elapsed} seconds."
         )
     return Refusal(service=Service.COMPACTION, reason=Reason.TRIGGER_NOT_REACHED, why=why)
-
-
-def _choice(context: Context, moment: Moment, window: Window, wish: Wish) -> Choice[Candidate]:
-    rules = Rules(
-        strategy=chosen_strategy(context.settings, _today(context, moment)),
-        wish=wish,
-        held=_held(moment),
-        new_base_bytes=context.settings[MAX_FILE_SIZE],
-    )
-    state = TableState(context.storage, moment.config, moment.timeline)
-    # A place among all partitions is the same whatever the window shows of them.
-    every_name = state.source(use_metadata=True).partitions() if rules.strategy.ranks else None
-    if window.partitions is not None:
-        partitions = choose_partitions(every_name or window.partitions, rules)
-        partitions = _within(partitions, frozenset(window.partitions))
-        slices = _slices(state, partitions.chosen)
-        unread = partitions.left_out
-    else:
-        every = _slices(state, None)
-        partitions = choose_partitions(every_name or _partitions(every), rules)
-        slices = _of_partitions(every, partitions.chosen)
-        # All was read, so that it is known which of the others have something to wait for.
-        waiting = {slice_.partition for slice_ in every if slice_.log_files}
-        unread = tuple(one for one in partitions.left_out if one.partition in waiting)
-    choice = choose_slices(slices, rules)
-    return Choice(choice.chosen, (*unread, *choice.left_out))
-
-
-def _within(choice: Choice[str], names: frozenset[str]) -> Choice[str]:
-    """What a choice among all partitions says of some of them."""
-    return Choice(
-        tuple(name for name in choice.chosen if name in names),
-        tuple(one for one in choice.left_out if one.partition in names),
-    )
-
-
-def _slices(state: TableState, partitions: tuple[str, ...] | None) -> tuple[FileSlice, ...]:
-    """The latest slices, with completed logs only, in the order of the partitions."""
-    if partitions == ():
-        return ()
-    groups = state.file_groups(state.visibility(), partitions, use_metadata=True)
-    slices = tuple(group.latest_merged() for group in groups)
-    return slices if partitions is None else _of_partitions(slices, partitions)
-
-
-def _of_partitions(slices: Sequence[FileSlice], partitions: Sequence[str]) -> tuple[FileSlice, ...]:
-    place = {name: number for number, name in enumerate(partitions)}
-    chosen = [slice_ for slice_ in slices if slice_.partition in place]
-    return tuple(sorted(chosen, key=lambda slice_: (place[slice_.partition], slice_.file_id)))
-
-
-def _partitions(slices: Sequence[FileSlice]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(slice_.partition for slice_ in slices))
-
-
-def _held(moment: Moment) -> dict[SliceKey, str]:
-    """The file groups that pending plans are about, and which plan it is."""
-    active = moment.timeline.active
-    return {
-        key: plan.requested
-        for plan in active.pending(PLANNED)
-        for key in planned_by(active, plan).keys
-    }
-
-
-def _today(context: Context, moment: Moment) -> date:
-    return moment.layout.zone.wall(context.now_ms()).date()
 
 
 def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal:

@@ -1,0 +1,171 @@
+"""Tasks of table services on Spark: an executor whose workers are those of a session.
+
+Function and tasks travel pickled, a storage as its location; results come back pickled in rows.
+All jobs of an executor belong to one group, which is cancelled as a whole when the attempt that the
+work is for may not go on, or when whoever waits for it is interrupted.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, cast, runtime_checkable
+
+from lakewarden.engine.run.executor import THREAD_NAME
+from lakewarden.engine.spark.addresses import check_reachable
+from lakewarden.engine.spark.cores import cores_of
+from lakewarden.engine.spark.keying import task_context
+from lakewarden.engine.spark.reports import REPORT_DDL, Batches, reported, reports_of
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+
+# How often whoever waits for the workers asks whether the attempt may go on.
+LOOK_EVERY_SECONDS = 0.5
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A function that knows whether its attempt may go on."""
+
+    def assert_mine(self) -> None: ...
+
+
+@runtime_checkable
+class Retried(Protocol):
+    """A function that names files differently when a task is tried again."""
+
+    def tried(self, task_attempt: int) -> Self: ...
+
+
+class SparkExecutor:
+    """The workers of a session, classic or remote; one job for each `map`."""
+
+    def __init__(self, spark: "SparkSession", group: str) -> None:
+        self._spark = spark
+        self._group = group
+
+    @property
+    def workers(self) -> int:
+        return cores_of(self._spark)
+
+    def map(
+        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]:
+        """Results in the order of the tasks, when all of them are done."""
+        if not tasks:
+            return
+        orders = Orders(packed(function), tuple(map(packed, tasks)))
+        count = len(tasks)
+        # Planned here: a remote session plans in the thread that it was asked in.
+        frame = self._spark.range(0, count, 1, count).mapInArrow(orders, REPORT_DDL)
+        watch = function.assert_mine if isinstance(function, Watched) else _go_on
+        for result in self._waited_for(frame, watch):
+            yield cast(ResultT, result)
+
+    def cancel(self) -> None:
+        """Stop the workers; nothing happens where none is at work."""
+        context = _classic(self._spark)
+        if context is None:
+            self._spark.interruptTag(self._group)
+        else:
+            context.cancelJobGroup(self._group)
+
+    def _waited_for(self, frame: "DataFrame", watch: Callable[[], None]) -> list[object]:
+        with ThreadPoolExecutor(1, thread_name_prefix=THREAD_NAME) as pool:
+            job = pool.submit(self._collected, frame)
+            try:
+                while not wait([job], LOOK_EVERY_SECONDS).done:
+                    watch()
+            except BaseException:
+                self._cancel_until_done(job)
+                raise
+            return job.result()
+
+    def _collected(self, frame: "DataFrame") -> list[object]:
+        with self._marked():
+            return list(reports_of(frame))
+
+    @contextmanager
+    def _marked(self) -> Iterator[None]:
+        """Jobs of this thread belong to the group meanwhile."""
+        context = _classic(self._spark)
+        if context is not None:
+            context.setJobGroup(self._group, self._group, interruptOnCancel=True)
+            yield
+            return
+        self._spark.addTag(self._group)
+        try:
+            yield
+        finally:
+            self._spark.removeTag(self._group)
+
+    def _cancel_until_done(self, job: Future[list[object]]) -> None:
+        """A job that had not quite begun is not met by the first call."""
+        self.cancel()
+        while not wait([job], LOOK_EVERY_SECONDS).done:
+            self.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """A function and its tasks, packed; carries out those with some numbers, where this runs."""
+
+    function: bytes
+    tasks: tuple[bytes, ...]
+
+    def __call__(self, numbers: Batches) -> Batches:
+        return reported(lambda: self._results(numbers))
+
+    def _results(self, numbers: Batches) -> Iterator[object]:
+        function = unpacked(self.function)
+        if isinstance(function, Retried):
+            function = function.tried(int(task_context().taskAttemptId()))
+        assert callable(function)
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield function(unpacked(self.tasks[number]))
+
+
+def packed(value: object) -> bytes:
+    """A value as bytes that another process makes the same of; storages become their locations."""
+    sink = io.BytesIO()
+    _Packer(sink, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
+    return sink.getvalue()
+
+
+def unpacked(content: bytes) -> object:
+    return _Unpacker(io.BytesIO(content)).load()
+
+
+class _Packer(pickle.Pickler):
+    def persistent_id(self, value: object) -> Location | None:
+        is_storage = hasattr(value, "create_exclusive")
+        location = getattr(value, "location", None) if is_storage else value
+        if not isinstance(location, Location):
+            return None
+        check_reachable(location)
+        return location if is_storage else None
+
+
+class _Unpacker(pickle.Unpickler):
+    def persistent_load(self, location: Location) -> object:
+        return open_storage(location)
+
+
+def _go_on() -> None:
+    """For functions that do not know of an attempt."""
+
+
+def _classic(spark: "SparkSession") -> "SparkContext | None":
+    """The context of a session that has one here; a remote one has not."""
+    context: SparkContext | None = getattr(spark, "sparkContext", None)
+    return context

@@ -1,0 +1,40 @@
+"""Standing in the way: what to say of a pending instant that holds others back."""
+
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.live_attempt import live_attempt
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.timeline.instant import Instant, epoch_ms
+from lakewarden.engine.timeline.ledger import read_ledger
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+_DAY_MS = 24 * _HOUR_MS
+
+
+def standing(context: Context, moment: Moment, instant: Instant) -> str:
+    """Since when an instant has been pending, who works on it, and what can be done about it."""
+    files = moment.timeline.active.files_of(instant)
+    begun_as = instant.action if files is None else files.begun_as
+    live = live_attempt(context, read_ledger(context.storage, instant.requested))
+    age = age_of(context, moment, instant.requested)
+    who = "nobody is at it" if live is None else f"{live} is at it"
+    if live is not None:
+        remedy = "Wait until it has ended."
+    elif begun_as in INGESTION:
+        remedy = "Roll it back."
+    else:
+        remedy = "Carry it out, or cancel it."
+    return f"It was begun {age} ago, and {who}. {remedy}"
+
+
+def age_of(context: Context, moment: Moment, requested: str) -> str:
+    """How long ago a time of the timeline was, in words."""
+    since_ms = epoch_ms(requested, moment.layout.zone)
+    if since_ms is None:
+        return "an unknown time"
+    age_ms = max(context.now_ms() - since_ms, 0)
+    for unit_ms, name in ((_DAY_MS, "days"), (_HOUR_MS, "hours"), (_MINUTE_MS, "minutes")):
+        if age_ms >= 2 * unit_ms:
+            return f"{age_ms // unit_ms} {name}"
+    return f"{age_ms // 1000} seconds"

@@ -1,0 +1,104 @@
+"""Taking over: an attempt at a pending clean or restore that somebody has published and left.
+
+What such an instant does can be done again from its start, so that any plan is gone on with: ours,
+or Java's.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.claims import append_claim
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import is_recent
+from lakewarden.engine.plans.live_attempt import JAVA, LiveAttempt, live_attempt
+from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.plan_scope import plan_scope
+from lakewarden.engine.plans.publish import to_inflight
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import Appended, Ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """An attempt at what was left, or who else is at it; neither when it has ended."""
+
+    attempt: Attempt | None = None
+    live: LiveAttempt | None = None
+
+
+def take_over(context: Context, action: Action, instant: str) -> TakenOver:
+    """Begin an attempt at a pending instant that is no write, unless somebody is at it.
+
+    Steps: 1 lock, 2 reload, 3 ended or held, 4 claim, 5 first beat, 6 unlock, 7 inflight. A crash
+    after 4 leaves a claim without work, and the next one claims behind it.
+    """
+    with context.lock.hold() as held:
+        moment = reload(context)
+        files = pending_of(moment, action, instant)
+        ledger = moment.ledger(instant)
+        if files is None or ledger.ends_in is LedgerEnd.CANCELLED:
+            return TakenOver()
+        live = who_is_at(context, ledger, files)
+        if live is not None:
+            return TakenOver(live=live)
+        held.assert_held()
+        claimed = append_claim(context, ledger, action, context.ports.ids.fresh())
+        claim = claimed.ledger.last_claim if isinstance(claimed, Appended) else None
+        if claim is None:
+            raise _claimed_meanwhile(action, instant)
+        attempt = Attempt(context, moment.layout, claim).begin()
+    to_inflight(context, attempt)
+    return TakenOver(attempt)
+
+
+def remove_torn(context: Context, action: Action, instant: str) -> bool:
+    """Whether a plan is gone, or was cut short by a crash: nobody acts on it, and now it goes."""
+    with context.lock.hold() as held:
+        moment = reload(context)
+        files = pending_of(moment, action, instant)
+        if files is None or files.requested is None:
+            return files is None
+        path = files.requested.entry.path
+        try:
+            plan_scope(action, context.storage.read(path), path)
+        except CorruptTable as error:
+            if error.code != TORN_PLAN:
+                raise
+            held.assert_held()
+            for file in reversed(list(files)):
+                context.storage.delete(file.entry.path)
+            return True
+    return False
+
+
+def pending_of(moment: Moment, action: Action, instant: str) -> InstantFiles | None:
+    """The files of a pending instant of an action; a write may have the same time."""
+    for one in moment.timeline.active.pending((action,)):
+        if one.requested == instant:
+            return moment.timeline.active.files_of(one)
+    return None
+
+
+def who_is_at(context: Context, ledger: Ledger, files: InstantFiles) -> LiveAttempt | None:
+    """Who works on it. Java gives no signs of life here, so that its last step speaks for it."""
+    live = live_attempt(context, ledger)
+    is_javas = ledger.last_claim is None and files.inflight is not None
+    if live is None and is_javas and files.inflight is not None:
+        modified_ms = files.inflight.entry.modified_ms
+        if is_recent(context, modified_ms):
+            return LiveAttempt(owner=JAVA, since_ms=modified_ms)
+    return live
+
+
+def _claimed_meanwhile(action: Action, instant: str) -> Conflict:
+    return Conflict(
+        "instant_held",
+        what=f"{action.value} {instant} was not gone on with.",
+        why="Another one has claimed it at this very moment.",
+        now="Try again when it has ended.",
+        instant=instant,
+    )

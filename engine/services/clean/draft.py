@@ -1,0 +1,207 @@
+"""Drafting a clean: the table as it is now, brought before the pure planner."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakewarden.engine.formats.payloads.clean import (
+    CleanFile,
+    CleanPlan,
+    CleanPolicy,
+    RetainedInstant,
+)
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.clean.held import held_files
+from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.services.clean.plan import (
+    Cut,
+    Kept,
+    OldFile,
+    PartitionView,
+    Selection,
+    select,
+)
+from lakewarden.engine.services.clean.scope import (
+    PARTIAL_KEY,
+    SAVEPOINTS_KEY,
+    LastClean,
+    find_last,
+    find_scope,
+)
+from lakewarden.engine.services.clean.settings import (
+    COMMITS_TO_CLEAN,
+    IS_INCREMENTAL,
+    TRIGGER_COMMITS,
+    Retention,
+)
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.file_names import DataFile, LogFile
+from lakewarden.engine.view.listing import StorageListing
+from lakewarden.engine.view.slices import Visibility, file_groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanWish:
+    """What the caller of a clean asks for beyond what is set."""
+
+    # How many commits the horizon goes forward at most.
+    max_commits: int | None = None
+    # These partitions only; the next clean looks at all of them again.
+    partitions: tuple[str, ...] | None = None
+    # Wait until as many commits have completed as are set, as writes do.
+    honour_trigger: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanDraft:
+    """A clean that is not published yet, or has nothing to do."""
+
+    policy: CleanPolicy
+    horizon: Horizon
+    selection: Selection = field(default_factory=Selection)
+    # Where it looked, in a sentence; why it would do nothing, if so.
+    scope: str = ""
+    last_write: str = ""
+    extra: Mapping[str, str]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.selection.files or self.selection.partitions)
+
+    @property
+    def files(self) -> tuple[OldFile, ...]:
+        return self.selection.files
+
+    @property
+    def kept(self) -> tuple[Kept, ...]:
+        return self.selection.kept
+
+    @property
+    def earliest(self) -> str | None:
+        return None if self.horizon.instant is None else self.horizon.instant.requested
+
+
+def draft_clean(
+    context: Context, moment: Moment, retention: Retention, wish: CleanWish
+) -> CleanDraft:
+    """What a clean would do to the table as it is at a moment; writes nothing."""
+    active = moment.timeline.active
+    last = find_last(active)
+    counts_versions = retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+    horizon = (
+        Horizon(why=f"{retention.versions} slices of each file group are retained.")
+        if counts_versions
+        else find_horizon(
+            writes_of(moment),
+            retention,
+            now_ms=context.now_ms(),
+            zone=moment.layout.zone,
+            last=None if last is None else last.earliest,
+            commits_max=wish.max_commits or context.settings[COMMITS_TO_CLEAN],
+        )
+    )
+    nothing = CleanDraft(policy=retention.policy, horizon=horizon, extra={})
+    if horizon.instant is None and not counts_versions:
+        return nothing
+    waits = _waits(context, moment, last) if wish.honour_trigger else None
+    if waits is not None:
+        return replace(nothing, scope=waits)
+    earliest = None if horizon.instant is None else horizon.instant.requested
+    scope = find_scope(active, last, earliest, is_incremental=context.settings[IS_INCREMENTAL])
+    chosen = scope.partitions if wish.partitions is None else wish.partitions
+    cut = Cut(horizon=earliest, retention=retention, held=held_files(active))
+    state = TableState(context.storage, moment.config, moment.timeline)
+    return replace(
+        nothing,
+        selection=select(partition_views(state, chosen), cut),
+        scope=scope.why if wish.partitions is None else "Some partitions were asked for.",
+        last_write=max((one.requested for one in active.completed()), default=""),
+        extra=_extra(moment, wish),
+    )
+
+
+def writes_of(moment: Moment) -> Writes:
+    """The completed writes, and what may become one."""
+    active = moment.timeline.active
+    return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
+
+
+def partition_views(state: TableState, partitions: Sequence[str] | None) -> Iterator[PartitionView]:
+    """Some partitions with all their slices, or every one; lookups for those only."""
+    visibility = state.visibility()
+    everything = replace(visibility, replaced={})
+    found = state.source(use_metadata=True).files(partitions)
+    for partition in sorted(found):
+        yield _view(state.storage, partition, found[partition], visibility, everything)
+
+
+def content_of(storage: Storage, draft: CleanDraft) -> CleanPlan:
+    """The plan as Java has it."""
+    files: dict[str, list[CleanFile]] = {}
+    for file in draft.files:
+        named = CleanFile(file_path=storage.uri(file.path))
+        files.setdefault(file.partition, []).append(named)
+    retained = draft.horizon.instant
+    return CleanPlan(
+        earliest_instant_to_retain=None
+        if retained is None
+        else RetainedInstant(
+            timestamp=retained.requested,
+            action=retained.action.value,
+            state=retained.state.name,
+        ),
+        last_completed_commit_timestamp=draft.last_write,
+        policy=draft.policy,
+        file_paths_to_be_deleted_per_partition={
+            partition: tuple(named) for partition, named in files.items()
+        },
+        partitions_to_be_deleted=draft.selection.partitions,
+        extra_metadata=draft.extra,
+    )
+
+
+def _view(
+    storage: Storage,
+    partition: str,
+    files: Sequence[DataFile],
+    visibility: Visibility,
+    everything: Visibility,
+) -> PartitionView:
+    groups = file_groups(partition, files, everything)
+    replaced = {
+        one.key: visibility.replaced[one.key] for one in groups if visibility.is_replaced(one.key)
+    }
+    names = frozenset(file.name for file in files)
+    if groups and len(replaced) == len(groups):
+        # It may go as a whole, unless there are files that nobody has committed yet.
+        there = StorageListing(storage).files((partition,))[partition]
+        names |= frozenset(file.name for file in there)
+    return PartitionView(
+        partition=partition,
+        groups=groups,
+        replaced=replaced,
+        captured=[file for file in files if isinstance(file, LogFile) and file.is_cdc],
+        names=names,
+    )
+
+
+def _waits(context: Context, moment: Moment, last: LastClean | None) -> str | None:
+    """Why it is too early for a clean, by Hudi's trigger."""
+    since = "" if last is None else last.last_write
+    completed = moment.timeline.active.completed()
+    count = sum(one.requested > since for one in completed)
+    wanted = context.settings[TRIGGER_COMMITS]
+    if count >= wanted:
+        return None
+    since_last = f"{count} commits have completed since the last clean"
+    return f"{since_last}, and {TRIGGER_COMMITS.key} is {wanted}."
+
+
+def _extra(moment: Moment, wish: CleanWish) -> dict[str, str]:
+    """What the next clean has to know."""
+    savepoints = sorted(one.requested for one in moment.timeline.active.savepoints())
+    extra = {SAVEPOINTS_KEY: ",".join(savepoints)} if savepoints else {}
+    return extra if wish.partitions is None else {**extra, PARTIAL_KEY: "true"}

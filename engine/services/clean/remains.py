@@ -1,0 +1,112 @@
+"""Remains: what instants that have ended leave behind, and the protocol leaves to a clean.
+
+Markers and signs of life go once their instant has ended; the ledger of one that was rolled back
+goes when its sweep is done, and the next plan of its service has looked at its partitions.
+"""
+
+import re
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import is_recent
+from lakewarden.engine.plans.markers import TEMP_FOLDER, delete_markers
+from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.plans.sweep import SWEEPS_FOLDER
+from lakewarden.engine.timeline.beats import BEATS_FOLDER, STANDARD_FOLDER
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, instants_with_ledger, read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+
+_INSTANT = re.compile(r"[0-9]{14,}")
+_SWEEP = re.compile(r"[0-9]+\.([0-9]+)\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Remains:
+    """What is known of instants that have left something."""
+
+    context: Context
+    moment: Moment
+    # Those that are to be looked at again: their markers and ledgers are still of use.
+    swept_later: frozenset[str]
+
+    def has_ended(self, instant: str) -> bool:
+        """Whether nobody works on an instant any more, nor has to find its files."""
+        if instant in self.swept_later:
+            return False
+        found = self.moment.timeline.active.with_time(instant)
+        if found:
+            return all(one.is_completed for one in found)
+        return _end_of(self.context, instant) is not LedgerEnd.CLAIM
+
+    def may_be_forgotten(self, instant: str) -> bool:
+        """Whether the ledger of an instant that was rolled back has served its purpose."""
+        if instant in self.swept_later or self.moment.timeline.active.with_time(instant):
+            return False
+        ledger = read_ledger(self.context.storage, instant)
+        last = ledger.last_whole
+        if last is None or ledger.ends_in is not LedgerEnd.CANCELLED:
+            return False
+        return last.action not in TABLE_SERVICES or self._is_handed_back(last.action, instant)
+
+    def _is_handed_back(self, action: Action, instant: str) -> bool:
+        active = self.moment.timeline.active
+        for files in active.files:
+            is_later = files.instant.requested > instant and files.completed is not None
+            if is_later and files.begun_as is action:
+                return True
+        return False
+
+
+def clear_remains(context: Context) -> int:
+    """Remove what nobody needs any more; how many instants it was of.
+
+    The folders are listed before the timeline: an instant is published before it leaves anything
+    but its first sign of life, and signs that are recent are left alone.
+    """
+    marked = [_last(folder) for folder in context.storage.list(TEMP_FOLDER).folders]
+    beats = [
+        entry
+        for folder in (BEATS_FOLDER, STANDARD_FOLDER)
+        for entry in context.storage.list(folder).files
+        if not is_recent(context, entry.modified_ms)
+    ]
+    with_ledger = instants_with_ledger(context.storage)
+    matches = (_SWEEP.fullmatch(file.name) for file in context.storage.list(SWEEPS_FOLDER).files)
+    remains = _Remains(
+        context, look(context), frozenset(match[1] for match in matches if match is not None)
+    )
+    cleared: set[str] = set()
+    for instant in filter(_INSTANT.fullmatch, marked):
+        if remains.has_ended(instant):
+            delete_markers(context.storage, instant)
+            cleared.add(instant)
+    for entry in beats:
+        instant = entry.name.partition(".")[0]
+        if _INSTANT.fullmatch(instant) and remains.has_ended(instant):
+            context.storage.delete(entry.path)
+            cleared.add(instant)
+    for instant in with_ledger:
+        if remains.may_be_forgotten(instant):
+            _forget(context, instant)
+            cleared.add(instant)
+    return len(cleared)
+
+
+def _forget(context: Context, instant: str) -> None:
+    """Remove a ledger, the end of it last, so that whoever looks in between sees it ended."""
+    for entry in context.storage.list(f"{LEDGER_FOLDER}/{instant}").files:
+        context.storage.delete(entry.path)
+
+
+def _end_of(context: Context, instant: str) -> LedgerEnd:
+    try:
+        return read_ledger(context.storage, instant).ends_in
+    except CorruptTable:
+        return LedgerEnd.CLAIM
+
+
+def _last(folder: str) -> str:
+    return folder.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,53 @@
+"""What a clean has come to: what is gone, or why nothing was done and what holds it back."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.plans.failed_writes import Settled
+from lakewarden.engine.plans.sweep import Swept
+from lakewarden.engine.services.clean.plan import Kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A clean that has completed; by this call, or found pending and gone on with."""
+
+    instant: str
+    completed: str
+    files_deleted: int
+    bytes_deleted: int
+    partitions: tuple[str, ...]
+    partitions_deleted: tuple[str, ...] = ()
+    # None where versions were counted.
+    earliest_retained: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """The answer of a clean; it is true when something was cleaned, or would be in a dry run."""
+
+    # Without an instant nothing was to be done, or it was a dry run.
+    instant: str | None = None
+    completed: str | None = None
+    files_deleted: int = 0
+    bytes_deleted: int = 0
+    # The partitions with files that went, and those that went as a whole.
+    partitions: tuple[str, ...] = ()
+    partitions_deleted: tuple[str, ...] = ()
+    earliest_retained: str | None = None
+    # What is old and stays, each with the instant that holds it back.
+    kept: tuple[Kept, ...] = ()
+    # In sentences: where it looked, and why there was nothing to do.
+    scope: str = ""
+    why_nothing: str | None = None
+    # The instant without which more would have been cleaned.
+    held_by: str | None = None
+    is_dry_run: bool = False
+    # What was put in order first: cleans that others had begun, failed work, and late files.
+    finished: tuple[Finished, ...] = ()
+    settled: tuple[Settled, ...] = ()
+    swept: tuple[Swept, ...] = ()
+    # Markers, signs of life and ledgers that nobody needs any more.
+    remains_deleted: int = 0
+
+    def __bool__(self) -> bool:
+        return self.why_nothing is None

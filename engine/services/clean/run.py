@@ -1,0 +1,217 @@
+"""Cleaning: files that no reader within the retention asks for any more are removed for good.
+
+First what others have left is put in order: failed work, late files, cleans that were begun. Then a
+clean is drafted without the lock, published under it if it still holds, and carried out.
+"""
+
+from dataclasses import dataclass, replace
+
+from lakewarden.engine.formats.payloads import clean as clean_payload
+from lakewarden.engine.metadata.writer import refuse_unmaintained
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.publish import publish_in, to_inflight
+from lakewarden.engine.plans.standing import standing
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.services.clean.carry_out import carry_out
+from lakewarden.engine.services.clean.draft import CleanDraft, CleanWish, content_of, draft_clean
+from lakewarden.engine.services.clean.plan import Hold
+from lakewarden.engine.services.clean.remains import clear_remains
+from lakewarden.engine.services.clean.result import Cleaned, Finished
+from lakewarden.engine.services.clean.settings import CLEAN_AUTOMATIC, Retention, retention_of
+from lakewarden.engine.services.savepoint.run import repair_savepoints
+from lakewarden.engine.timeline.instant import Action
+
+# Drafts made while others may write. The one after them is made under the lock.
+DRAFTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A clean on the timeline with an attempt at it; neither when there is nothing to do."""
+
+    draft: CleanDraft
+    attempt: Attempt | None = None
+    # Somebody else's clean that stands in the way.
+    pending: str | None = None
+
+
+def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = False) -> Cleaned:
+    """Remove what is too old to be read, or say why there is nothing and what holds it back.
+
+    A dry run writes nothing, and tells what would go.
+    """
+    wish = wish or CleanWish()
+    retention = retention_of(context.settings)
+    moment = look(context)
+    refuse_unmaintained(moment.config)
+    if dry_run:
+        drafted = draft_clean(context, moment, retention, wish)
+        return replace(_answer(context, moment, drafted), is_dry_run=True)
+    repair_savepoints(context)
+    settled = settle(context, with_plans=True)
+    swept = sweep(context)
+    finished, held = finish_pending(context)
+    prepared = Cleaned(
+        finished=finished, settled=settled, swept=swept, remains_deleted=clear_remains(context)
+    )
+    if held is not None:
+        return replace(prepared, why_nothing=held.why, held_by=held.instant)
+    published = _published(context, retention, wish)
+    if published.attempt is None:
+        return _nothing(context, published, prepared)
+    with published.attempt as attempt:
+        to_inflight(context, attempt)
+        moment = look(context)
+        done = _carried_out(context, moment, attempt)
+    answer = _answer(context, moment, published.draft)
+    return replace(
+        prepared,
+        instant=done.instant,
+        completed=done.completed,
+        files_deleted=done.files_deleted,
+        bytes_deleted=done.bytes_deleted,
+        partitions=done.partitions,
+        partitions_deleted=done.partitions_deleted,
+        earliest_retained=done.earliest_retained,
+        kept=answer.kept,
+        scope=answer.scope,
+        held_by=answer.held_by,
+    )
+
+
+def clean_if_due(context: Context) -> Cleaned | None:
+    """The clean that a write does after its commit; None where that is switched off."""
+    if not context.settings[CLEAN_AUTOMATIC]:
+        return None
+    return clean(context, CleanWish(honour_trigger=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pending clean that somebody else is carrying out."""
+
+    instant: str
+    why: str
+
+
+def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]:
+    """Carry out the cleans that were published and left, oldest first; up to one that is held."""
+    finished: list[Finished] = []
+    for instant in look(context).timeline.active.pending((Action.CLEAN,)):
+        if remove_torn(context, Action.CLEAN, instant.requested):
+            continue
+        taken = take_over(context, Action.CLEAN, instant.requested)
+        if taken.live is not None:
+            why = f"The clean {instant.requested} is being carried out by {taken.live}."
+            return tuple(finished), Held(instant.requested, why)
+        if taken.attempt is not None:
+            with taken.attempt as attempt:
+                finished.append(_carried_out(context, look(context), attempt))
+    return tuple(finished), None
+
+
+def _published(context: Context, retention: Retention, wish: CleanWish) -> _Published:
+    """Publish a clean that still holds.
+
+    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 publish and claim,
+    6 unlock. A crash before 5 leaves nothing, after it a clean that the next one carries out.
+    """
+    for tries in range(DRAFTS_MAX + 1):
+        before = look(context)
+        drafted = draft_clean(context, before, retention, wish)
+        if drafted.is_empty:
+            return _Published(drafted)
+        with context.lock.hold() as held:
+            now = reload(context)
+            if tries == DRAFTS_MAX:
+                drafted = draft_clean(context, now, retention, wish)
+            elif not _still_holds(before, now):
+                continue
+            pending = now.timeline.active.pending((Action.CLEAN, Action.RESTORE))
+            if pending or drafted.is_empty:
+                return _Published(drafted, pending=pending[0].requested if pending else None)
+            content = clean_payload.encode_plan(content_of(context.storage, drafted))
+            done = publish_in(context, held, now, Action.CLEAN, content, claims=True)
+            return _Published(drafted, done.attempt)
+    raise AssertionError("The last draft is made under the lock.")
+
+
+def _still_holds(before: Moment, now: Moment) -> bool:
+    """Whether what nobody needed then is not needed now.
+
+    New writes need no old file. But a savepoint or a plan may name one, and without an instant that
+    was rolled back meanwhile the slice before it is the newest again.
+    """
+    known, there = before.timeline.active, now.timeline.active
+    is_complete = {one.key for one in known.completed()} <= {one.key for one in there.completed()}
+    plans = {one.key for one in there.pending()} - {one.key for one in known.pending()}
+    return is_complete and known.savepoints() == there.savepoints() and not plans
+
+
+def _carried_out(context: Context, moment: Moment, attempt: Attempt) -> Finished:
+    files = pending_of(moment, Action.CLEAN, attempt.instant)
+    requested = None if files is None else files.requested
+    assert requested is not None
+    path = requested.entry.path
+    return carry_out(context, attempt, context.storage.read(path), path)
+
+
+def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Cleaned:
+    if published.pending is not None:
+        why = f"{published.pending} has begun meanwhile, and is not through yet."
+        return replace(prepared, why_nothing=why, held_by=published.pending)
+    answer = _answer(context, look(context), published.draft)
+    return replace(
+        prepared,
+        earliest_retained=answer.earliest_retained,
+        kept=answer.kept,
+        scope=answer.scope,
+        why_nothing=answer.why_nothing,
+        held_by=answer.held_by,
+    )
+
+
+def _answer(context: Context, moment: Moment, draft: CleanDraft) -> Cleaned:
+    """What a draft means to the caller."""
+    holder = draft.horizon.held_by
+    if holder is None:
+        named = [one.held_by for one in draft.kept if one.hold is not Hold.RETAINED]
+        held_by = min(named, default=None)
+    else:
+        held_by = holder.requested
+    why = None
+    if draft.is_empty:
+        why = _why_nothing(context, moment, draft)
+    return Cleaned(
+        files_deleted=len(draft.files),
+        bytes_deleted=sum(file.size_bytes for file in draft.files),
+        partitions=tuple(sorted({file.partition for file in draft.files})),
+        partitions_deleted=draft.selection.partitions,
+        earliest_retained=draft.earliest,
+        kept=draft.kept,
+        scope=draft.scope,
+        why_nothing=why,
+        held_by=held_by,
+    )
+
+
+def _why_nothing(context: Context, moment: Moment, draft: CleanDraft) -> str:
+    """Why nothing is cleaned, and what to do about what holds it back."""
+    held_by = draft.horizon.held_by
+    if held_by is not None:
+        return f"{draft.horizon.why} {standing(context, moment, held_by)}"
+    if draft.horizon.instant is None and not draft.scope:
+        return draft.horizon.why
+    holders = sorted(
+        {(one.hold.value, one.held_by) for one in draft.kept if one.hold is not Hold.RETAINED}
+    )
+    if holders:
+        named = ", ".join(f"{hold.replace('_', ' ')} {instant}" for hold, instant in holders)
+        return f"All that is old is needed by {named}."
+    if draft.earliest is None and "since the last clean" in draft.scope:
+        return draft.scope
+    return f"No file is older than what is retained. {draft.scope}".strip()

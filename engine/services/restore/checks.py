@@ -1,0 +1,154 @@
+"""What stands in the way of a restore; all of it is told at once, and nothing is changed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads import savepoint
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.live_attempt import live_attempt
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.standing import age_of
+from lakewarden.engine.read.retention import check_retained
+from lakewarden.engine.services.restore.point import undone_by
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.view.file_names import parse_file_name
+from lakewarden.engine.view.listing import StorageListing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Something that stands in the way, and what can be done about it."""
+
+    code: str
+    why: str
+    now: str
+    instant: str | None = None
+    # It goes away by itself.
+    passes: bool = False
+
+
+def target_of(moment: Moment, instant: str) -> Instant:
+    """The completed write to go back to."""
+    target = moment.completed_write(instant)
+    if target is not None:
+        return target
+    is_there = bool(moment.timeline.active.with_time(instant))
+    is_archived = not is_there and moment.timeline.completion_time(instant) is not None
+    code = "instant_archived" if is_archived else "not_completed" if is_there else "unknown_instant"
+    why = {
+        "instant_archived": "It has left the active timeline.",
+        "not_completed": "It is no completed write.",
+        "unknown_instant": "The timeline has no such instant.",
+    }[code]
+    raise InvalidRequest(
+        code,
+        what=f"The table was not restored to {instant}.",
+        why=why,
+        now="Name a completed write of the active timeline, or a savepoint.",
+        instant=instant,
+    )
+
+
+def obstacles(context: Context, moment: Moment, target: Instant) -> tuple[Obstacle, ...]:
+    """Why the table cannot be taken back to a write now; empty when it can be."""
+    undone = undone_by(moment, target)
+    return (
+        *_archived(moment, target),
+        *_savepointed(moment, undone),
+        *_cleaned(context, moment, target, undone),
+        *_being_indexed(moment),
+        *_alive(context, moment, undone),
+    )
+
+
+def _archived(moment: Moment, target: Instant) -> Iterator[Obstacle]:
+    for instant in moment.timeline.archive.instants(target.requested, None):
+        is_active = moment.timeline.active.files_of(instant) is not None
+        if instant.action in COMPLETED_WRITES and instant.key != target.key and not is_active:
+            yield Obstacle(
+                code="instants_archived",
+                why=f"The {instant.action.value} {instant.requested}, which is newer, is archived.",
+                now="Choose a later instant.",
+                instant=instant.requested,
+            )
+            return
+
+
+def _savepointed(moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+    times = {files.instant.requested for files in undone}
+    for one in moment.timeline.active.savepoints():
+        if one.requested in times:
+            yield Obstacle(
+                code="savepointed",
+                why=f"The savepoint {one.requested} protects what would be taken back.",
+                now="Delete it first.",
+                instant=one.requested,
+            )
+
+
+def _cleaned(
+    context: Context, moment: Moment, target: Instant, undone: Sequence[InstantFiles]
+) -> Iterator[Obstacle]:
+    """A savepoint says what is needed; without one, what the cleans say of themselves counts."""
+    active = moment.timeline.active
+    own = next((one for one in active.savepoints() if one.requested == target.requested), None)
+    if own is None:
+        try:
+            check_retained(moment.timeline, target.requested)
+        except InvalidRequest as cause:
+            yield Obstacle(code="files_cleaned", why=cause.why, now=cause.now)
+        return
+    listed = savepoint.decode(active.read(own), active.path(own)).partition_metadata
+    gone = {files.instant.requested for files in undone}
+    needed = {partition: one.savepoint_data_file for partition, one in listed.items()}
+    for path in _missing(context, needed, gone):
+        yield Obstacle(
+            code="files_cleaned",
+            why=f"{path}, which the savepoint names, is not there.",
+            now="Choose another savepoint.",
+        )
+        return
+
+
+def _missing(
+    context: Context, needed: Mapping[str, Sequence[str]], gone: set[str]
+) -> Iterator[str]:
+    """Named files that are not there. Java names logs of later writes, which are not needed."""
+    there = StorageListing(context.storage).files(sorted(needed))
+    for partition in sorted(needed):
+        names = {file.name for file in there[partition]}
+        for name in needed[partition]:
+            file = parse_file_name(name, 0)
+            if name not in names and (file is None or file.instant not in gone):
+                yield f"{partition}/{name}" if partition else name
+
+
+def _being_indexed(moment: Moment) -> Iterator[Obstacle]:
+    for one in moment.timeline.active.pending((Action.INDEXING,)):
+        yield Obstacle(
+            code="index_pending",
+            why=f"The indexing {one.requested} reads what would be taken back.",
+            now="Let it end, or drop its index.",
+            instant=one.requested,
+        )
+
+
+def _alive(context: Context, moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+    """Writers at work hold a restore off, and so do services on what it would take back."""
+    for files in undone:
+        requested = files.instant.requested
+        if files.completed is not None:
+            continue
+        live = live_attempt(context, read_ledger(context.storage, requested))
+        if live is not None:
+            age = age_of(context, moment, requested)
+            yield Obstacle(
+                code="instant_held",
+                why=f"The {files.begun_as.value} {requested}, begun {age} ago, is held by {live}.",
+                now="Wait until it has ended.",
+                instant=requested,
+                passes=True,
+            )

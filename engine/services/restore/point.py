@@ -1,0 +1,87 @@
+"""The point to go back to: which instants stand between it and now, and which files it needs.
+
+The table as it was when an instant completed is what is left without all that completed later. A
+compaction counts by when it was planned, as in Java: the logs written since are on top of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.config import TableType
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.file_names import DataFile
+from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
+from lakewarden.engine.view.visibility import load_visibility
+
+
+def undone_by(moment: Moment, target: Instant) -> tuple[InstantFiles, ...]:
+    """The instants that a restore to a completed write takes back, newest first.
+
+    What has not completed is newer than all that has.
+    """
+    is_mor = moment.config.table_type is TableType.MERGE_ON_READ
+    found = [
+        files
+        for files in moment.timeline.active.files
+        if files.begun_as in INGESTION | TABLE_SERVICES and _is_later(files, target, is_mor)
+    ]
+    pending = [files for files in found if files.completed is None]
+    completed = [files for files in found if files.completed is not None]
+    pending.sort(key=lambda files: files.instant.requested, reverse=True)
+    completed.sort(key=lambda files: files.instant.completed or "", reverse=True)
+    return (*pending, *completed)
+
+
+def _is_later(files: InstantFiles, target: Instant, is_mor: bool) -> bool:
+    instant = files.instant
+    if instant.key == target.key:
+        return False
+    if instant.completed is None:
+        # A plan from before is still a good one; a write is not going to be.
+        return instant.requested > target.requested or files.begun_as in INGESTION
+    if is_mor and instant.action is Action.COMMIT:
+        return instant.requested > target.requested
+    return instant.completed > (target.completed or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What the timeline says of completions once some instants are no more."""
+
+    timeline: Timeline
+    gone: frozenset[str]
+
+    def completion_time(self, requested: str) -> str | None:
+        return None if requested in self.gone else self.timeline.completion_time(requested)
+
+    def is_completed(self, requested: str) -> bool:
+        return requested not in self.gone and self.timeline.is_completed(requested)
+
+
+def visibility_without(moment: Moment, gone: frozenset[str]) -> Visibility:
+    """How the table is seen once some instants are no more."""
+    active = moment.timeline.active
+    completions = Without(moment.timeline, gone)
+    whole = load_visibility(active, completions, names_decide=False)
+    pending = {key: plan for key, plan in whole.pending_compactions.items() if plan not in gone}
+    return Visibility(completions=completions, replaced=whole.replaced, pending_compactions=pending)
+
+
+def slices_in(
+    files: Mapping[str, tuple[DataFile, ...]], visibility: Visibility
+) -> Iterator[FileSlice]:
+    """The slices that a reader sees, by partition and file id."""
+    for partition in sorted(files):
+        for group in file_groups(partition, files[partition], visibility):
+            yield group.latest_merged()
+
+
+def all_files(state: TableState) -> Mapping[str, tuple[DataFile, ...]]:
+    """All data files of the table that are known."""
+    return state.source(use_metadata=True).files()

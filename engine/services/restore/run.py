@@ -1,0 +1,350 @@
+"""Restoring: the table is taken back to what it was at a write, and what came later is removed.
+
+First it is checked what stands in the way. Then the later instants vanish from the timeline, the
+newest first, so that a reader sees the table at that moment; their files follow, the metadata table
+is taken back, and at last their remains are removed. Whatever call a crash comes at, the restore is
+pending, nothing else begins meanwhile, and the next one goes on with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lakewarden.engine.formats.payloads import restore as payload
+from lakewarden.engine.formats.payloads.restore import RestoreMetadata, RestorePlan
+from lakewarden.engine.formats.payloads.rollback import (
+    InstantReference,
+    RollbackMetadata,
+    RollbackPartition,
+)
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.plans.attempt import Attempt
+from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
+from lakewarden.engine.plans.completion import complete
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.markers import MarkedFile
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.publish import create_inflight, publish_in, to_inflight
+from lakewarden.engine.plans.sweep import schedule_sweep
+from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.written_files import remove_written
+from lakewarden.engine.services.clean.run import finish_pending
+from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
+from lakewarden.engine.services.restore.metadata import can_forget, forget
+from lakewarden.engine.services.restore.point import undone_by
+from lakewarden.engine.services.restore.rebuild import drop, dropped_partitions, rebuild
+from lakewarden.engine.services.savepoint.run import repair_savepoints
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.view.listing import StorageListing
+
+_REASON = "The table was restored to {}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore has come to, or would come to."""
+
+    to: str
+    # None in a dry run.
+    instant: str | None = None
+    completed: str | None = None
+    # The instants that are no more, newest first.
+    undone: tuple[str, ...] = ()
+    files_deleted: int = 0
+    # Partitions of the metadata table that are gone until somebody makes them again.
+    metadata_dropped: tuple[str, ...] = ()
+    # What stands in the way; given by dry runs only.
+    obstacles: tuple[Obstacle, ...] = ()
+    # Somebody else had begun it.
+    was_pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Undone:
+    """One instant that is no more, and the files that it had made."""
+
+    reference: InstantReference
+    files: tuple[MarkedFile, ...]
+    rolled_back: str
+
+
+def restore(context: Context, instant: str, *, dry_run: bool = False) -> Restored:
+    """Take the table back to a completed write; to a savepoint by the instant it was made at.
+
+    Without a savepoint it is possible as long as all files are there. A dry run tells what stands
+    in the way instead of raising it.
+    """
+    if dry_run:
+        return _dry_run(context, instant)
+    repair_savepoints(context)
+    pending = _finish_pending(context)
+    if pending is not None and pending.to == instant:
+        return pending
+    settle(context)
+    finish_pending(context)
+    attempt = _published(context, instant)
+    if attempt is None:
+        return Restored(to=instant)
+    with attempt:
+        to_inflight(context, attempt)
+        return _carried_out(context, attempt)
+
+
+def _dry_run(context: Context, instant: str) -> Restored:
+    moment = look(context)
+    target = target_of(moment, instant)
+    return Restored(
+        to=instant,
+        undone=tuple(files.instant.requested for files in undone_by(moment, target)),
+        obstacles=obstacles(context, moment, target),
+    )
+
+
+def _published(context: Context, instant: str) -> Attempt | None:
+    """Publish the restore; without an attempt there is nothing to be undone.
+
+    Steps: 1 lock, 2 reload, 3 refuse what would lose rows, 4 publish and claim, 5 unlock. A crash
+    before 4 leaves nothing, after it a restore that the next one carries out.
+    """
+    with context.lock.hold() as held:
+        moment = reload(context)
+        target = target_of(moment, instant)
+        standing = obstacles(context, moment, target)
+        pending = moment.timeline.active.pending((Action.CLEAN, Action.ROLLBACK))
+        if standing or pending:
+            raise _refused(instant, standing, pending)
+        undone = undone_by(moment, target)
+        if not undone:
+            return None
+        plan = RestorePlan(
+            instants_to_rollback=tuple(map(_reference, undone)),
+            savepoint_to_restore_timestamp=instant,
+        )
+        content = payload.encode_plan(plan)
+        done = publish_in(context, held, moment, Action.RESTORE, content, claims=True)
+        return done.attempt
+
+
+def _finish_pending(context: Context) -> Restored | None:
+    """Go on with a restore that was published and left; it is always finished."""
+    for one in look(context).timeline.active.pending((Action.RESTORE,)):
+        if remove_torn(context, Action.RESTORE, one.requested):
+            continue
+        taken = take_over(context, Action.RESTORE, one.requested)
+        if taken.live is not None:
+            raise Conflict(
+                "instant_held",
+                what=f"The restore {one.requested} was not gone on with.",
+                why=f"It is being carried out by {taken.live}.",
+                now="Wait until it has ended.",
+                instant=one.requested,
+            )
+        if taken.attempt is not None:
+            with taken.attempt as attempt:
+                return replace(_carried_out(context, attempt), was_pending=True)
+    return None
+
+
+def _plan(storage: Storage, files: InstantFiles) -> RestorePlan:
+    assert files.requested is not None
+    path = files.requested.entry.path
+    return payload.decode_plan(storage.read(path), path)
+
+
+def _carried_out(context: Context, attempt: Attempt) -> Restored:
+    """Do what a plan says, from wherever an earlier attempt has come to.
+
+    Steps: 1 lock, 2 reload, 3 ledgers end, 4 a metadata table that cannot be taken back goes,
+    5 completed files go, newest first, 6 unlock, 7 sweep entries, 8 delete the files, 9 lock,
+    10 reload, 11 metadata table, 12 instant files, 13 append `committed`, 14 publish, 15 unlock,
+    16 markers and beats.
+    """
+    began_ms = context.now_ms()
+    files = pending_of(look(context), Action.RESTORE, attempt.instant)
+    assert files is not None
+    plan = _plan(context.storage, files)
+    target = plan.savepoint_to_restore_timestamp or ""
+    with context.lock.hold() as held:
+        moment = reload(context)
+        attempt.look()
+        _unpublish(context, held, moment, plan)
+    written = _written(context, plan)
+    deleted = _remove(context, attempt, written)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        ledger = attempt.look()
+        undone = [
+            _Undone(one, written.get(one.commit_time, ()), moment.times.next())
+            for one in plan.instants_to_rollback
+        ]
+        dropped = _take_back_metadata(context, held, moment, attempt, plan)
+        held.assert_held()
+        for pending in _on_timeline(moment, plan):
+            for file in (pending.inflight, pending.requested):
+                if file is not None:
+                    context.storage.delete(file.entry.path)
+        metadata = _metadata(context, attempt, undone, context.now_ms() - began_ms)
+        done = complete(context, held, moment, ledger, payload.encode(metadata))
+    _tidy_up(context, attempt, plan)
+    return Restored(
+        to=target,
+        instant=attempt.instant,
+        completed=done.instant.completed,
+        undone=tuple(one.commit_time for one in plan.instants_to_rollback),
+        files_deleted=deleted,
+        metadata_dropped=dropped,
+    )
+
+
+def _unpublish(context: Context, held: HeldLock, moment: Moment, plan: RestorePlan) -> None:
+    """Steps 3 to 5: readers see the table at the target from here on."""
+    target = plan.savepoint_to_restore_timestamp or ""
+    there = _on_timeline(moment, plan)
+    reason = _REASON.format(target)
+    for files in there:
+        ledger = read_ledger(context.storage, files.instant.requested)
+        held.assert_held()
+        if files.completed is None:
+            scope = scope_of(moment, files)
+            append_cancelled(context, ledger, files.begun_as, scope, reason=reason)
+        else:
+            append_withdrawn(context, ledger, files.begun_as, reason=reason)
+    if moment.config.metadata_partitions and not can_forget(context, moment, there):
+        held.assert_held()
+        drop(context, moment)
+    for files in there:
+        if files.completed is not None:
+            if files.inflight is None:
+                begun = Instant(files.instant.requested, files.begun_as, State.INFLIGHT)
+                create_inflight(context, moment.layout, begun)
+            held.assert_held()
+            context.storage.delete(files.completed.entry.path)
+
+
+def _on_timeline(moment: Moment, plan: RestorePlan) -> list[InstantFiles]:
+    """The instants of a plan that an earlier attempt has not removed yet, in its order."""
+    found = []
+    for one in plan.instants_to_rollback:
+        for instant in moment.timeline.active.with_time(one.commit_time):
+            files = moment.timeline.active.files_of(instant)
+            if files is not None and instant.action.is_write:
+                found.append(files)
+    return found
+
+
+def _written(context: Context, plan: RestorePlan) -> Mapping[str, tuple[MarkedFile, ...]]:
+    """The data files of the instants of a plan, by instant; found by one look at all there are."""
+    gone = {one.commit_time for one in plan.instants_to_rollback}
+    found: dict[str, list[MarkedFile]] = {}
+    for partition, files in StorageListing(context.storage).files().items():
+        for file in files:
+            if file.instant in gone:
+                found.setdefault(file.instant, []).append(MarkedFile(partition, file.name))
+    return {instant: tuple(sorted(files)) for instant, files in found.items()}
+
+
+def _remove(
+    context: Context, attempt: Attempt, written: Mapping[str, tuple[MarkedFile, ...]]
+) -> int:
+    """Steps 7 and 8; by law 1, since the ledgers have ended."""
+    deleted = 0
+    for number, instant in enumerate(sorted(written, reverse=True)):
+        attempt.assert_mine()
+        attempt.tell("delete", done=number, total=len(written))
+        files = written[instant]
+        schedule_sweep(context, instant, tuple(sorted({file.partition for file in files})))
+        deleted += remove_written(context, read_ledger(context.storage, instant), 0, files)
+    return deleted
+
+
+def _take_back_metadata(
+    context: Context, held: HeldLock, moment: Moment, attempt: Attempt, plan: RestorePlan
+) -> tuple[str, ...]:
+    held.assert_held()
+    if dropped_partitions(moment):
+        return rebuild(context, moment, attempt.instant)
+    if moment.config.metadata_partitions:
+        target = plan.savepoint_to_restore_timestamp or ""
+        forget(context, moment, target, plan.instants_to_rollback)
+    return ()
+
+
+def _metadata(
+    context: Context, attempt: Attempt, undone: Sequence[_Undone], taken_ms: int
+) -> RestoreMetadata:
+    return RestoreMetadata(
+        start_restore_time=attempt.instant,
+        time_taken_in_millis=taken_ms,
+        instants_to_rollback=tuple(one.reference.commit_time for one in undone),
+        hoodie_restore_metadata={
+            one.reference.commit_time: (_rollback_of(context.storage, one),) for one in undone
+        },
+        restore_instant_info=tuple(one.reference for one in undone),
+    )
+
+
+def _rollback_of(storage: Storage, undone: _Undone) -> RollbackMetadata:
+    """The rollback that an instant would have had; it has no instant of its own."""
+    partitions: dict[str, list[str]] = {}
+    for file in undone.files:
+        # Java has no schemes here.
+        address = storage.uri(file.path).removeprefix("file:")
+        partitions.setdefault(file.partition, []).append(address)
+    return RollbackMetadata(
+        start_rollback_time=undone.rolled_back,
+        total_files_deleted=len(undone.files),
+        commits_rollback=(undone.reference.commit_time,),
+        partition_metadata={
+            partition: RollbackPartition(
+                partition_path=partition, success_delete_files=tuple(addresses)
+            )
+            for partition, addresses in partitions.items()
+        },
+        instants_rollback=(undone.reference,),
+    )
+
+
+def _reference(files: InstantFiles) -> InstantReference:
+    return InstantReference(commit_time=files.instant.requested, action=files.instant.action.value)
+
+
+def _tidy_up(context: Context, attempt: Attempt, plan: RestorePlan) -> None:
+    """Step 16; nothing of it can fail a restore any more, and a clean removes what stays."""
+    attempt.stop()
+    try:
+        for one in plan.instants_to_rollback:
+            clear_traces(context.storage, read_ledger(context.storage, one.commit_time))
+        clear_traces(context.storage, read_ledger(context.storage, attempt.instant))
+    except LakewardenError:
+        return
+
+
+def _refused(
+    instant: str, standing: Sequence[Obstacle], pending: Sequence[Instant]
+) -> LakewardenError:
+    what = f"The table was not restored to {instant}."
+    if not standing:
+        other = pending[0]
+        return Conflict(
+            "instant_held",
+            what=what,
+            why=f"The {other.action.value} {other.requested} has not ended.",
+            now="Wait until it has ended.",
+            instant=other.requested,
+        )
+    first = standing[0]
+    more = f" And {len(standing) - 1} more stand in the way." if len(standing) > 1 else ""
+    kind = Conflict if all(one.passes for one in standing) else InvalidRequest
+    return kind(
+        first.code,
+        what=what,
+        why=f"{first.why}{more}",
+        now=first.now,
+        instant=first.instant or instant,
+        obstacles=tuple(standing),
+    )

@@ -1,0 +1,270 @@
+"""Savepoints: the files of a moment that no clean may delete, so that it stays readable.
+
+A savepoint is made at a completed write and has its requested time. The table can be restored to
+it, whatever is written, cleaned and archived later.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.avro.container import is_whole_container
+from lakewarden.engine.formats.payloads import clean as clean_payload
+from lakewarden.engine.formats.payloads import savepoint as payload
+from lakewarden.engine.formats.payloads.savepoint import SavepointMetadata, SavepointPartition
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.publish import create_inflight
+from lakewarden.engine.read.retention import check_retained
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.clean.carry_out import orders_of
+from lakewarden.engine.services.restore.point import (
+    all_files,
+    slices_in,
+    undone_by,
+    visibility_without,
+)
+from lakewarden.engine.storage.port import Unknown
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.view.slices import FileSlice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A savepoint on the timeline."""
+
+    instant: str
+    completed: str
+    user: str = ""
+    comment: str = ""
+    saved_at_ms: int = 0
+    files: int = 0
+    partitions: int = 0
+    # It had been made before; nothing was changed.
+    was_there: bool = False
+
+
+def savepoint(
+    context: Context, instant: str | None = None, *, user: str = "", comment: str = ""
+) -> Savepoint:
+    """Protect the files of the table as it was at a write, the newest one if none is named.
+
+    Steps: 1 lock, 2 reload, 3 refuse what cannot be kept, 4 inflight, 5 completed, 6 unlock. A
+    crash before 5 leaves no savepoint; the next one that has the lock removes what there is.
+    """
+    with context.lock.hold() as held:
+        moment = _repaired(context, held, reload(context))
+        target = _target(moment, instant)
+        there = _completed_at(moment.timeline.active, target.requested)
+        if there is not None:
+            return _value(moment.timeline.active, there, was_there=True)
+        _refuse_cleaned(moment, target)
+        metadata = _metadata(context, moment, target, user, comment)
+        _refuse_doomed(context, moment, target, metadata)
+        done = Instant(target.requested, Action.SAVEPOINT, State.COMPLETED, moment.times.next())
+        held.assert_held()
+        begun = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT)
+        create_inflight(context, moment.layout, begun)
+        answer = create_instant(context.storage, moment.layout, done, payload.encode(metadata))
+        if isinstance(answer, Unknown):
+            raise _unsettled(target, answer.cause)
+        return _of(done, metadata)
+
+
+def delete_savepoint(context: Context, instant: str) -> Savepoint:
+    """Let a savepoint go: what it has kept is removed by the cleans to come.
+
+    The completed file goes first; from then on there is no savepoint.
+    """
+    with context.lock.hold() as held:
+        moment = _repaired(context, held, reload(context))
+        there = _completed_at(moment.timeline.active, instant)
+        if there is None:
+            raise _unknown(instant)
+        value = _value(moment.timeline.active, there)
+        files = moment.timeline.active.files_of(there)
+        assert files is not None
+        held.assert_held()
+        for file in reversed(list(files)):
+            context.storage.delete(file.entry.path)
+        return value
+
+
+def list_savepoints(context: Context) -> tuple[Savepoint, ...]:
+    """The savepoints there are, oldest first."""
+    active = look(context).timeline.active
+    return tuple(_value(active, one) for one in active.savepoints() if is_whole(active, one))
+
+
+def is_whole(active: ActiveTimeline, instant: Instant) -> bool:
+    """Whether a savepoint was published; one that a crash cut short was not."""
+    return is_whole_container(active.read(instant))
+
+
+def repair_savepoints(context: Context) -> None:
+    """Remove what is left of savepoints whose making, or removal, ended in the middle."""
+    active = look(context).timeline.active
+    if _unfinished(active):
+        with context.lock.hold() as held:
+            _repaired(context, held, reload(context))
+
+
+def _repaired(context: Context, held: HeldLock, moment: Moment) -> Moment:
+    unfinished = _unfinished(moment.timeline.active)
+    if not unfinished:
+        return moment
+    held.assert_held()
+    for path in unfinished:
+        context.storage.delete(path)
+    return reload(context)
+
+
+def _unfinished(active: ActiveTimeline) -> list[str]:
+    """The files of savepoints that are none, the completed ones first."""
+    found = []
+    for files in active.files:
+        if files.instant.action is Action.SAVEPOINT and not (
+            files.completed and is_whole(active, files.instant)
+        ):
+            found += [file.entry.path for file in reversed(list(files))]
+    return found
+
+
+def _target(moment: Moment, instant: str | None) -> Instant:
+    active = moment.timeline.active
+    if instant is None:
+        newest = max(active.completed(), default=None)
+        if newest is None:
+            raise _refused(
+                "", "nothing_written", "The table has no completed write.", "Write to it first."
+            )
+        return newest
+    target = moment.completed_write(instant)
+    if target is not None:
+        return target
+    if active.with_time(instant):
+        why = "It is no completed write."
+        raise _refused(instant, "not_completed", why, "Name a write that has completed.")
+    if moment.timeline.completion_time(instant) is not None:
+        why = "It has left the active timeline."
+        raise _refused(instant, "instant_archived", why, "Name a write that is still active.")
+    raise _refused(instant, "unknown_instant", "There is none.", "Name a write of the timeline.")
+
+
+def _refuse_cleaned(moment: Moment, target: Instant) -> None:
+    try:
+        check_retained(moment.timeline, target.requested)
+    except InvalidRequest as cause:
+        why = f"Files of it are gone: {cause.why}"
+        raise _refused(target.requested, "files_cleaned", why, cause.now) from cause
+
+
+def _metadata(
+    context: Context, moment: Moment, target: Instant, user: str, comment: str
+) -> SavepointMetadata:
+    state = TableState(context.storage, moment.config, moment.timeline)
+    files = all_files(state)
+    gone = frozenset(one.instant.requested for one in undone_by(moment, target))
+    # A reader names the moment by requested time, a restore goes by completion: with writers
+    # side by side that may be two states of the table, and both can be come back to.
+    as_read = slices_in(files, state.visibility(target.requested))
+    as_restored = slices_in(files, visibility_without(moment, gone))
+    names: dict[str, dict[str, None]] = {}
+    for slice_ in (*as_read, *as_restored):
+        names.setdefault(slice_.partition, {}).update(dict.fromkeys(_names(slice_)))
+    return SavepointMetadata(
+        savepointed_by=user,
+        savepointed_at=context.now_ms(),
+        comments=comment,
+        partition_metadata={
+            partition: SavepointPartition(
+                partition_path=partition, savepoint_data_file=tuple(listed)
+            )
+            for partition, listed in names.items()
+        },
+    )
+
+
+def _names(slice_: FileSlice) -> Iterable[str]:
+    """The base file, then the logs, newest first, as Java lists them."""
+    base = [] if slice_.base_file is None else [slice_.base_file.name]
+    return [*base, *(log.name for log in reversed(slice_.log_files))]
+
+
+def _refuse_doomed(
+    context: Context, moment: Moment, target: Instant, metadata: SavepointMetadata
+) -> None:
+    """Refuse while a clean is about to delete what the savepoint would name."""
+    for pending in moment.timeline.active.pending((Action.CLEAN,)):
+        files = moment.timeline.active.files_of(pending)
+        if files is None or files.requested is None:
+            continue
+        path = files.requested.entry.path
+        orders = orders_of(clean_payload.decode_plan(context.storage.read(path), path), path)
+        for partition, listed in metadata.partition_metadata.items():
+            doomed = set(orders.files.get(partition, ()))
+            if doomed & set(listed.savepoint_data_file):
+                raise Conflict(
+                    "files_being_cleaned",
+                    what=f"No savepoint was made at {target.requested}.",
+                    why=f"The clean {pending.requested} is about to delete files of it.",
+                    now="Choose a later instant.",
+                    instant=target.requested,
+                    clean=pending.requested,
+                )
+
+
+def _completed_at(active: ActiveTimeline, requested: str) -> Instant | None:
+    return next((one for one in active.savepoints() if one.requested == requested), None)
+
+
+def _value(active: ActiveTimeline, instant: Instant, *, was_there: bool = False) -> Savepoint:
+    metadata = payload.decode(active.read(instant), active.path(instant))
+    return _of(instant, metadata, was_there=was_there)
+
+
+def _of(instant: Instant, metadata: SavepointMetadata, *, was_there: bool = False) -> Savepoint:
+    listed = metadata.partition_metadata.values()
+    return Savepoint(
+        instant=instant.requested,
+        completed=instant.completed or "",
+        user=metadata.savepointed_by,
+        comment=metadata.comments,
+        saved_at_ms=metadata.savepointed_at,
+        files=sum(len(one.savepoint_data_file) for one in listed),
+        partitions=len(listed),
+        was_there=was_there,
+    )
+
+
+def _refused(instant: str, code: str, why: str, now: str) -> InvalidRequest:
+    return InvalidRequest(
+        code,
+        what=f"No savepoint was made at {instant}." if instant else "No savepoint was made.",
+        why=why,
+        now=now,
+        instant=instant,
+    )
+
+
+def _unknown(instant: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unknown_savepoint",
+        what=f"There is no savepoint {instant}.",
+        why="It may have been deleted before.",
+        now="Look at the list of savepoints.",
+        instant=instant,
+    )
+
+
+def _unsettled(target: Instant, cause: str) -> Unsettled:
+    return Unsettled(
+        "savepoint_unsettled",
+        what=f"Whether the savepoint {target.requested} was made is not known.",
+        why=cause,
+        now="Make it again: if it is there, nothing is changed.",
+        instant=target.requested,
+    )

@@ -1,0 +1,319 @@
+"""Cleaning a table: what is gone, what a reader sees, what is answered when nothing is done."""
+
+from dataclasses import replace
+
+import pytest
+
+from lakewarden.engine.formats.payloads import clean as payload
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.publish import publish, to_inflight
+from lakewarden.engine.services.clean.draft import CleanWish
+from lakewarden.engine.services.clean.plan import Hold
+from lakewarden.engine.services.clean.result import Cleaned
+from lakewarden.engine.services.clean.run import clean, clean_if_due
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.view.listing import StorageListing
+from tests.engine.services.worlds import (
+    COW,
+    MOR,
+    ServiceWorld,
+    contents,
+    inserted,
+    new_service_world,
+    row,
+    rows,
+    updated,
+)
+from tests.writing.model import Write, contents_of
+from tests.writing.shapes import Shape
+
+HISTORY = (inserted(2), *(updated(2, ts=ts) for ts in range(2, 6)))
+LISTING = Shape("cow", has_metadata=False)
+
+
+def cleaned(world: ServiceWorld, wish: CleanWish | None = None, **settings: object) -> Cleaned:
+    given = {"hoodie__clean__commits__retained": 2, **settings}
+    return clean(world.context(50, **given), wish)
+
+
+def files_of(world: ServiceWorld) -> set[str]:
+    listed = StorageListing(world.storage).files()
+    return {file.name for files in listed.values() for file in files}
+
+
+def scheduled(world: ServiceWorld, seed: int) -> str:
+    """A plan of compaction that waits."""
+    plan = schedule(world.context(seed), COMPACTION, Wish())
+    assert isinstance(plan, Scheduled)
+    return plan.instant
+
+
+def compacted(world: ServiceWorld, seed: int) -> None:
+    execute(world.context(seed), COMPACTION, scheduled(world, seed))
+    world.clock.advance(1000)
+
+
+def only_partition(letter: str, ts: int) -> Write:
+    return Write("upsert", rows([f"k{'ab'.index(letter)}"], ts, letter))
+
+
+@pytest.mark.parametrize("shape", [COW, LISTING], ids=str)
+def test_what_is_older_than_the_retained_commits_is_gone_for_good(shape: Shape) -> None:
+    world = new_service_world(shape, *HISTORY)
+    done = cleaned(world)
+    assert done
+    assert done.files_deleted == 4
+    assert done.partitions == ("p=a", "p=b")
+    assert done.bytes_deleted > 0
+    assert len(files_of(world)) == 10 - 4
+    assert world.rows() == world.rows(use_metadata=False) == contents(shape, *HISTORY)
+    assert world.differences_of_listings() == set()
+    assert not world.table(97).timeline().pending()
+
+
+def test_every_retained_commit_stays_readable_and_no_other() -> None:
+    world = new_service_world(COW, *HISTORY)
+    done = cleaned(world)
+    writes = world.table(97).timeline().completed()
+    for number, instant in enumerate(writes):
+        read = world.table(97).read_arrow
+        if instant.requested >= (done.earliest_retained or ""):
+            found = contents_of(read(as_of=instant.requested))
+            assert found == contents(COW, *HISTORY[: number + 1])
+        else:
+            with pytest.raises(InvalidRequest, match="can't be read any more"):
+                read(as_of=instant.requested)
+    assert done.earliest_retained == writes[-2].requested
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
+    world = new_service_world(COW, *HISTORY)
+    before = {entry.path for entry in world.storage.walk("")}
+    context = world.context(50, hoodie__clean__commits__retained=2)
+    told = clean(context, dry_run=True)
+    assert {entry.path for entry in world.storage.walk("")} == before
+    assert told.is_dry_run
+    done = cleaned(world)
+    assert replace(told, is_dry_run=False, remains_deleted=0) == replace(
+        done, instant=None, completed=None, remains_deleted=0
+    )
+
+
+def test_nothing_to_do_leaves_no_instant_and_says_why() -> None:
+    world = new_service_world(COW, inserted(), updated())
+    done = cleaned(world)
+    assert not done
+    assert "2 commits, and 2 are retained" in (done.why_nothing or "")
+    assert not world.table(97).timeline().completed((Action.CLEAN,))
+
+
+def test_compacted_slices_go_with_their_logs() -> None:
+    world = new_service_world(MOR, inserted(), updated(ts=2), updated(ts=3))
+    compacted(world, 60)
+    world.write(updated(ts=4), updated(ts=5))
+    compacted(world, 61)
+    world.write(updated(ts=6))
+    done = cleaned(world)
+    assert done.files_deleted == 6, "a base file and two logs in each partition"
+    assert world.rows() == world.rows(use_metadata=False)
+    assert world.rows() == contents(MOR, inserted(), updated(ts=6))
+    assert world.differences_of_listings() == set()
+
+
+def test_the_slices_of_a_plan_stay_until_it_is_carried_out() -> None:
+    world = new_service_world(MOR, inserted(), updated(ts=2))
+    plan = scheduled(world, 60)
+    world.write(*(updated(ts=ts) for ts in range(3, 7)))
+    done = cleaned(world)
+    assert not done
+    assert done.held_by == plan
+    assert "Carry it out, or cancel it." in (done.why_nothing or "")
+    assert "seconds ago" in (done.why_nothing or "")
+    execute(world.context(61), COMPACTION, plan)
+    world.write(updated(ts=7), updated(ts=8))
+    assert cleaned(world).files_deleted == 4
+
+
+def test_a_live_write_from_before_holds_the_horizon_back() -> None:
+    world = new_service_world(COW, *HISTORY[:2])
+    writer = world.context(70, hoodie__clean__failed__writes__policy="LAZY")
+    attempt = publish(writer, Action.COMMIT, claims=True).attempt
+    assert attempt is not None
+    to_inflight(writer, attempt)
+    lazy = {"hoodie__clean__failed__writes__policy": "LAZY"}
+    for ts in range(3, 7):
+        world.clock.advance(1000)
+        options = {"hoodie.clean.failed.writes.policy": "LAZY"}
+        world.table(71 + ts).upsert(updated(ts=ts).table(), options=options)
+    done = cleaned(world, **lazy)
+    assert done.held_by == attempt.instant
+    assert not done
+    attempt.stop()
+    world.clock.advance(600_000)
+    assert cleaned(world, **lazy).files_deleted > 0
+
+
+def test_a_savepoint_keeps_its_files_and_its_moment_readable() -> None:
+    world = new_service_world(COW, *HISTORY[:2])
+    saved = savepoint(world.context(51))
+    world.write(*HISTORY[2:])
+    done = cleaned(world)
+    assert done.held_by == saved.instant
+    assert {one.held_by for one in done.kept if one.hold is Hold.SAVEPOINT} == {saved.instant}
+    as_saved = contents_of(world.table(97).read_arrow(as_of=saved.instant))
+    assert as_saved == contents(COW, *HISTORY[:2])
+    delete_savepoint(world.context(52), saved.instant)
+    again = cleaned(world)
+    assert again.files_deleted == 2
+    assert f"savepoint {saved.instant} was deleted" in again.scope
+
+
+def test_a_partition_that_was_deleted_vanishes() -> None:
+    world = new_service_world(COW, inserted())
+    world.write(Write("delete_partitions", partitions=("b",)))
+    world.write(only_partition("a", 2), only_partition("a", 3))
+    done = cleaned(world)
+    assert done.partitions_deleted == ("p=b",)
+    assert world.table(97).partitions() == ("p=a",)
+    assert StorageListing(world.storage).partitions() == ("p=a",)
+    world.write(only_partition("b", 4))
+    assert world.table(97).partitions() == ("p=a", "p=b")
+    assert world.rows() == world.rows(use_metadata=False)
+
+
+def test_only_partitions_written_to_since_the_last_clean_are_looked_up() -> None:
+    world = new_service_world(COW, *HISTORY)
+    cleaned(world)
+    world.write(*(only_partition("a", ts) for ts in range(7, 10)))
+    done = cleaned(world)
+    assert done.partitions == ("p=a", "p=b"), "the last of what was written to both of them"
+    world.write(only_partition("a", 10))
+    done = cleaned(world)
+    assert done.partitions == ("p=a",)
+    assert done.scope.startswith("1 partitions were looked at")
+
+
+def test_a_clean_of_some_partitions_is_made_up_for_by_the_next_one() -> None:
+    world = new_service_world(COW, *HISTORY)
+    first = cleaned(world, CleanWish(partitions=("p=a",)))
+    assert first.partitions == ("p=a",)
+    second = cleaned(world)
+    assert second.partitions == ("p=b",)
+    assert "some of them only" in second.scope
+
+
+def test_a_limit_cleans_commit_by_commit() -> None:
+    world = new_service_world(COW, *HISTORY)
+    steps = [cleaned(world, CleanWish(max_commits=2)) for _ in range(3)]
+    assert [one.files_deleted for one in steps] == [2, 2, 0]
+    assert world.rows() == contents(COW, *HISTORY)
+
+
+def test_versions_are_kept_as_many_as_are_set() -> None:
+    world = new_service_world(COW, *HISTORY)
+    context = world.context(50, hoodie__clean__fileversions__retained=1)
+    done = clean(context)
+    assert done.files_deleted == 8
+    assert done.earliest_retained is None
+    assert len(files_of(world)) == 2
+    assert world.rows() == world.rows(use_metadata=False) == contents(COW, *HISTORY)
+
+
+def test_hours_are_kept_as_many_as_are_set() -> None:
+    world = new_service_world(COW, *HISTORY)
+    world.clock.advance(5 * 3_600_000)
+    world.write(updated(2, ts=7), updated(2, ts=8))
+    done = clean(world.context(50, hoodie__clean__hours__retained=2))
+    assert done.files_deleted == 8
+    assert world.rows() == contents(COW, *HISTORY, updated(2, ts=8))
+
+
+def test_writes_clean_when_it_is_time() -> None:
+    world = new_service_world(COW, *HISTORY)
+    settings = {
+        "hoodie__clean__commits__retained": 2,
+        "hoodie__clean__trigger__max__commits": 3,
+    }
+    assert clean_if_due(world.context(50, **settings))
+    world.write(updated(ts=7), updated(ts=8))
+    waits = clean_if_due(world.context(51, **settings))
+    assert waits is not None
+    assert not waits
+    assert "2 commits have completed since the last clean" in (waits.why_nothing or "")
+    world.write(updated(ts=9))
+    assert clean_if_due(world.context(52, **settings))
+    assert clean_if_due(world.context(53, hoodie__clean__automatic=False)) is None
+
+
+def test_the_plan_and_the_outcome_are_what_java_writes() -> None:
+    world = new_service_world(COW, *HISTORY)
+    done = cleaned(world)
+    active = world.table(97).timeline()
+    (instant,) = active.completed((Action.CLEAN,))
+    files = active.files_of(instant)
+    assert files is not None
+    assert files.requested is not None
+    assert files.inflight is not None
+    assert world.storage.read(files.inflight.entry.path) == b""
+    plan = payload.decode_plan(world.storage.read(files.requested.entry.path), "plan")
+    assert plan.version == 2
+    assert plan.earliest_instant_to_retain is not None
+    assert plan.earliest_instant_to_retain.timestamp == done.earliest_retained
+    assert plan.earliest_instant_to_retain.action == "commit"
+    assert plan.earliest_instant_to_retain.state == "COMPLETED"
+    assert plan.last_completed_commit_timestamp == active.completed()[-1].requested
+    metadata = payload.decode(active.read(instant), "clean")
+    assert metadata.total_files_deleted == done.files_deleted
+    assert metadata.earliest_commit_to_retain == done.earliest_retained
+    for partition, listed in metadata.partition_metadata.items():
+        planned = plan.file_paths_to_be_deleted_per_partition[partition]
+        names = tuple((one.file_path or "").rpartition("/")[2] for one in planned)
+        assert listed.delete_path_patterns == listed.success_delete_files == names
+        assert listed.is_partition_deleted is False
+
+
+def test_what_it_deletes_is_checked_by_another_road_first() -> None:
+    world = new_service_world(COW, *HISTORY)
+    context = world.context(50)
+    live = world.slices()[0]
+    assert live.base_file is not None
+    path = world.storage.uri(live.path(live.base_file))
+    plan = payload.CleanPlan(
+        policy="KEEP_LATEST_COMMITS",
+        file_paths_to_be_deleted_per_partition={
+            live.partition: (payload.CleanFile(file_path=path),)
+        },
+    )
+    publish(context, Action.CLEAN, payload.encode_plan(plan), claims=False)
+    with pytest.raises(Exception, match="a read of the table as it is now needs it"):
+        cleaned(world)
+    assert world.rows() == contents(COW, *HISTORY)
+
+
+def test_the_first_version_of_plans_names_files_without_addresses() -> None:
+    world = new_service_world(COW, *HISTORY)
+    (_, *old) = sorted(
+        entry.name for entry in world.storage.list("p=a").files if entry.name.endswith("parquet")
+    )
+    oldest = min(old, key=lambda name: name.rpartition("_")[2])
+    plan = payload.CleanPlan(
+        policy="KEEP_LATEST_COMMITS",
+        version=1,
+        files_to_be_deleted_per_partition={"p=a": (oldest,)},
+    )
+    publish(world.context(50), Action.CLEAN, payload.encode_plan(plan), claims=False)
+    done = cleaned(world)
+    assert [one.files_deleted for one in done.finished] == [1]
+    assert oldest not in files_of(world)
+    assert world.rows() == world.rows(use_metadata=False) == contents(COW, *HISTORY)
+
+
+def test_a_row_that_was_never_written_twice_is_never_cleaned() -> None:
+    world = new_service_world(COW, Write("upsert", (row("k0", 1, "c"),)), *HISTORY)
+    cleaned(world)
+    assert row("k0", 1, "c") in world.rows()

@@ -15,6 +15,8 @@ from lakewarden.engine.storage.port import Storage
 VERSION_FILE = "_version_"
 
 _DIGITS_MAX = 18
+# Every whole manifest is one object with one list, so that no part of it ends like this.
+_ENDING = re.compile(rb"\]\s*\}\s*\Z")
 _MANIFEST_NAME = re.compile(rf"manifest_([0-9]{{1,{_DIGITS_MAX}}})")
 _FILE_NAME = re.compile(r"([0-9]+)_([0-9]+)_([0-9])\.parquet")
 
@@ -63,14 +65,22 @@ def load_snapshot(storage: Storage, folder: str) -> Snapshot:
     path = manifest_path(folder, version)
     manifest = storage.read_if_present(path) if version else None
     if manifest is None:
-        # Java replaces `_version_` by deleting and creating it; in between, and after a crash
-        # there, the newest manifest is the current one.
-        version = max(manifest_versions(storage, folder), default=0)
-        if version == 0:
-            return Snapshot(0)
+        return _newest_snapshot(storage, folder)
+    return Snapshot(version, decode_manifest(manifest, path))
+
+
+def _newest_snapshot(storage: Storage, folder: str) -> Snapshot:
+    """The snapshot of the newest manifest: the current one where no `_version_` says so.
+
+    Java replaces `_version_` by deleting and creating it, and may die in between. A manifest that
+    was cut short never was the current one: its maker died before it came to `_version_`.
+    """
+    for version in reversed(manifest_versions(storage, folder)):
         path = manifest_path(folder, version)
         manifest = storage.read(path)
-    return Snapshot(version, decode_manifest(manifest, path))
+        if _ENDING.search(manifest):
+            return Snapshot(version, decode_manifest(manifest, path))
+    return Snapshot(0)
 
 
 def manifest_path(folder: str, version: int) -> str:

@@ -20,6 +20,7 @@ from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.table.schema import SCHEMA_KEY
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
 from lakewarden.engine.timeline.instant import Action, State
@@ -29,6 +30,10 @@ from tests.engine.plans.world import PROPERTIES, World, Writer
 
 MOR = {**PROPERTIES, "hoodie.table.type": "MERGE_ON_READ"}
 COW = PROPERTIES
+SCHEMA = (
+    '{"type": "record", "name": "t", "fields": '
+    '[{"name": "k", "type": "string"}, {"name": "p", "type": "string"}]}'
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,13 @@ class ToyTable(World):
         with write.attempt:
             outcome = write.writer.outcome(write.attempt, *write.stats, seen=write.seen)
             appended = frozenset(key_of(stat) for stat in write.stats if stat.log_files is not None)
-            return commit(write.writer.context, write.attempt, replace(outcome, appended=appended))
+            metadata = replace(
+                outcome.metadata,
+                extra_metadata={SCHEMA_KEY: SCHEMA},
+                operation_type=Operation.UPSERT,
+            )
+            outcome = replace(outcome, metadata=metadata, appended=appended)
+            return commit(write.writer.context, write.attempt, outcome)
 
     def append(self, *keys: SliceKey, size: int = 10) -> Receipt:
         """A whole write to logs."""

@@ -5,17 +5,19 @@ goes when its sweep is done, and the next plan of its service has looked at its 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import is_recent
+from lakewarden.engine.plans.hand_back import is_handed_back
 from lakewarden.engine.plans.markers import TEMP_FOLDER, delete_markers
 from lakewarden.engine.plans.moment import Moment, look
-from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.sweep import SWEEPS_FOLDER
+from lakewarden.engine.plans.window import heard_of
 from lakewarden.engine.timeline.beats import BEATS_FOLDER, STANDARD_FOLDER
-from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 
@@ -31,6 +33,8 @@ class _Remains:
     moment: Moment
     # Those that are to be looked at again: their markers and ledgers are still of use.
     swept_later: frozenset[str]
+    # Until when the last plan of each service has heard of what was cancelled.
+    heard_ms: Mapping[Service, int | None]
 
     def has_ended(self, instant: str) -> bool:
         """Whether nobody works on an instant any more, nor has to find its files."""
@@ -46,18 +50,8 @@ class _Remains:
         if instant in self.swept_later or self.moment.timeline.active.with_time(instant):
             return False
         ledger = read_ledger(self.context.storage, instant)
-        last = ledger.last_whole
-        if last is None or ledger.ends_in is not LedgerEnd.CANCELLED:
-            return False
-        return last.action not in TABLE_SERVICES or self._is_handed_back(last.action, instant)
-
-    def _is_handed_back(self, action: Action, instant: str) -> bool:
-        active = self.moment.timeline.active
-        for files in active.files:
-            is_later = files.instant.requested > instant and files.completed is not None
-            if is_later and files.begun_as is action:
-                return True
-        return False
+        is_over = ledger.ends_in is LedgerEnd.CANCELLED
+        return is_over and is_handed_back(ledger, self.heard_ms)
 
 
 def clear_remains(context: Context) -> int:
@@ -75,9 +69,9 @@ def clear_remains(context: Context) -> int:
     ]
     with_ledger = instants_with_ledger(context.storage)
     matches = (_SWEEP.fullmatch(file.name) for file in context.storage.list(SWEEPS_FOLDER).files)
-    remains = _Remains(
-        context, look(context), frozenset(match[1] for match in matches if match is not None)
-    )
+    swept_later = frozenset(match[1] for match in matches if match is not None)
+    moment = look(context)
+    remains = _Remains(context, moment, swept_later, heard_of(context, moment))
     cleared: set[str] = set()
     for instant in filter(_INSTANT.fullmatch, marked):
         if remains.has_ended(instant):

@@ -1,7 +1,8 @@
 """The front door: a Hudi table, opened by its path."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.options import ALL_SETTINGS, given_options
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
+from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
@@ -40,15 +42,16 @@ from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
+from lakewarden.service_door import Options
+from lakewarden.table_services import TableServices
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Options: TypeAlias = Mapping[str, object] | None
 Taken = TypeVar("Taken")
 
 
-class Table:
+class Table(TableServices):
     """A Hudi table. Every call sees the table as it is at that moment.
 
     Writes take options by Hudi's names, or as keywords that are the end of such a name:
@@ -348,6 +351,19 @@ class Table:
             arguments=given_options(options, keywords), table=kept_settings(self.properties)
         )
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
+
+    def _desk(
+        self,
+        options: Options = None,
+        keywords: Mapping[str, object] | None = None,
+        *,
+        spark: "SparkSession | None" = None,
+        group: str = "",
+    ) -> Context:
+        context = self._context(given_options(options, keywords or {}), self.properties)
+        if spark is None:
+            return context
+        return replace(context, ports=replace(self._ports, executor=SparkExecutor(spark, group)))
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
         settings = Settings.of(arguments=given, table=kept_settings(properties))

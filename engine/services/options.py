@@ -8,6 +8,12 @@ from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknow
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.plans.service import CANCELLABLE
 from lakewarden.engine.plans.settings import PLAN_SETTINGS
+from lakewarden.engine.plans.window import WINDOW_SETTINGS
+from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
+from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
+from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
+from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
+from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.write.far_rows import FAR_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
@@ -21,7 +27,12 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Finding keys": INDEX_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
-    "Plans of table services": tuple(CANCELLABLE.values()),
+    "Plans of table services": (*CANCELLABLE.values(), *WINDOW_SETTINGS),
+    "Compaction": COMPACTION_SETTINGS,
+    "Log compaction": LOG_COMPACTION_SETTINGS,
+    "Clustering": CLUSTERING_SETTINGS,
+    "Clean": CLEAN_SETTINGS,
+    "Archive": ARCHIVE_SETTINGS,
     "Locks": LOCK_SETTINGS,
 }
 ALL_SETTINGS = tuple(setting for settings in SECTIONS.values() for setting in settings)

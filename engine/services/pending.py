@@ -1,5 +1,6 @@
 """Carrying out what is pending: one plan by its instant, or all of a service, oldest first."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import LakewardenError
@@ -36,10 +37,15 @@ def run_plan(context: Context, service: TableService, instant: str) -> Result:
     return Result(service=service.service, executions=(done,))
 
 
-def run_pending(context: Context, service: TableService, limits: RunLimits) -> Result:
+def run_pending(
+    context: Context,
+    service: TableService,
+    limits: RunLimits,
+    context_of: Callable[[str], Context] | None = None,
+) -> Result:
     """Carry out the pending plans; one that fails does not keep the others from being tried.
 
-    If all fail, the first failure is raised.
+    If all fail, the first failure is raised. Each plan may have a context of its own.
     """
     pending = pending_plans(context, service)
     if not pending:
@@ -54,7 +60,8 @@ def run_pending(context: Context, service: TableService, limits: RunLimits) -> R
             left += pending[number:]
             break
         try:
-            done.append(execute(context, service, instant))
+            own = context if context_of is None else context_of(instant)
+            done.append(execute(own, service, instant))
         except LakewardenError as error:
             if error.code == _HELD:
                 left.append(instant)

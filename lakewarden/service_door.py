@@ -1,0 +1,311 @@
+"""One service as users call it: `table.compaction.schedule()`, `plan.run()`, `plan.cancel()`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.cancellation import Cancellation
+from lakewarden.engine.plans.cancelling import scope_of
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import pending_state
+from lakewarden.engine.plans.moment import Moment, look, pending_ledgers
+from lakewarden.engine.plans.plan_scope import PlanScope
+from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
+from lakewarden.engine.plans.service import Service, is_cancellable
+from lakewarden.engine.services.choice import Draft, LeftOut, Refusal
+from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
+from lakewarden.engine.services.result import Result
+from lakewarden.engine.services.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.state import InstantState
+from lakewarden.engine.view.slices import SliceKey
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Options: TypeAlias = Mapping[str, object] | None
+
+CANCELLED_ON_REQUEST = "cancelled on request"
+
+
+class Desk(Protocol):
+    """Gives a context to work in, with what a call sets.
+
+    With a session Spark's workers carry out the tasks; its jobs are in a group of that name.
+    """
+
+    def __call__(
+        self,
+        options: Options = None,
+        keywords: Mapping[str, object] | None = None,
+        *,
+        spark: "SparkSession | None" = None,
+        group: str = "",
+    ) -> Context: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The plan that would be published now."""
+
+    service: Service
+    cancellable: bool
+    groups: frozenset[SliceKey]
+    missing_partitions: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    input_bytes: int
+    scope: str
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(sorted({group.partition for group in self.groups}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A plan on the timeline."""
+
+    instant: str
+    service: Service
+    cancellable: bool
+    groups: frozenset[SliceKey]
+    missing_partitions: tuple[str, ...] = ()
+    # What scheduling has left out and why; known to whoever has scheduled it.
+    left_out: tuple[LeftOut, ...] = ()
+    _door: "ServiceDoor" = field(repr=False, compare=False)
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(sorted({group.partition for group in self.groups}))
+
+    @property
+    def state(self) -> str:
+        """What has become of it by now."""
+        return self._door.state_of(self.instant).value
+
+    def run(
+        self, spark: "SparkSession | None" = None, options: Options = None, **keywords: object
+    ) -> Result:
+        """Carry it out here, or by Spark's workers."""
+        return self._door.run(self.instant, spark=spark, options=options, **keywords)
+
+    def cancel(
+        self,
+        reason: str = CANCELLED_ON_REQUEST,
+        *,
+        force: bool = False,
+        wait_seconds: float = 0,
+        dry_run: bool = False,
+    ) -> Cancellation:
+        """End it for good, even while it is being carried out."""
+        return self._door.cancel(
+            self.instant, reason, force=force, wait_seconds=wait_seconds, dry_run=dry_run
+        )
+
+
+class ServiceDoor:
+    """One table service of one table."""
+
+    def __init__(self, kind: TableService, desk: Desk) -> None:
+        self._kind = kind
+        self._desk = desk
+
+    def __repr__(self) -> str:
+        return f"<{self._kind.service}>"
+
+    def schedule(
+        self,
+        cancellable: bool | None = None,
+        *,
+        max_bytes: int | None = None,
+        max_file_groups: int | None = None,
+        partitions: Sequence[str] | None = None,
+        honour_trigger: bool = False,
+        dry_run: bool = False,
+        options: Options = None,
+        **keywords: object,
+    ) -> "Plan | Preview | Refusal":
+        """Put a plan on the timeline, or say why there is nothing to do.
+
+        An explicit wish does not wait for triggers, unless `honour_trigger` says so. A dry run
+        gives the plan that would be published.
+        """
+        context = self._desk(options, keywords)
+        wish = Wish(
+            cancellable=cancellable,
+            max_bytes=_positive("max_bytes", max_bytes),
+            max_file_groups=_positive("max_file_groups", max_file_groups),
+            partitions=None if partitions is None else tuple(partitions),
+            honour_trigger=honour_trigger,
+        )
+        if dry_run:
+            drafted = draft(context, self._kind, wish)
+            return (
+                drafted if isinstance(drafted, Refusal) else self._preview(drafted, context, wish)
+            )
+        done = schedule(context, self._kind, wish)
+        return done if isinstance(done, Refusal) else self._plan(done, context, wish)
+
+    def run(
+        self,
+        instant: str | None = None,
+        limit: int | None = None,
+        *,
+        deadline: float | None = None,
+        dry_run: bool = False,
+        spark: "SparkSession | None" = None,
+        options: Options = None,
+        **keywords: object,
+    ) -> Result:
+        """Carry out one plan, or the pending ones, oldest first.
+
+        At most `limit` plans are begun, and none any more after `deadline` seconds. A dry run says
+        which plans these are.
+        """
+        limits = RunLimits(plans=_positive("limit", limit), deadline=deadline)
+
+        def context_of(plan: str) -> Context:
+            return self._desk(options, keywords, spark=spark, group=plan)
+
+        if dry_run:
+            pending = pending_plans(self._desk(options, keywords), self._kind)
+            chosen = pending if instant is None else tuple(p for p in pending if p == instant)
+            return Result(service=self._kind.service, left=chosen[: limits.plans])
+        if instant is not None:
+            return run_plan(context_of(instant), self._kind, instant)
+        return run_pending(self._desk(options, keywords), self._kind, limits, context_of)
+
+    def schedule_and_run(
+        self,
+        cancellable: bool | None = None,
+        *,
+        max_bytes: int | None = None,
+        max_file_groups: int | None = None,
+        partitions: Sequence[str] | None = None,
+        honour_trigger: bool = False,
+        dry_run: bool = False,
+        spark: "SparkSession | None" = None,
+        options: Options = None,
+        **keywords: object,
+    ) -> "Result | Preview":
+        """Schedule a plan and carry it out; what is pending already is left alone."""
+        done = self.schedule(
+            cancellable,
+            max_bytes=max_bytes,
+            max_file_groups=max_file_groups,
+            partitions=partitions,
+            honour_trigger=honour_trigger,
+            dry_run=dry_run,
+            options=options,
+            **keywords,
+        )
+        match done:
+            case Refusal():
+                return Result(service=self._kind.service, refusal=done)
+            case Preview():
+                return done
+            case Plan(instant=instant):
+                return self.run(instant, spark=spark, options=options, **keywords)
+
+    def plan(self, instant: str) -> Plan:
+        """The plan of an instant that is on the timeline."""
+        scope = self._scope(look(self._desk()), instant)
+        return Plan(
+            instant=instant,
+            service=self._kind.service,
+            cancellable=scope.is_cancellable,
+            groups=scope.groups,
+            missing_partitions=scope.missing_partitions,
+            _door=self,
+        )
+
+    def pending(self) -> tuple[Plan, ...]:
+        """The plans that wait to be carried out, or are being carried out; oldest first."""
+        return tuple(self.plan(instant) for instant in pending_plans(self._desk(), self._kind))
+
+    def cancel(
+        self,
+        instant: str,
+        reason: str,
+        *,
+        force: bool = False,
+        wait_seconds: float = 0,
+        dry_run: bool = False,
+    ) -> Cancellation:
+        """Cancel a plan."""
+        return cancel(
+            self._desk(),
+            instant,
+            reason,
+            force=force,
+            wait_seconds=wait_seconds,
+            dry_run=dry_run,
+        )
+
+    def state_of(self, instant: str) -> InstantState:
+        """What has become of a plan by now."""
+        context = self._desk()
+        moment = look(context)
+        files = moment.pending(instant)
+        if files is None:
+            is_gone = completed_rollback_of(moment.timeline.active, instant) is not None
+            is_done = moment.timeline.completion_time(instant) is not None
+            return _ended(is_gone=is_gone, is_done=is_done)
+        ledgers = pending_ledgers(context, moment)
+        now = Moment(moment.config, moment.timeline, moment.times, ledgers)
+        return pending_state(context, now, pending_rollbacks(moment.timeline.active), files)
+
+    def _preview(self, drafted: Draft, context: Context, wish: Wish) -> Preview:
+        return Preview(
+            service=self._kind.service,
+            cancellable=is_cancellable(context.settings, self._kind.service, wish.cancellable),
+            groups=drafted.groups,
+            missing_partitions=drafted.missing_partitions,
+            left_out=drafted.left_out,
+            input_bytes=drafted.input_bytes,
+            scope=drafted.scope,
+        )
+
+    def _plan(self, done: Scheduled, context: Context, wish: Wish) -> Plan:
+        return Plan(
+            instant=done.instant,
+            service=self._kind.service,
+            cancellable=is_cancellable(context.settings, self._kind.service, wish.cancellable),
+            groups=done.draft.groups,
+            missing_partitions=done.draft.missing_partitions,
+            left_out=done.draft.left_out,
+            _door=self,
+        )
+
+    def _scope(self, moment: Moment, instant: str) -> PlanScope:
+        files = moment.pending(instant)
+        if files is None or files.begun_as is not self._kind.service.action:
+            raise InvalidRequest(
+                "unknown_plan",
+                what=f"The timeline has no pending {self._kind.service} {instant}.",
+                why="It may have completed, been rolled back, or never been published.",
+                now="Look at the pending ones.",
+                instant=instant,
+            )
+        return scope_of(moment, files)
+
+
+def _ended(*, is_gone: bool, is_done: bool) -> InstantState:
+    if is_gone:
+        return InstantState.ROLLED_BACK
+    return InstantState.COMPLETED if is_done else InstantState.UNKNOWN
+
+
+def _positive(name: str, number: int | None) -> int | None:
+    if number is not None and number < 1:
+        raise InvalidRequest(
+            "bad_argument",
+            what=f"{name}={number} makes no sense.",
+            why="It says how much is done at most.",
+            now="Give a number above zero, or leave it out.",
+            argument=name,
+        )
+    return number

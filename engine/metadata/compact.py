@@ -11,8 +11,8 @@ from functools import partial
 from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.payloads.compaction import CompactionOperation, CompactionPlan
-from lakewarden.engine.kernel.errors import CorruptTable, corrupt
-from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, corrupt
+from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
 from lakewarden.engine.metadata.base_files import base_file, base_name
 from lakewarden.engine.metadata.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.folding import folded
@@ -34,6 +34,12 @@ DELTACOMMITS_MAX = Setting(
     10,
     whole_number,
     "After so many deltacommits the metadata table is compacted.",
+)
+DELTACOMMITS_MAX_WHEN_PENDING = Setting(
+    "hoodie.metadata.max.deltacommits.when_pending",
+    1000,
+    whole_number,
+    "After so many deltacommits writes are refused if the metadata table cannot be compacted",
 )
 
 
@@ -78,13 +84,30 @@ def compact_if_due(
     return True
 
 
-def _is_due(state: WriteState, deltacommits_max: int) -> bool:
-    if state.uncertain():
-        return False
+def deltacommits_since(state: WriteState) -> int:
+    """How many deltacommits have completed since the last compaction was planned."""
     active = state.timeline.active
     last = max((one.requested for one in active.completed((Action.COMMIT,))), default="")
-    since = active.completed_between(last or None, None, (Action.DELTA_COMMIT,))
-    return len(since) >= deltacommits_max
+    return len(active.completed_between(last or None, None, (Action.DELTA_COMMIT,)))
+
+
+def refuse_growth(state: WriteState, settings: Settings) -> None:
+    """Refuse to go on telling a table that cannot be compacted, once it has grown too much."""
+    uncertain, most = state.uncertain(), settings[DELTACOMMITS_MAX_WHEN_PENDING]
+    if not uncertain or deltacommits_since(state) <= most:
+        return
+    first = min(uncertain)
+    raise Conflict(
+        "metadata_table_grows",
+        what=f"The metadata table has more than {most} deltacommits since its last compaction.",
+        why=f"It cannot be compacted while {first} is completed there and pending on the table.",
+        now=f"Complete {first} or roll it back, or raise {DELTACOMMITS_MAX_WHEN_PENDING.key}.",
+        instant=first,
+    )
+
+
+def _is_due(state: WriteState, deltacommits_max: int) -> bool:
+    return not state.uncertain() and deltacommits_since(state) >= deltacommits_max
 
 
 def _plan(state: WriteState, config: TableConfig) -> CompactionPlan:

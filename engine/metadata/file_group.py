@@ -3,7 +3,7 @@
 Lookups read the blocks of the base file they need; logs are small and are read whole, once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.hfile import Entries, HFile
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.range_source import BufferSource, FileSource
 from lakewarden.engine.metadata.records import Run
@@ -67,7 +68,7 @@ class MetadataFileGroup:
     def runs(self, selection: Selection) -> list[Run]:
         """What the base file and each log block say of the selected keys, oldest first."""
         runs = [self._run(self._base_file(), selection)] if self._slice.base_file else []
-        for block in self._log_blocks():
+        for block in self.log_blocks:
             if block.kind is BlockKind.DELETE:
                 # Keys that were not selected do no harm: they meet no version of theirs.
                 keys = deletes(block).keys.cast(pa.large_binary())
@@ -88,20 +89,18 @@ class MetadataFileGroup:
             self._base = HFile(FileSource(self._storage.open(path)), path)
         return self._base
 
-    def _log_blocks(self) -> tuple[Block, ...]:
+    @property
+    def log_blocks(self) -> tuple[Block, ...]:
+        """The blocks of the logs that count, oldest first."""
         if self._blocks is None:
-            self._blocks = tuple(
-                block
-                for log in self._slice.log_files
-                for block in self._valid_blocks(self._slice.path(log))
-            )
+            # A log compaction of what is not there has nothing that is not in the base file.
+            self._blocks = effective_blocks(self._all_blocks(), self._is_valid, keeps_orphans=False)
         return self._blocks
 
-    def _valid_blocks(self, path: str) -> list[Block]:
-        blocks = []
-        for block in read_blocks(self._storage.read(path), path):
-            if block.kind is BlockKind.CORRUPT:
-                raise block.corrupt(block.reason)
-            if block.kind in (BlockKind.HFILE, BlockKind.DELETE) and self._is_valid(block.instant):
-                blocks.append(block)
-        return blocks
+    def _all_blocks(self) -> Iterator[Block]:
+        for log in self._slice.log_files:
+            path = self._slice.path(log)
+            for block in read_blocks(self._storage.read(path), path):
+                if block.kind is BlockKind.CORRUPT:
+                    raise block.corrupt(block.reason)
+                yield block

@@ -41,25 +41,37 @@ class MetadataListing:
 
 def merged_sizes(versions: Versions) -> dict[str, dict[str, int]]:
     """The live names with their sizes, by key; later versions add, grow and remove."""
+    changes, _ = merged_changes(versions)
+    return {
+        key: {name: size for name, size in sizes.items() if size is not None}
+        for key, sizes in changes.items()
+    }
+
+
+def merged_changes(versions: Versions) -> tuple[dict[str, dict[str, int | None]], set[str]]:
+    """What versions say of each key: names with their sizes, None for those that are gone.
+
+    The other answer is the keys of which nothing counts that was known before.
+    """
     column = versions.values.column(FILES_COLUMN).combine_chunks()
     if pa.types.is_null(column.type):
-        return {}
+        return {}, set(text_keys(versions.keys))
     offsets = np.asarray(column.offsets).tolist()
     names = column.keys.to_pylist()
     sizes = column.items.field("size").to_pylist()
     removed = column.items.field("isDeleted").to_pylist()
-    merged: dict[str, dict[str, int]] = {}
+    merged: dict[str, dict[str, int | None]] = {}
+    wiped: set[str] = set()
     for number, key in enumerate(text_keys(versions.keys)):
         if versions.is_removed[number]:
             merged.pop(key, None)
+            wiped.add(key)
             continue
-        live = merged.setdefault(key, {})
+        known = merged.setdefault(key, {})
         for at in range(offsets[number], offsets[number + 1]):
-            if removed[at]:
-                live.pop(names[at], None)
-            else:
-                live[names[at]] = max(sizes[at], live.get(names[at], 0))
-    return merged
+            name = names[at]
+            known[name] = None if removed[at] else max(sizes[at], known.get(name) or 0)
+    return merged, wiped
 
 
 def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:

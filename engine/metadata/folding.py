@@ -1,6 +1,7 @@
 """Folding: what a base file and the log blocks on top of it amount to, as entries."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.metadata.column_stats import STATS_COLUMN
 from lakewarden.engine.metadata.entries import Entries, last_of_each
-from lakewarden.engine.metadata.files import FILES_COLUMN, merged_sizes
+from lakewarden.engine.metadata.files import FILES_COLUMN, merged_changes, merged_sizes
 from lakewarden.engine.metadata.files_entries import files_listing
 from lakewarden.engine.metadata.record_index import RECORD_COLUMN
 from lakewarden.engine.metadata.record_schema import (
@@ -46,6 +47,25 @@ def folded(partition: str, runs: Sequence[Run]) -> Entries:
     kept = last_of_each(keys)
     kept = kept[~is_removed[kept]]
     return Entries(keys.take(pa.array(kept)), values, kept, EMPTY_BINARY)
+
+
+def folded_logs(partition: str, runs: Sequence[Run]) -> Entries:
+    """What the logs of a file group amount to among themselves, sorted by key.
+
+    The base file is to be met later, so keys that were removed are removed still, before those with
+    values count.
+    """
+    if partition == FILES:
+        changes, wiped = merged_changes(decode_runs(runs, [FILES_COLUMN]))
+        listed = {key: changes[key] for key in sorted(changes, key=str.encode)}
+        return files_listing(listed, sorted(wiped, key=str.encode))
+    entries = folded(partition, runs)
+    removed = pa.concat_arrays(
+        [EMPTY_BINARY, *(run.keys for run in runs if run.values is None)]
+    ).unique()
+    return replace(
+        entries, removed=removed.filter(pc.invert(pc.is_in(removed, value_set=entries.keys)))
+    )
 
 
 def _values(partition: str, run: Run) -> pa.LargeBinaryArray:

@@ -30,16 +30,33 @@ def group_log(partition: str, entries: Entries, instant: str, created_ms: int) -
     origin = Origin(instant, RECORD_SCHEMA_TEXT)
     blocks = []
     if len(entries.keys):
-        hfile = write_hfile(
-            entries.keys,
-            entries.own_values(),
-            schema_text=RECORD_SCHEMA_TEXT,
-            created_ms=created_ms,
-        )
-        blocks.append(hfile_block(hfile, origin))
+        blocks.append(_entries_block(entries, origin, created_ms))
     if len(entries.removed):
         blocks.append(delete_block(_deletes(entries.removed, partition), origin))
     return b"".join(blocks)
+
+
+def compacted_log(
+    partition: str, entries: Entries, instant: str, created_ms: int, compacted: tuple[str, ...]
+) -> bytes:
+    """A log that takes the place of others: what they removed, and then what they say."""
+    origin = Origin(instant, RECORD_SCHEMA_TEXT, compacted)
+    blocks = []
+    if len(entries.removed) or not len(entries.keys):
+        blocks.append(delete_block(_deletes(entries.removed, partition), origin))
+    if len(entries.keys):
+        blocks.append(_entries_block(entries, origin, created_ms))
+    return b"".join(blocks)
+
+
+def _entries_block(entries: Entries, origin: Origin, created_ms: int) -> bytes:
+    hfile = write_hfile(
+        entries.keys,
+        entries.own_values(),
+        schema_text=RECORD_SCHEMA_TEXT,
+        created_ms=created_ms,
+    )
+    return hfile_block(hfile, origin)
 
 
 def _deletes(keys: pa.LargeBinaryArray, partition: str) -> Deletes:

@@ -12,8 +12,8 @@ from lakewarden.engine.formats.payloads.rollback import (
     RollbackRequest,
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.compact import compact_if_due
 from lakewarden.engine.metadata.content import content_of, unmaintained
 from lakewarden.engine.metadata.definitions import DEFAULT_PATH, load_definitions
 from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
@@ -23,7 +23,9 @@ from lakewarden.engine.metadata.deltacommit import (
     write_deltacommit,
 )
 from lakewarden.engine.metadata.instants import begin, complete
+from lakewarden.engine.metadata.log_compact import withdraw_log_compactions
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.upkeep import keep_up
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
@@ -43,7 +45,12 @@ def refuse_unmaintained(config: TableConfig) -> None:
 
 
 def write_change(
-    storage: Storage, config: TableConfig, change: TableChange, times: TimeSource, ports: Ports
+    storage: Storage,
+    config: TableConfig,
+    change: TableChange,
+    times: TimeSource,
+    ports: Ports,
+    settings: Settings | None = None,
 ) -> None:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
@@ -56,7 +63,7 @@ def write_change(
     if withdraw_deltacommit(state, change.instant):
         state = load_write_state(storage, config)
     times.move_past(state.timeline.active.newest_time())
-    if compact_if_due(state, config, times, ports):
+    if keep_up(state, config, settings or Settings(), times, ports):
         state = load_write_state(storage, config)
     _define_new_columns(storage, config, change)
     told = content_of(storage, config, state.data_timeline, change)
@@ -114,6 +121,9 @@ def rollback_change(
         return
     times.move_past(state.timeline.active.newest_time())
     _refuse_compacted(state, instant, files)
+    # What the instant has told may be in log compactions as well.
+    if files is not None and withdraw_log_compactions(state, since=files.instant.completed):
+        state = load_write_state(storage, config)
     started_ms = ports.clock.now_ms()
     plan = _plan(state, begun) or _new_plan(state, instant)
     begin(state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(plan))

@@ -123,7 +123,14 @@ def _committed(
     change = _change_now(moment, outcome)
     if moment.config.metadata_partitions:
         held.assert_held()
-        write_change(context.storage, moment.config, change, moment.times, context.ports)
+        write_change(
+            context.storage,
+            moment.config,
+            change,
+            moment.times,
+            context.ports,
+            context.settings,
+        )
     completion = complete(context, held, moment, ledger, _content(outcome.metadata))
     assert completion.instant.completed is not None
     receipt = Receipt(

@@ -34,6 +34,12 @@ class CompactionStrategy:
     version: Int32 | None = 1
 
 
+# Whoever plans a log compaction, Java carries it out by this class.
+LOG_COMPACTION = CompactionStrategy(
+    compactor_class_name="org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
     """The content of a requested compaction or log compaction."""

@@ -8,16 +8,11 @@ logs are put together.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads.compaction import CompactionPlan, CompactionStrategy
+from lakewarden.engine.formats.payloads.compaction import LOG_COMPACTION, CompactionPlan
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.services.choice import Choice, LeftOut, Reason
 from lakewarden.engine.view.planned_slices import operation_of
 from lakewarden.engine.view.slices import FileSlice, SliceKey
-
-# By this class Java carries such a plan out.
-_STRATEGY = CompactionStrategy(
-    compactor_class_name="org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +96,7 @@ def plan_of(
     return CompactionPlan(
         operations=tuple(operation_of(slice_) for slice_ in slices),
         extra_metadata={CANCELLABLE_KEY: str(is_cancellable).lower()},
-        strategy=_STRATEGY,
+        strategy=LOG_COMPACTION,
         preserve_hoodie_metadata=True,
         missing_schedule_partitions=missing_partitions,
     )

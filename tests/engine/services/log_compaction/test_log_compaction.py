@@ -1,6 +1,7 @@
 """Log compaction from the plan to the readers: rows stay as they are, logs become one."""
 
 from dataclasses import replace
+from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -45,6 +46,19 @@ HISTORY = (
     Write("delete", (row("k3", 3, "b"), row("k2", 3, "a"))),
     updated(2, ts=4),
 )
+
+
+@cache
+def _history(shape: Shape) -> ServiceWorld:
+    return new_service_world(shape, *HISTORY)
+
+
+def after_history(shape: Shape = MOR) -> ServiceWorld:
+    """A table of its own that has seen the history."""
+    world = _history(shape).copy()
+    # Whatever is written now has other ids than the history.
+    world.clock.advance(1000_000)
+    return world
 
 
 def scheduled(world: ServiceWorld, wish: Wish | None = None) -> Scheduled:
@@ -106,7 +120,7 @@ def stats_of(world: ServiceWorld, instant: str) -> list[WriteStat]:
 
 @pytest.mark.parametrize("shape", [MOR, FLAT_MOR, Shape("mor", has_metadata=False)], ids=str)
 def test_readers_see_the_same_rows_to_the_last_meta_column(shape: Shape) -> None:
-    world = new_service_world(shape, *HISTORY)
+    world = after_history(shape)
     before = everything(world.table(60))
     compacted(world)
     assert everything(world.table(61)) == before
@@ -114,7 +128,7 @@ def test_readers_see_the_same_rows_to_the_last_meta_column(shape: Shape) -> None
 
 
 def test_it_completes_as_a_delta_commit_of_what_java_says() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     bases = {slice_.file_id: slice_.base_instant for slice_ in world.slices()}
     done = compacted(world)
     assert completed_of(world, done.instant).action is Action.DELTA_COMMIT
@@ -130,7 +144,7 @@ def test_it_completes_as_a_delta_commit_of_what_java_says() -> None:
 
 
 def test_the_new_log_is_a_block_of_records_and_then_one_of_deletes() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     writes = [one.requested for one in world.table(60).timeline().completed()][1:]
     done = compacted(world)
     logs = new_logs(world, done.instant)
@@ -144,7 +158,7 @@ def test_the_new_log_is_a_block_of_records_and_then_one_of_deletes() -> None:
 
 
 def test_records_keep_their_own_commit_time() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     compacted(world)
     rows = world.table(60).read_arrow().to_pylist()
     known = {one.requested for one in world.table(60).timeline().completed()[:-1]}
@@ -153,7 +167,7 @@ def test_records_keep_their_own_commit_time() -> None:
 
 
 def test_logs_that_come_later_stay_in_force() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     compacted(world)
     later = (updated(4, ts=9), Write("delete", (row("k0", 10, "a"),)))
     world.write(*later)
@@ -177,7 +191,7 @@ def test_a_delete_stays_as_strong_as_it_was() -> None:
 
 
 def test_a_log_compaction_of_log_compactions_needs_as_many_new_blocks() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     first = compacted(world)
     assert refused(world).reason is Reason.NOTHING_TO_DO
     more = (updated(ts=11), updated(ts=12))
@@ -190,7 +204,7 @@ def test_a_log_compaction_of_log_compactions_needs_as_many_new_blocks() -> None:
 
 
 def test_time_travel_sees_each_moment_as_it_was() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     moments = [one.requested for one in world.table(60).timeline().completed()]
     before = [str(world.table(61).read_arrow(as_of=one).to_pylist()) for one in moments]
     done = compacted(world)
@@ -201,7 +215,8 @@ def test_time_travel_sees_each_moment_as_it_was() -> None:
 
 
 def test_changes_are_the_same_in_every_window() -> None:
-    world = new_service_world(MOR, *HISTORY, updated(3, ts=1), updated(2, ts=8))
+    world = after_history()
+    world.write(updated(3, ts=1), updated(2, ts=8))
 
     def changes() -> list[tuple[str, str | None, list[str]]]:
         windows = [*((since, None) for since in times), (times[1], times[3])]
@@ -221,7 +236,7 @@ def test_changes_are_the_same_in_every_window() -> None:
 
 
 def test_nothing_is_a_change_that_was_only_compacted() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     last = world.table(60).timeline().completed()[-1].completed
     assert last is not None
     compacted(world)
@@ -229,7 +244,7 @@ def test_nothing_is_a_change_that_was_only_compacted() -> None:
 
 
 def test_the_new_log_has_statistics_of_its_own() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     done = compacted(world)
     metadata = TableState(world.storage).metadata.partition("column_stats")
     names = {log.name for log, _ in new_logs(world, done.instant)}
@@ -240,7 +255,7 @@ def test_the_new_log_has_statistics_of_its_own() -> None:
 
 
 def test_a_plan_names_all_logs_of_a_file_group() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     slices = {slice_.key: slice_ for slice_ in world.slices()}
     answer = scheduled(world)
     plan = compaction.decode_plan(answer.draft.content, "plan")
@@ -255,13 +270,13 @@ def test_a_plan_names_all_logs_of_a_file_group() -> None:
 
 
 def test_it_is_immutable_only_if_asked_for() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     answer = scheduled(world, Wish(cancellable=False))
     assert not plan_scope(Action.LOG_COMPACTION, answer.draft.content, "plan").is_cancellable
 
 
 def test_groups_of_a_pending_plan_are_left_to_it_and_come_back() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     plan = scheduled(world)
     refusal = refused(world)
     assert {one.held_by for one in refusal.left_out} == {plan.instant}
@@ -269,7 +284,7 @@ def test_groups_of_a_pending_plan_are_left_to_it_and_come_back() -> None:
 
 
 def test_what_a_wish_leaves_out_comes_back() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     drafted = draft(world.context(**THRESHOLD), LOG_COMPACTION, Wish(partitions=("p=a",)))
     assert isinstance(drafted, Draft)
     assert {key.partition for key in drafted.groups} == {"p=a"}
@@ -288,7 +303,8 @@ def test_copy_on_write_tables_have_no_logs() -> None:
 
 def test_everything_may_be_deleted() -> None:
     gone = Write("delete", tuple(row(f"k{n}", 20, "ab"[n % 2]) for n in range(6)))
-    world = new_service_world(MOR, *HISTORY, gone)
+    world = after_history()
+    world.write(gone)
     done = compacted(world)
     assert [b.kind for _, blocks in new_logs(world, done.instant) for b in blocks] == [
         BlockKind.DELETE,
@@ -299,7 +315,7 @@ def test_everything_may_be_deleted() -> None:
 
 def test_it_gives_way_to_a_compaction_that_somebody_has_planned_meanwhile() -> None:
     """Java plans compactions of file groups that a log compaction is about."""
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     before = everything(world.table(60))
     plan = scheduled(world)
     theirs = compaction.decode_plan(plan.draft.content, "plan")
@@ -313,7 +329,7 @@ def test_it_gives_way_to_a_compaction_that_somebody_has_planned_meanwhile() -> N
 
 
 def test_a_plan_with_partial_records_is_refused_by_name() -> None:
-    world = new_service_world(MOR, *HISTORY)
+    world = after_history()
     (slice_, *_) = world.slices()
     log = slice_.log_files[0]
     path = slice_.path(log)

@@ -1,0 +1,51 @@
+"""Upkeep: what a write does for the metadata table before it tells its own change."""
+
+from lakewarden.engine.kernel.settings import Setting, Settings
+from lakewarden.engine.metadata.compact import (
+    DELTACOMMITS_MAX,
+    DELTACOMMITS_MAX_WHEN_PENDING,
+    compact_if_due,
+    refuse_growth,
+)
+from lakewarden.engine.metadata.log_compact import (
+    LOG_BLOCKS_MIN,
+    LOG_COMPACTION_ENABLED,
+    compact_logs,
+    draft_log_compaction,
+    withdraw_log_compactions,
+)
+from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.next_time import TimeSource
+
+UPKEEP_SETTINGS: tuple[Setting[object], ...] = (
+    DELTACOMMITS_MAX,
+    DELTACOMMITS_MAX_WHEN_PENDING,
+    LOG_COMPACTION_ENABLED,
+    LOG_BLOCKS_MIN,
+)
+
+
+def keep_up(
+    state: WriteState, config: TableConfig, settings: Settings, times: TimeSource, ports: Ports
+) -> bool:
+    """Compact the metadata table if it is time, else its logs; whether anything has changed.
+
+    What crashes have left is finished or withdrawn first. A table that cannot be compacted, and has
+    grown beyond what is set, is refused.
+    """
+    refuse_growth(state, settings)
+    # The state shows what is withdrawn here, so a compaction that is due waits for the next write.
+    if withdraw_log_compactions(state):
+        return True
+    most = settings[DELTACOMMITS_MAX]
+    if compact_if_due(state, config, times, ports, deltacommits_max=most):
+        return True
+    if not settings[LOG_COMPACTION_ENABLED]:
+        return False
+    draft = draft_log_compaction(state, config, times, blocks_min=settings[LOG_BLOCKS_MIN])
+    if draft.instant is None:
+        return False
+    compact_logs(state, draft, times, ports)
+    return True

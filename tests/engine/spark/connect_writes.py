@@ -1,15 +1,43 @@
-"""Writes a table over Spark Connect, by a small frame and by workers, and prints what it has then.
+"""Writes a table over Spark Connect, by a small frame and by workers, has workers compact it, and
+prints what it has then.
 
 Run as a process of its own, since a process has either a classic session or a remote one.
 """
 
 import sys
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
 from lakewarden import Table
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.schedule import schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.spark.service_tasks import SparkExecutor
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from tests.engine.spark.test_service_tasks import Doomed
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
+
+
+def compact(path: str, spark: SparkSession) -> None:
+    """Merge the logs by workers of the session, which also stop when they are told to."""
+    executor = SparkExecutor(spark, "compaction")
+    storage, ports, settings = open_storage(Location(path)), Ports(executor=executor), Settings()
+    context = Context(storage, open_lock(storage, settings, ports), ports, settings)
+    plan = schedule(context, COMPACTION, Wish())
+    assert plan
+    execute(context, COMPACTION, plan.instant)
+    assert not any(slice_.log_files for slice_ in Table(path).file_slices())
+    with suppress(Conflict):
+        list(executor.map(Doomed(), [300.0]))
 
 
 def main(path: str) -> None:
@@ -20,6 +48,7 @@ def main(path: str) -> None:
             "string(id) AS id", "'a' AS p", f"{count}L AS ts", "0.5D AS v", "'n' AS name"
         )
         table.upsert(frame, local_rows_max=rows_max)
+    compact(path, spark)
     print([(row["id"], row["ts"]) for row in contents_of(Table(path).read_arrow())], end="")
     spark.stop()
 

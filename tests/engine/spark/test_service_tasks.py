@@ -50,6 +50,22 @@ class Refusing:
         raise Conflict("held", what=f"Task {task} was refused.", why="So it is.", now="Wait.")
 
 
+class Doomed:
+    """Would sleep for long, if its attempt did not end soon after it has begun."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def __call__(self, seconds: float) -> float:
+        time.sleep(seconds)
+        return seconds
+
+    def assert_mine(self) -> None:
+        self._asked += 1
+        if self._asked > 2:
+            raise Conflict("cancelled", what="It was stopped.", why="So it is.", now="Go on.")
+
+
 def sleeping(place: Place, seconds: float) -> float:
     place.storage.put("begun", b"")
     time.sleep(seconds)

@@ -59,6 +59,8 @@ def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
     files = look(context).pending(attempt.instant)
     requested = None if files is None else files.requested
     if requested is None:
+        # Whoever has taken over or cancelled it meanwhile is named by the ledger.
+        attempt.look()
         raise InvalidRequest(
             "unknown_plan",
             what=f"{service.service} {attempt.instant} has no plan any more.",

@@ -1,0 +1,200 @@
+"""Plans to be tried out: one for each service, on a small table in memory, and what becomes of it.
+
+Everybody is a process of his own: with his own view of the storage, which may kill him, or let
+others act at one of its calls, or in a pause there. Time is simulated, and ids come from seeds.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.clustering.service import CLUSTERING
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.result import Execution
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instant import Instant
+from tests.engine.plans.hooked import Hook
+from tests.engine.services.worlds import ServiceWorld, contents, new_service_world, row, updated
+from tests.writing.model import Write
+from tests.writing.shapes import Shape
+
+IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
+# How many of the calls of an execution others act at, unless it is at all of them.
+PLACES = 4
+PAUSE_MS = 10 * 60_000
+SWEPT_AFTER_MS = 2 * 60 * 60_000
+MINUTE_MS = 60_000
+DELAY_MINUTES = 30
+LAZY = {
+    "hoodie__clean__failed__writes__policy": "LAZY",
+    "lakewarden__table_service_rollback_delay": str(DELAY_MINUTES),
+    # Waiting for the lock is no part of what is tried out here.
+    "hoodie__write__lock__wait_time_ms": "1000",
+    "hoodie__write__lock__num_retries": "0",
+}
+
+
+def more(number: int) -> Write:
+    """Rows that are not there yet, in a small file of their own."""
+    return Write("bulk_insert", tuple(row(f"k{number}{n}") for n in range(3)))
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A service, and a table on which it has something to do."""
+
+    name: str
+    service: TableService
+    shape: Shape
+    history: tuple[Write, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FLAT = Shape("mor", is_partitioned=False, is_event_time=False)
+FLAT_COW = Shape("cow", is_partitioned=False, is_event_time=False)
+WITH_LOGS = (Write("upsert", tuple(row(f"k{n}") for n in range(6))), updated(), updated(3, 3))
+KINDS = (
+    Kind("compaction", COMPACTION, FLAT, WITH_LOGS),
+    Kind(
+        "log_compaction",
+        LOG_COMPACTION,
+        FLAT,
+        WITH_LOGS,
+        {"hoodie__log__compaction__blocks__threshold": "2"},
+    ),
+    Kind("clustering", CLUSTERING, FLAT_COW, (more(1), more(2), more(3))),
+)
+
+
+@cache
+def _planned(kind: Kind, *, cancellable: bool) -> tuple[ServiceWorld, str]:
+    world = new_service_world(kind.shape, *kind.history)
+    wish = Wish(cancellable=cancellable)
+    done = schedule(world.context(50, **LAZY, **kind.settings), kind.service, wish)
+    assert isinstance(done, Scheduled), done
+    world.clock.advance(1000)
+    return world, done.instant
+
+
+Answer = Execution | LakewardenError | None
+
+
+class Trial:
+    """A table with one plan on it, and those who deal with it."""
+
+    def __init__(self, kind: Kind, *, cancellable: bool) -> None:
+        before, self.plan = _planned(kind, cancellable=cancellable)
+        self.world = before.copy()
+        self.kind = kind
+        self._seed = 50
+
+    def executes(self, storage: Storage | None = None) -> Answer:
+        """Somebody carries the plan out; None if he dies."""
+        self._seed += 1
+        try:
+            context = self.world.context(self._seed, storage, **LAZY, **self.kind.settings)
+            return execute(context, self.kind.service, self.plan)
+        except LakewardenError as error:
+            return error
+        except Crashed:
+            return None
+
+    def executes_until(self, call: int) -> FaultyStorage:
+        """Somebody begins to carry it out, and dies right after a call."""
+        fault = Fault(call, FaultKind.FAIL_AFTER, is_fatal=True)
+        stage = FaultyStorage(self.world.storage, FaultPlan((fault,)), self.world.clock)
+        assert self.executes(stage) is None
+        return stage
+
+    def executes_while(self, call: int, act: Callable[[], None]) -> tuple[Answer, Hook]:
+        """Somebody carries it out, and others act right after one of his calls."""
+        hook = Hook(call, act)
+        return self.executes(hook.storage(self.world.storage)), hook
+
+    def cleans(self, storage: Storage | None = None) -> LakewardenError | None:
+        """Somebody cleans the table, and is lazy about what has failed; his error if he fails."""
+        self._seed += 1
+        try:
+            clean(self.world.context(self._seed, storage, **LAZY, **self.kind.settings))
+        except LakewardenError as error:
+            return error
+        except Crashed:
+            pass
+        return None
+
+    def pauses(self) -> None:
+        """Time goes by until a sign of life that was not renewed counts for nothing."""
+        self.world.clock.advance(PAUSE_MS)
+
+    @property
+    def instant(self) -> Instant | None:
+        """The plan as the timeline shows it; None when it is not there any more."""
+        found = self.world.moment().timeline.active.with_time(self.plan)
+        return found[0] if found else None
+
+    @property
+    def is_completed(self) -> bool:
+        return self.instant is not None and self.instant.is_completed
+
+    def assert_sound(self) -> None:
+        """The rows are what was written, and what belongs to nothing is gone in the end."""
+        world = self.world
+        expected = contents(self.kind.shape, *self.kind.history)
+        assert world.rows() == expected
+        for pause_ms in (PAUSE_MS, SWEPT_AFTER_MS):
+            world.clock.advance(pause_ms)
+            self._seed += 1
+            last = world.context(self._seed, **LAZY)
+            settle(last, with_plans=True)
+            sweep(last)
+        assert world.rows() == expected
+        assert world.rows(use_metadata=False) == expected
+        assert world.strays() == set()
+        assert world.differences_of_listings() == set()
+
+
+@cache
+def calls_of(kind: Kind, *, cancellable: bool) -> tuple[int, int]:
+    """The number of the call that makes a plan inflight, and of the last one of its execution."""
+    trial = Trial(kind, cancellable=cancellable)
+    stage = FaultyStorage(trial.world.storage, FaultPlan(), trial.world.clock)
+    assert isinstance(trial.executes(stage), Execution)
+    inflight = next(c.number for c in stage.calls if c.path.endswith(".inflight"))
+    return inflight, len(stage.calls)
+
+
+def places(first: int, last: int) -> Iterator[int]:
+    """Calls at which others act: all of them, or some from the first to the last."""
+    if IS_SIMULATION:
+        yield from range(first, last + 1)
+        return
+    yield from sorted({first + round((last - first) * n / (PLACES - 1)) for n in range(PLACES)})
+
+
+def completions(*answers: Answer) -> list[Execution]:
+    """The answers of those who have completed the plan themselves."""
+    return [
+        answer
+        for answer in answers
+        if isinstance(answer, Execution) and not answer.was_completed_before
+    ]
+
+
+def codes(*answers: Answer) -> set[str]:
+    """Why those have failed who did."""
+    return {answer.code for answer in answers if isinstance(answer, LakewardenError)}

@@ -1,0 +1,246 @@
+"""The RFC's rows for plans that are cancellable (it calls them mutable), in simulated time.
+
+X carries the plan out, and others act at one of his storage calls: while he is alive, in a pause
+that is longer than he may be silent, or after his death there.
+"""
+
+from functools import partial
+
+import pytest
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.services.result import Execution
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+from tests.engine.plans.hooked import Hook
+from tests.rfc.plans import (
+    DELAY_MINUTES,
+    KINDS,
+    MINUTE_MS,
+    Answer,
+    Kind,
+    Trial,
+    calls_of,
+    codes,
+    completions,
+    places,
+)
+
+mutable = partial(Trial, cancellable=True)
+# Why one who is not needed has failed: who carries it out holds it, or has the lock at the moment.
+BUSY = {"plan_held", "lock_held"}
+# Nobody carries out what was begun before, or what was taken off the timeline.
+TOO_LATE = {"plan_not_executable", "plan_cancelled", "unknown_plan"}
+LOST = {"cancelled", "superseded", "rolled_back_elsewhere", "lock_held", "lock_lost"}
+
+
+def every_call(kind: Kind) -> tuple[int, ...]:
+    return tuple(places(1, calls_of(kind, cancellable=True)[1]))
+
+
+def every_call_inflight(kind: Kind) -> tuple[int, ...]:
+    return tuple(places(*calls_of(kind, cancellable=True)))
+
+
+def assert_gone(trial: Trial) -> None:
+    """The plan is off the timeline for good, and its partitions are handed back."""
+    assert trial.instant is None
+    assert read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.CANCELLED
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_a(kind: Kind) -> None:
+    """Several carry out one new plan: one attempt completes, the others fail or find it done."""
+    for call in every_call(kind):
+        trial, others = mutable(kind), list[Answer]()
+
+        def others_execute(trial: Trial = trial, others: list[Answer] = others) -> None:
+            others.extend(trial.executes() for _ in range(2))
+
+        answer, _ = trial.executes_while(call, others_execute)
+        others.append(trial.executes())
+        assert len(completions(answer, *others)) == 1
+        assert codes(answer, *others) <= BUSY
+        assert trial.is_completed
+        trial.assert_sound()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_b(kind: Kind) -> None:
+    """Y begins after X has made it inflight: X completes; Y fails, or finds it done."""
+    for call in every_call_inflight(kind):
+        for has_paused in (False, True):
+            trial, others = mutable(kind), list[Answer]()
+
+            def execute(
+                trial: Trial = trial, others: list[Answer] = others, pauses: bool = has_paused
+            ) -> None:
+                if pauses:
+                    trial.pauses()
+                others.append(trial.executes())
+
+            answer, _ = trial.executes_while(call, execute)
+            assert completions(*others) == []
+            assert codes(*others) <= BUSY | TOO_LATE
+            # Its end is X's alone: nobody has cancelled it.
+            assert len(completions(answer)) == 1 or codes(answer) <= LOST
+            trial.assert_sound()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_b_when_x_fails(kind: Kind) -> None:
+    """X dies: Y fails, at once and later, unless X had committed."""
+    for call in every_call_inflight(kind):
+        trial = mutable(kind)
+        trial.executes_until(call)
+        has_committed = read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.COMMITTED
+        answers = [trial.executes()]
+        trial.pauses()
+        answers.append(trial.executes())
+        assert completions(*answers) == []
+        assert has_committed == trial.is_completed
+        if not has_committed:
+            assert codes(*answers) <= BUSY | TOO_LATE
+            assert isinstance(answers[1], LakewardenError)
+        trial.assert_sound()
+        if not has_committed:
+            assert_gone(trial)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_c(kind: Kind) -> None:
+    """It is inflight already, by one who died: whoever begins with it fails."""
+    for died_at in every_call_inflight(kind):
+        trial = mutable(kind)
+        trial.executes_until(died_at)
+        if read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.COMMITTED:
+            continue
+        trial.pauses()
+        answers = [trial.executes(), trial.executes()]
+        assert codes(*answers) <= TOO_LATE
+        assert not any(isinstance(answer, Execution) for answer in answers)
+        trial.assert_sound()
+        assert_gone(trial)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_d(kind: Kind) -> None:
+    """Y cleans while X carries it out, or is about to: Y leaves it alone, and X completes."""
+    for call in every_call(kind):
+        trial = mutable(kind)
+        answer, _ = trial.executes_while(call, trial.cleans)  # type: ignore[arg-type]
+        assert len(completions(answer)) == 1
+        assert trial.is_completed
+        trial.assert_sound()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_d_when_x_pauses(kind: Kind) -> None:
+    """X is silent for too long: Y may roll back what he made inflight, and then X fails."""
+    for call in every_call(kind):
+        trial = mutable(kind)
+
+        def pause_and_clean(trial: Trial = trial) -> None:
+            trial.pauses()
+            trial.cleans()
+
+        answer, _ = trial.executes_while(call, pause_and_clean)
+        assert (len(completions(answer)) == 1) == trial.is_completed
+        assert codes(answer) <= LOST | TOO_LATE
+        trial.assert_sound()
+        if not trial.is_completed:
+            assert_gone(trial)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_d_when_the_plan_is_old(kind: Kind) -> None:
+    """A live X keeps his plan however old it is; before he has claimed it, Y may roll it back."""
+    for call in every_call(kind):
+        trial = mutable(kind)
+        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+        ends: list[LedgerEnd] = []
+
+        def clean(trial: Trial = trial, ends: list[LedgerEnd] = ends) -> None:
+            ends.append(read_ledger(trial.world.storage, trial.plan).ends_in)
+            trial.cleans()
+
+        answer, _ = trial.executes_while(call, clean)
+        if completions(answer):
+            assert trial.is_completed
+        else:
+            # Only what nobody had claimed may have been rolled back under X's eyes.
+            assert ends == [LedgerEnd.NONE]
+            assert codes(answer) <= TOO_LATE | BUSY | LOST
+            assert_gone(trial)
+        trial.assert_sound()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_e_when_the_plan_is_young(kind: Kind) -> None:
+    """X cleans, and whenever Y begins with the plan, it is still there for him."""
+    last = _calls_of_a_clean(kind)
+    for call in places(1, last):
+        trial, others = mutable(kind), list[Answer]()
+        act = partial(lambda trial, others: others.append(trial.executes()), trial, others)
+        hook = Hook(call, act)
+        trial.cleans(hook.storage(trial.world.storage))
+        others.append(trial.executes())
+        assert len(completions(*others)) == 1
+        assert codes(*others) <= {"lock_held"}
+        trial.assert_sound()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_e_when_the_plan_is_old(kind: Kind) -> None:
+    """X cleans and rolls it back: Y fails, unless he was there before X had a rollback planned."""
+    last = _calls_of_a_clean(kind, is_old=True)
+    outcomes = set()
+    for call in places(1, last):
+        trial, others = mutable(kind), list[Answer]()
+        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+
+        def execute(trial: Trial = trial, others: list[Answer] = others) -> None:
+            others.append(trial.executes())
+
+        hook = Hook(call, execute)
+        trial.cleans(hook.storage(trial.world.storage))
+        others.append(trial.executes())
+        assert codes(*others) <= TOO_LATE | {"lock_held"}
+        assert (len(completions(*others)) == 1) == trial.is_completed
+        trial.assert_sound()
+        outcomes.add(trial.is_completed)
+        if not trial.is_completed:
+            assert_gone(trial)
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_e_when_x_fails(kind: Kind) -> None:
+    """X dies while he cleans: Y may carry it out only if X had not cancelled it yet."""
+    outcomes = set()
+    for call in places(1, _calls_of_a_clean(kind, is_old=True)):
+        trial = mutable(kind)
+        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+        fault = Fault(call, FaultKind.FAIL_AFTER, is_fatal=True)
+        trial.cleans(FaultyStorage(trial.world.storage, FaultPlan((fault,)), trial.world.clock))
+        end = read_ledger(trial.world.storage, trial.plan).ends_in
+        trial.pauses()
+        answer = trial.executes()
+        assert (end is LedgerEnd.NONE) == (len(completions(answer)) == 1) == trial.is_completed
+        assert codes(answer) <= TOO_LATE
+        trial.assert_sound()
+        outcomes.add(trial.is_completed)
+        if not trial.is_completed:
+            assert_gone(trial)
+    assert outcomes == {True, False}
+
+
+def _calls_of_a_clean(kind: Kind, *, is_old: bool = False) -> int:
+    trial = mutable(kind)
+    if is_old:
+        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+    stage = FaultyStorage(trial.world.storage, FaultPlan(), trial.world.clock)
+    assert trial.cleans(stage) is None
+    return len(stage.calls)

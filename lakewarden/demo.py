@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.cli import main as command_line
 from lakewarden.cli.output import Answer, as_table
+from lakewarden.service_door import Plan
 from lakewarden.table import Table
 
 COLUMNS = ("id", "city", "ts", "qty")
@@ -33,6 +34,7 @@ def main() -> int:
             show_history(table)
             show_looks(table)
             show_spark(table, session)
+            look_after(table, session)
             heading("What happened to the table", "$ lakewarden timeline orders")
             command_line(["timeline", path])
     finally:
@@ -94,6 +96,25 @@ def show_looks(table: Table) -> None:
 def show_spark(table: Table, session: SparkSession) -> None:
     heading("As a Spark DataFrame", "table.read(spark).groupBy('city').sum('qty')")
     show(table.read(session).groupBy("city").sum("qty").orderBy("city").toArrow())
+
+
+def look_after(table: Table, session: SparkSession) -> None:
+    heading("A plan that gives way to writes", "plan = table.compaction.schedule(cancellable=True)")
+    plan = table.compaction.schedule(cancellable=True)
+    assert isinstance(plan, Plan)
+    print(plan)
+    heading("Something else comes first", "plan.cancel('backfill first'); plan.state")
+    print(plan.cancel("backfill first"))
+    print(plan.state)
+    heading("Another one, carried out by Spark", "table.compaction.schedule_and_run(spark=spark)")
+    print(table.compaction.schedule_and_run(spark=session))
+    heading("Nothing is left to do, and why", "table.compaction.schedule()")
+    print(table.compaction.schedule())
+    heading("A savepoint, a mistake, and back", "table.restore(table.savepoint().instant)")
+    saved = table.savepoint(comment="before the mistake")
+    print(table.delete_where([("qty", ">", 0)]))
+    print(f"{len(table.restore(saved.instant).undone)} write undone,", end=" ")
+    print(f"{table.read_arrow().num_rows} rows")
 
 
 def quiet_session() -> SparkSession:

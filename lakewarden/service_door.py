@@ -59,6 +59,9 @@ class Preview:
     input_bytes: int
     scope: str
 
+    def __str__(self) -> str:
+        return f"{self.service}, not published: {_extent(self.groups, self.cancellable)}"
+
     @property
     def partitions(self) -> tuple[str, ...]:
         return tuple(sorted({group.partition for group in self.groups}))
@@ -76,6 +79,9 @@ class Plan:
     # What scheduling has left out and why; known to whoever has scheduled it.
     left_out: tuple[LeftOut, ...] = ()
     _door: "ServiceDoor" = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.service} {self.instant}: {_extent(self.groups, self.cancellable)}"
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -291,6 +297,12 @@ class ServiceDoor:
                 instant=instant,
             )
         return scope_of(moment, files)
+
+
+def _extent(groups: frozenset[SliceKey], cancellable: bool) -> str:
+    places = len({group.partition for group in groups})
+    kind = "cancellable" if cancellable else "not cancellable"
+    return f"{len(groups)} file groups in {places} partitions, {kind}"
 
 
 def _ended(*, is_gone: bool, is_done: bool) -> InstantState:

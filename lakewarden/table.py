@@ -22,7 +22,7 @@ from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.options import ALL_SETTINGS, given_options
+from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
@@ -338,7 +338,7 @@ class Table(TableServices):
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:
-        given = given_options(options, keywords)
+        given = given_options(options, keywords, OF_WRITES)
         return TableWriter(self._context(given, self.properties)).write(request)
 
     def _taken(
@@ -348,7 +348,8 @@ class Table(TableServices):
         if not is_frame(rows):
             return rows
         settings = Settings.of(
-            arguments=given_options(options, keywords), table=kept_settings(self.properties)
+            arguments=given_options(options, keywords, OF_WRITES),
+            table=kept_settings(self.properties),
         )
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
 

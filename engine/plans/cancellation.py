@@ -50,6 +50,9 @@ class Cancellation:
     handed_back: tuple[str, ...] = ()
     is_dry_run: bool = False
 
+    def __str__(self) -> str:
+        return self.message
+
     @property
     def service(self) -> Service | None:
         """The service whose plan it was, if it was one."""

@@ -93,6 +93,9 @@ class Refusal:
     left_out: tuple[LeftOut, ...] = ()
     missing_partitions: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"No {self.service.replace('_', ' ')}: {self.why}"
+
     def __bool__(self) -> bool:
         """A refusal is no plan, so that `if plan := ...schedule()` reads as it should."""
         return False

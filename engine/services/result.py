@@ -24,6 +24,14 @@ class Execution:
     seconds: Mapping[str, float] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        if self.was_completed_before:
+            return f"{self.service} {self.instant}: had completed before"
+        return (
+            f"{self.service} {self.instant}: {self.rows_written} rows in {self.files} files,"
+            f" {self.bytes_written} bytes, {sum(self.seconds.values()):.2f} s"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -43,6 +51,12 @@ class Result:
     refusal: Refusal | None = None
     # Plans that were left for another time, as a limit or the deadline was reached.
     left: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [str(one) for one in self.executions]
+        lines += [f"{self.service} {one.instant} failed: {one.cause}" for one in self.failures]
+        lines += [f"{self.service} {instant}: left for another time" for instant in self.left]
+        return "\n".join(lines or [str(self.refusal)])
 
     @property
     def instants(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ CASE = Case(
         f"{PLAN}.max.bytes.per.group": "150",
     },
     choices=(
-        {},
+        *[{}] * 4,
         {f"{PLAN}.max.num.groups": "1"},
         {FILTER: "RECENT_DAYS", f"{PLAN}.daybased.lookback.partitions": "3"},
         {FILTER: "SELECTED_PARTITIONS", f"{PLAN}.cluster.begin.partition": "2023-11-11"},
@@ -50,6 +50,7 @@ CASE = Case(
     properties=COW,
     without_some=without_some,
     adds=0.9,
+    sizes=(10, 30, 60),
 )
 
 

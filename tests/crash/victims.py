@@ -7,6 +7,7 @@ and the fault plan, replays it.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
 from lakewarden import Table
@@ -126,13 +127,14 @@ def creation_deaths(shape: Shape) -> Mapping[FaultPlan, Death]:
 
 
 def killed(
-    before: World, operation: Callable[[World, FaultyStorage], object]
+    before: World, operation: Callable[[World, FaultyStorage], object], *, every: int = 1
 ) -> Mapping[FaultPlan, Death]:
+    """An operation killed at every storage call, or at every so many of its deaths."""
     rehearsal = before.copy()
     faulty = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
     operation(rehearsal, faulty)
     found = {}
-    for plan in crash_plans(faulty.calls):
+    for plan in islice(crash_plans(faulty.calls), None, None, every):
         world = before.copy()
         with suppress(Crashed):
             operation(world, FaultyStorage(world.storage, plan, world.clock))

@@ -1,0 +1,80 @@
+"""A restore that dies at any call leaves the table of then or of now; the next goes on with it."""
+
+import pytest
+
+from lakewarden.engine.plans.sweep import sweep
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.restore.run import Restored, restore
+from lakewarden.engine.services.savepoint.run import savepoint
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.port import Storage
+from tests.crash.test_crash_matrix import IS_SIMULATION
+from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
+from tests.engine.services.worlds import (
+    ServiceWorld,
+    contents,
+    inserted,
+    new_service_world,
+    updated,
+)
+from tests.writing.model import Write
+from tests.writing.shapes import Shape
+
+# A prime number, so that all kinds of calls have their turn.
+EVERY = 1 if IS_SIMULATION else 23
+HISTORY = (inserted(2),)
+LATER = (updated(2, ts=2), inserted(3, partitions="abc"))
+# With so many more writes the metadata table has been compacted, and has to be made anew.
+LATER_STILL = (*LATER, *(updated(2, ts=ts) for ts in range(3, 11)))
+INDEXED = Shape("mor", index="RECORD_INDEX")
+NEXT = updated(2, ts=99)
+
+
+def restored(world: ServiceWorld, to: str, seed: int, storage: Storage | None = None) -> Restored:
+    return restore(world.context(seed, storage), to)
+
+
+@pytest.mark.parametrize(
+    ("shape", "later", "every"),
+    [
+        (INDEXED, LATER, EVERY),
+        (Shape("cow", has_metadata=False), LATER, EVERY),
+        (INDEXED, LATER_STILL, 1 if IS_SIMULATION else 83),
+    ],
+    ids=["metadata table", "listing", "metadata table made anew"],
+)
+def test_a_restore_that_dies_is_gone_on_with(
+    shape: Shape, later: tuple[Write, ...], every: int
+) -> None:
+    before = new_service_world(shape, *HISTORY)
+    to = savepoint(before.context(2)).instant
+    before.write(*later)
+    if shape is INDEXED and later is LATER:
+        plan = schedule(before.context(3), COMPACTION, Wish())
+        assert isinstance(plan, Scheduled)
+        execute(before.context(4), COMPACTION, plan.instant)
+        before.clock.advance(1000)
+    old, new = contents(shape, *HISTORY, *later), contents(shape, *HISTORY)
+    deaths = killed(before, lambda world, stage: restored(world, to, 50, stage), every=every)
+    assert len(deaths) > 60 / every
+    for death in deaths.values():
+        world = death.world
+        seen = world.rows()
+        assert seen in (old, new), f"{death}: neither then nor now"
+        assert world.rows(use_metadata=False) == seen, f"{death}: listing differs"
+        world.clock.advance(DEAD_AFTER_MS)
+        done = restored(world, to, 60)
+        assert world.rows() == world.rows(use_metadata=False) == new, f"{death}: after the next"
+        assert not world.table(61).timeline().pending(), f"{death}: something is pending"
+        assert not world.differences_of_listings(), f"{death}: files that are not there"
+        assert world.strays() == set(), f"{death}: stray files"
+        if done.instant is None:
+            assert seen == new, f"{death}: nothing was left to do"
+        world.write(NEXT)
+        world.clock.advance(SWEPT_AFTER_MS)
+        sweep(world.context(62))
+        then = contents(shape, *HISTORY, NEXT)
+        assert world.rows() == world.rows(use_metadata=False) == then, f"{death}: the next write"
+        assert world.strays() == set(), f"{death}: the sweep took or left something"

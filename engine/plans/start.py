@@ -20,6 +20,7 @@ from lakewarden.engine.plans.written_files import attempt_of, remove_written
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.ledger import Appended, Ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled
 from lakewarden.engine.timeline.state import LedgerEnd
 
 
@@ -68,7 +69,7 @@ def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
         raise _unknown(instant)
     ledger = moment.ledger(instant)
     if ledger.ends_in is LedgerEnd.CANCELLED:
-        raise _refused(files, "plan_cancelled", "It was cancelled.", "Schedule another one.")
+        raise _cancelled(files)
     held = live_attempt(context, ledger)
     if held is not None:
         raise _held(files, f"It is being carried out by {held}.", held)
@@ -84,9 +85,11 @@ def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
 def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
     """Step 7."""
     answer = append_claim(context, ledger, files.begun_as, context.ports.ids.fresh())
-    if not isinstance(answer, Appended):
-        raise _held(files, "Another one has claimed it at this very moment.")
-    return answer.ledger
+    if isinstance(answer, Appended):
+        return answer.ledger
+    if isinstance(answer.entry, Cancelled):
+        raise _cancelled(files)
+    raise _held(files, "Another one has claimed it at this very moment.")
 
 
 def _remove_earlier(
@@ -112,6 +115,10 @@ def _held(files: InstantFiles, why: str, held: LiveAttempt | None = None) -> Con
             "expires_ms": held.expires_ms,
         }
     return refusal
+
+
+def _cancelled(files: InstantFiles) -> Conflict:
+    return _refused(files, "plan_cancelled", "It was cancelled.", "Schedule another one.")
 
 
 def _refused(files: InstantFiles, code: str, why: str, now: str) -> Conflict:

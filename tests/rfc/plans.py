@@ -6,10 +6,13 @@ others act at one of its calls, or in a pause there. Time is simulated, and ids 
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.services.clean.run import clean
@@ -26,6 +29,7 @@ from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Instant
 from tests.engine.plans.hooked import Hook
+from tests.engine.plans.test_races import NoLock
 from tests.engine.services.worlds import ServiceWorld, contents, new_service_world, row, updated
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
@@ -136,6 +140,18 @@ class Trial:
         except Crashed:
             pass
         return None
+
+    def cancels(self, *, without_lock: bool = False) -> Cancellation | LakewardenError:
+        """Somebody cancels the plan, by force where it takes force."""
+        self._seed += 1
+        context = self.world.context(self._seed, **LAZY)
+        if without_lock:
+            free = TableLock(NoLock, Patience(0), context.ports)
+            context = replace(context, lock=free)
+        try:
+            return cancel(context, self.plan, "in the way", by="a test", force=True)
+        except LakewardenError as error:
+            return error
 
     def pauses(self) -> None:
         """Time goes by until a sign of life that was not renewed counts for nothing."""

@@ -94,13 +94,17 @@ def refuse_unknown(given: Iterable[str], known: Iterable[Setting[object]]) -> No
             raise _unknown(option, names)
 
 
-def by_keyword(given: Mapping[str, object], known: Iterable[Setting[object]]) -> dict[str, object]:
+def by_keyword(
+    given: Mapping[str, object],
+    known: Iterable[Setting[object]],
+    own: Iterable[Setting[object]] = (),
+) -> dict[str, object]:
     """Keyword arguments as options: a keyword is the end of a key, with `_` for the dots.
 
     So `small_file_limit` means `hoodie.parquet.small.file.limit`; an end that several keys share
-    means none of them.
+    means none of them, but that of an operation's own ones.
     """
-    meanings = _keywords(known)
+    meanings = _keywords(known) | _keywords(own)
     options: dict[str, object] = {}
     for keyword, value in given.items():
         keys = meanings.get(keyword, set())

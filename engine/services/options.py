@@ -38,13 +38,22 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
 ALL_SETTINGS = tuple(setting for settings in SECTIONS.values() for setting in settings)
 
 
+# What writes are about: a keyword means one of these before it means any other.
+OF_WRITES = (*WRITE_SETTINGS, *SIZE_SETTINGS)
+
+
 def given_options(
-    options: Mapping[str, object] | None, keywords: Mapping[str, object]
+    options: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    own: Sequence[Setting[object]] = (),
 ) -> dict[str, object]:
-    """What a caller sets by key or by keyword; what means nothing is refused by name."""
+    """What a caller sets by key or by keyword; what means nothing is refused by name.
+
+    Keywords are looked for among the operation's own settings first.
+    """
     given = dict(options or {})
     refuse_unknown(given, ALL_SETTINGS)
-    named = by_keyword(keywords, ALL_SETTINGS)
+    named = by_keyword(keywords, ALL_SETTINGS, own)
     twice = sorted(set(given) & set(named))
     if twice:
         raise InvalidRequest(

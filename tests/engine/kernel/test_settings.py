@@ -99,6 +99,12 @@ def test_a_keyword_that_several_keys_end_in_is_refused() -> None:
     assert caught.value.code == "ambiguous_option"
 
 
+def test_a_keyword_means_the_operations_own_setting_first() -> None:
+    other = Setting("hoodie.archive.automatic", True, flag, "Whether writes archive")
+    found = by_keyword({"automatic": True}, [AUTOMATIC, other], own=[other])
+    assert found == {other.key: True}
+
+
 def test_an_unknown_keyword_names_the_nearest() -> None:
     with pytest.raises(InvalidRequest, match="Did you mean 'commits_retained'"):
         by_keyword({"commits_retain": 3}, [RETAINED])

@@ -1,0 +1,143 @@
+"""Clustering: many files into one as bytes, beside a file copy; along a z-order, beside Java."""
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bench import services
+from bench.measure import OURS, Clocked, Measure, clocked, faster, in_turns, near
+from bench.own_writer import checksum
+from bench.places import built_once
+from bench.private_copies import new_folder, private_copy
+from bench.services import Service
+from bench.workloads import FIRST_TS, hex_texts, order_columns, order_rows
+from bench.write_workload import CHECKED_COLUMN, KEY, ORDERING, Checksum
+from lakewarden.table import Table
+
+FLOOR = "a copy of the files"
+AT_MOST, AT_LEAST = 1.5, 5.0
+KEY_WIDTH, SEED = 36, 11
+STRATEGY = "hoodie.clustering.plan.strategy."
+ZORDER = {
+    f"{STRATEGY}sort.columns": "user_id,event_time",
+    "hoodie.layout.optimize.strategy": "ZORDER",
+}
+ONE_FILE = {"hoodie.parquet.max.file.size": str(64 << 30), "hoodie.parquet.small.file.limit": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """So many base files of so many rows in one partition."""
+
+    count: int
+    rows_each: int
+
+    def __str__(self) -> str:
+        return f"{self.count} files of {self.rows_each:,} rows"
+
+
+COPIED = Files(44, 400_000)
+SORTED = Files(8, 250_000)
+
+
+def run() -> list[Measure]:
+    return [beside_copy(COPIED), *_beside_java(SORTED)]
+
+
+def beside_copy(files: Files) -> Measure:
+    """Our clustering without a sort, and a copy of the same files."""
+    table = table_of(files)
+    rounds = in_turns({OURS: _ours(table, {}), FLOOR: partial(_copied, table)})
+    stored_mb = sum(path.stat().st_size for path in _base_files(table)) / 1e6
+    return near(
+        f"clustering without a sort, {files}, {stored_mb:,.0f} MB",
+        rounds,
+        FLOOR,
+        at_most=AT_MOST,
+        includes="from the opened table to the completed commit: the plan, one new file, the "
+        "metadata table's `files` and `column_stats`; the copy is one file after the other by "
+        "`shutil.copyfile`, flushed to the disk as our file is",
+    )
+
+
+def _beside_java(files: Files) -> Iterator[Measure]:
+    table = table_of(files)
+    expected = checksum(str(table))
+    with services.java_clusterer() as java:
+        name = java.ask("versions")
+        turns = {OURS: _ours(table, ZORDER, expected), name: _java(java, table, expected)}
+        yield faster(
+            f"clustering in z-order of two columns, {files}",
+            in_turns(turns, rounds=3),
+            name,
+            at_least=AT_LEAST,
+            includes="the plan and its execution up to the completed commit, with the metadata "
+            "table's `files` and `column_stats`; our default is zstd at level 1, Java's gzip; in "
+            "a JVM that has clustered before",
+        )
+
+
+def _ours(table: Path, options: dict[str, str], expected: Checksum | None = None) -> Clocked:
+    def cluster(copy: Path) -> None:
+        Table(str(copy)).clustering.schedule_and_run(options=options)
+
+    def measured() -> float:
+        with private_copy(table) as copy:
+            seconds = clocked(lambda: cluster(copy))()
+            assert len(Table(str(copy)).file_slices()) == 1
+            assert expected is None or checksum(str(copy)) == expected
+            return seconds
+
+    return measured
+
+
+def _java(service: Service, table: Path, expected: Checksum) -> Clocked:
+    def measured() -> float:
+        with private_copy(table) as copy:
+            seconds = float(service.ask("cluster", table=str(copy)))
+            found = service.ask("checksum", table=str(copy), column=CHECKED_COLUMN)
+            assert found == expected
+            return seconds
+
+    return measured
+
+
+def _copied(table: Path) -> float:
+    """The seconds of a plain copy."""
+    with new_folder() as folder:
+        folder.mkdir()
+        begin = time.perf_counter()
+        for path in _base_files(table):
+            target = folder / path.name
+            shutil.copyfile(path, target)
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
+        return time.perf_counter() - begin
+
+
+def _base_files(table: Path) -> list[Path]:
+    return sorted(table.glob("*.parquet"))
+
+
+def table_of(files: Files) -> Path:
+    """The table that everybody clusters copies of; built when it is missing."""
+    name = f"clustering-{files.count}-{files.rows_each}"
+    return built_once(name, partial(_build, files=files))
+
+
+def _build(folder: Path, files: Files) -> None:
+    random = np.random.default_rng(SEED)
+    folder.rmdir()
+    table = Table.create(
+        str(folder), order_columns(), key=[KEY], ordering=[ORDERING], index="SIMPLE"
+    )
+    for _ in range(files.count):
+        ids = hex_texts(random, files.rows_each, KEY_WIDTH, dashes=True)
+        table.bulk_insert(order_rows(random, ids, FIRST_TS), options=ONE_FILE)
+    assert len(table.file_slices()) == files.count

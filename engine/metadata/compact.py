@@ -66,6 +66,15 @@ def compact_if_due(
       2 fold      a base file for each slice with logs, be it empty
       3 complete
     """
+    if finish_compactions(state, times, ports):
+        return True
+    if not _is_due(state, deltacommits_max):
+        return False
+    return compact(state, config, times, ports) is not None
+
+
+def finish_compactions(state: WriteState, times: TimeSource, ports: Ports) -> tuple[str, ...]:
+    """Carry out the plans that somebody has left, and remove torn ones; their instants."""
     begun = [
         files
         for files in state.timeline.active.files
@@ -73,15 +82,19 @@ def compact_if_due(
     ]
     for files in begun:
         _finish(state, files, times, ports)
-    if begun or not _is_due(state, deltacommits_max):
-        return bool(begun)
-    plan = _plan(state, config)
+    return tuple(files.instant.requested for files in begun)
+
+
+def compact(
+    state: WriteState, config: TableConfig, times: TimeSource, ports: Ports
+) -> tuple[str, tuple[WriteStat, ...]] | None:
+    """Compact all slices that have logs: the instant and the new base files; None without any."""
+    plan = draft_compaction(state, config)
     if not plan.operations:
-        return False
+        return None
     instant = times.next()
     begin(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
-    _carry_out(state, instant, plan, times, ports)
-    return True
+    return instant, _carry_out(state, instant, plan, times, ports)
 
 
 def deltacommits_since(state: WriteState) -> int:
@@ -110,7 +123,7 @@ def _is_due(state: WriteState, deltacommits_max: int) -> bool:
     return not state.uncertain() and deltacommits_since(state) >= deltacommits_max
 
 
-def _plan(state: WriteState, config: TableConfig) -> CompactionPlan:
+def draft_compaction(state: WriteState, config: TableConfig) -> CompactionPlan:
     """All slices that have logs, as bare names."""
     visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
     slices = [
@@ -136,7 +149,7 @@ def _finish(state: WriteState, files: InstantFiles, times: TimeSource, ports: Po
 
 def _carry_out(
     state: WriteState, instant: str, plan: CompactionPlan, times: TimeSource, ports: Ports
-) -> None:
+) -> tuple[WriteStat, ...]:
     created_ms = ports.clock.now_ms()
     for partition in sorted({one.partition_path or "" for one in plan.operations}):
         _remove_outputs(state, partition, instant)
@@ -144,9 +157,10 @@ def _carry_out(
         _FoldTask(operation, instant, f"{number}-0-0", created_ms)
         for number, operation in enumerate(plan.operations)
     ]
-    stats = list(ports.executor.map(partial(_fold, state.storage), tasks))
+    stats = tuple(ports.executor.map(partial(_fold, state.storage), tasks))
     content = commit_content(stats, Operation.COMPACT, compacted=True)
     complete(state, instant, Action.COMPACTION, content, times)
+    return stats
 
 
 def _remove_outputs(state: WriteState, partition_name: str, instant: str) -> None:

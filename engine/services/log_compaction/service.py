@@ -18,6 +18,7 @@ from lakewarden.engine.plans.window import find_window
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Choice, Draft, Drafted, Reason, Refusal
 from lakewarden.engine.services.held import held_groups
+from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.log_compaction.counting import count_blocks
 from lakewarden.engine.services.log_compaction.overtaking import assert_no_compaction
 from lakewarden.engine.services.log_compaction.plan import (
@@ -53,7 +54,10 @@ class LogCompaction:
         if moment.config.table_type is not TableType.MERGE_ON_READ:
             return _refusal(Reason.WRONG_TABLE_TYPE, "A copy-on-write table has no logs.")
         refuse_unwritable(moment.config)
-        window = find_window(context, moment, self.service)
+        rules = str(context.settings[BLOCKS_MIN])
+        window = find_window(context, moment, self.service, rules)
+        if (nothing := untouched(self.service, window)) is not None:
+            return nothing
         choice = _choice(context, moment, wish, window.partitions)
         if not choice.chosen:
             why = f"No file group has enough blocks in its logs. {window.why}"
@@ -74,6 +78,7 @@ class LogCompaction:
             left_out=choice.left_out,
             input_bytes=sum(map(log_bytes, choice.chosen)),
             scope=window.why,
+            rules=rules,
         )
 
     def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
@@ -126,7 +131,7 @@ def _choice(
     context: Context, moment: Moment, wish: Wish, partitions: tuple[str, ...] | None
 ) -> Choice[FileSlice]:
     state = TableState(context.storage, moment.config, moment.timeline)
-    held = held_groups(moment.timeline.active)
+    held = held_groups(moment)
     sifted = sift(current_slices(state, partitions), held, wish.partitions)
     threads = context.settings[STORAGE_THREADS]
     limits = Limits(

@@ -1,0 +1,188 @@
+"""Cleaning the metadata table: slices that compactions have put others in the place of.
+
+It keeps its past by the rules of the table's own clean. Nobody travels through time here, but who
+has begun to read a slice shall be able to finish.
+"""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads import clean
+from lakewarden.engine.formats.payloads.clean import (
+    CleanFile,
+    CleanMetadata,
+    CleanPartition,
+    CleanPlan,
+    CleanPolicy,
+    RetainedInstant,
+)
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.instants import begin, complete, remove
+from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.services.clean.plan import Cut, OldFile, PartitionView, select
+from lakewarden.engine.services.clean.settings import Retention
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.view.slices import file_groups
+from lakewarden.engine.view.visibility import load_visibility
+
+# Hudi leaves readers so many instants after a compaction to finish with what was before.
+INSTANTS_AFTER_COMPACTION = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataCleanDraft:
+    """What a clean would delete, or why nothing."""
+
+    policy: CleanPolicy
+    horizon: Horizon
+    files: tuple[OldFile, ...] = ()
+    why: str
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+def draft_metadata_clean(
+    state: WriteState, retention: Retention, *, now_ms: int
+) -> MetadataCleanDraft:
+    """What a clean of the metadata table would delete now; writes nothing."""
+    active = state.timeline.active
+    by_versions = retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+    horizon = Horizon(why=f"{retention.versions} slices of each file group are retained.")
+    if not by_versions:
+        pending = active.pending((Action.COMPACTION, Action.DELTA_COMMIT))
+        writes = Writes(completed=active.completed(), pending=pending)
+        horizon = find_horizon(writes, retention, now_ms=now_ms, zone=active.layout.zone)
+    earliest = None if horizon.instant is None else horizon.instant.requested
+    fresh = _is_fresh(state)
+    if fresh or (earliest is None and not by_versions):
+        why = fresh or horizon.why
+        return MetadataCleanDraft(policy=retention.policy, horizon=horizon, why=why)
+    cut = Cut(horizon=earliest, retention=retention)
+    files = select(_views(state), cut).files
+    return MetadataCleanDraft(
+        policy=retention.policy, horizon=horizon, files=files, why=horizon.why
+    )
+
+
+def clean_metadata(
+    state: WriteState, draft: MetadataCleanDraft, times: TimeSource, ports: Ports
+) -> str:
+    """Carry a draft out; the answer is the clean's instant.
+
+    Steps; after a crash the next call carries out the plan that is there:
+      1 plan      requested and inflight
+      2 delete    the files
+      3 complete
+    """
+    instant = times.next()
+    plan = _plan(state, draft)
+    begin(state, instant, Action.CLEAN, clean.encode_plan(plan))
+    _carry_out(state, instant, plan, times, ports)
+    return instant
+
+
+def finish_cleans(state: WriteState, times: TimeSource, ports: Ports) -> tuple[str, ...]:
+    """Carry out the cleans that somebody has left; those never published whole are removed."""
+    done = []
+    for files in state.timeline.active.files:
+        if files.begun_as is not Action.CLEAN or files.completed is not None:
+            continue
+        plan = _published(state, files)
+        if plan is None:
+            remove(state, files)
+            continue
+        _carry_out(state, files.instant.requested, plan, times, ports)
+        done.append(files.instant.requested)
+    return tuple(done)
+
+
+def _published(state: WriteState, files: InstantFiles) -> CleanPlan | None:
+    if files.requested is None:
+        return None
+    path = files.requested.entry.path
+    try:
+        return clean.decode_plan(state.storage.read(path), path)
+    except CorruptTable:
+        return None
+
+
+def _is_fresh(state: WriteState) -> str | None:
+    """Why it is too early after the last compaction, or that there was none."""
+    active = state.timeline.active
+    last = max((one.requested for one in active.completed((Action.COMMIT,))), default=None)
+    if last is None:
+        return "It was never compacted, so that nothing is old."
+    later = [one for one in active.instants if one.is_completed and one.requested > last]
+    if len(later) >= INSTANTS_AFTER_COMPACTION:
+        return None
+    return f"It was compacted at {last}, and readers may still be at the slices before."
+
+
+def _views(state: WriteState) -> list[PartitionView]:
+    visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
+    views = []
+    for name in state.partitions():
+        files = state.files(name)
+        groups = file_groups(name, files, visibility)
+        names = frozenset(file.name for file in files)
+        views.append(PartitionView(partition=name, groups=groups, names=names))
+    return views
+
+
+def _plan(state: WriteState, draft: MetadataCleanDraft) -> CleanPlan:
+    files: dict[str, tuple[CleanFile, ...]] = {}
+    for file in draft.files:
+        named = CleanFile(file_path=state.storage.uri(file.path))
+        files[file.partition] = (*files.get(file.partition, ()), named)
+    retained = draft.horizon.instant
+    return CleanPlan(
+        earliest_instant_to_retain=None
+        if retained is None
+        else RetainedInstant(
+            timestamp=retained.requested,
+            action=retained.action.value,
+            state=retained.state.name,
+        ),
+        last_completed_commit_timestamp=max(
+            (one.requested for one in state.timeline.active.completed()), default=""
+        ),
+        policy=draft.policy,
+        file_paths_to_be_deleted_per_partition=files,
+    )
+
+
+def _carry_out(
+    state: WriteState, instant: str, plan: CleanPlan, times: TimeSource, ports: Ports
+) -> None:
+    began_ms = ports.clock.now_ms()
+    # The table may have been moved since; partition and name stay the same.
+    names = {
+        partition: tuple((file.file_path or "").rpartition("/")[2] for file in files)
+        for partition, files in plan.file_paths_to_be_deleted_per_partition.items()
+    }
+    for partition, own in names.items():
+        for name in own:
+            state.storage.delete(f"{partition}/{name}")
+    retained = plan.earliest_instant_to_retain
+    metadata = CleanMetadata(
+        start_clean_time=instant,
+        time_taken_in_millis=ports.clock.now_ms() - began_ms,
+        total_files_deleted=sum(map(len, names.values())),
+        earliest_commit_to_retain="" if retained is None else retained.timestamp,
+        last_completed_commit_timestamp=plan.last_completed_commit_timestamp,
+        partition_metadata={
+            partition: CleanPartition(
+                partition_path=partition,
+                policy=plan.policy,
+                delete_path_patterns=own,
+                success_delete_files=own,
+            )
+            for partition, own in names.items()
+        },
+    )
+    complete(state, instant, Action.CLEAN, clean.encode(metadata), times)

@@ -1,0 +1,226 @@
+"""The metadata table's services, apart from writes: clean, compaction, log compaction, archive.
+
+Writes compact as they go along. Whatever runs here runs under the table's lock, as in Java: there
+is one writer of the metadata table at a time.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.compact import (
+    DELTACOMMITS_MAX,
+    compact,
+    deltacommits_since,
+    draft_compaction,
+    finish_compactions,
+)
+from lakewarden.engine.metadata.log_compact import (
+    LOG_BLOCKS_MIN,
+    LOG_COMPACTION_ENABLED,
+    compact_logs,
+    draft_log_compaction,
+    withdraw_log_compactions,
+)
+from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.writer import refuse_unmaintained
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.settings import STORAGE_THREADS
+from lakewarden.engine.plans.standing import standing
+from lakewarden.engine.services.archive.metadata import archive_metadata
+from lakewarden.engine.services.archive.settings import lsm_limits
+from lakewarden.engine.services.metadata_table.clean import (
+    clean_metadata,
+    draft_metadata_clean,
+    finish_cleans,
+)
+from lakewarden.engine.services.metadata_table.result import (
+    Blocker,
+    MetadataMaintenance,
+    MetadataService,
+    MetadataStep,
+)
+from lakewarden.engine.services.metadata_table.settings import metadata_limits, metadata_retention
+from lakewarden.engine.timeline.instant import Action, epoch_ms
+
+ALL_SERVICES = tuple(MetadataService)
+
+
+def maintain_metadata_table(
+    context: Context,
+    *,
+    services: Collection[MetadataService] = ALL_SERVICES,
+    honour_triggers: bool = False,
+    dry_run: bool = False,
+) -> MetadataMaintenance:
+    """Run services of the metadata table, and say of each what was done or why nothing.
+
+    With `honour_triggers` they run when Hudi would run them within a write; otherwise a compaction
+    waits for nothing but something to compact. A dry run says what would be done as things are.
+
+    Steps: 1 lock, 2 reload, 3 settle what others have left, 4 clean, 5 compaction, 6 log compaction
+    where there was none, 7 archive, 8 unlock. A crash in 4 to 6 leaves an instant that the next
+    call, or the next write, finishes or takes back; in 7 it leaves instants active and archived.
+    """
+    if dry_run:
+        moment = look(context)
+        run = _Run(context, moment, honours=honour_triggers, is_dry=True)
+        return MetadataMaintenance(steps=_steps(run, services), is_dry_run=True)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        run = _Run(context, moment, honours=honour_triggers, held=held)
+        if not moment.config.metadata_partitions:
+            return MetadataMaintenance(steps=_steps(run, services))
+        refuse_unmaintained(moment.config)
+        settled = run.settle()
+        return MetadataMaintenance(steps=_steps(run, services), settled=settled)
+
+
+def _steps(run: "_Run", services: Collection[MetadataService]) -> tuple[MetadataStep, ...]:
+    chosen = [service for service in MetadataService if service in services]
+    if not run.moment.config.metadata_partitions:
+        why = "The table has no metadata table."
+        return tuple(MetadataStep(service=one, why_nothing=why) for one in chosen)
+    return tuple(run.step(service) for service in chosen)
+
+
+@dataclass(slots=True)
+class _Run:
+    """One call: it looks at the metadata table anew before each service."""
+
+    context: Context
+    moment: Moment
+    honours: bool
+    held: HeldLock | None = None
+    is_dry: bool = False
+    has_compacted: bool = False
+
+    def settle(self) -> tuple[str, ...]:
+        """Step 3."""
+        times, ports = self.moment.times, self.context.ports
+        state = self._state()
+        left = [one.requested for one in state.timeline.active.pending((Action.LOG_COMPACTION,))]
+        if withdraw_log_compactions(state):
+            state = self._state()
+        finished = finish_compactions(state, times, ports)
+        return (*left, *finished, *finish_cleans(self._state(), times, ports))
+
+    def step(self, service: MetadataService) -> MetadataStep:
+        if self.held is not None:
+            self.held.assert_held()
+        return _RUNNERS[service](self, self._state())
+
+    def clean(self, state: WriteState) -> MetadataStep:
+        retention = metadata_retention(self.context.settings)
+        draft = draft_metadata_clean(state, retention, now_ms=self.context.now_ms())
+        if not draft.files:
+            return MetadataStep(service=MetadataService.CLEAN, why_nothing=draft.why)
+        instant = None
+        if not self.is_dry:
+            instant = clean_metadata(state, draft, self.moment.times, self.context.ports)
+        return MetadataStep(
+            service=MetadataService.CLEAN,
+            is_done=True,
+            instant=instant,
+            items=len(draft.files),
+            bytes=draft.size_bytes,
+        )
+
+    def compaction(self, state: WriteState) -> MetadataStep:
+        service = MetadataService.COMPACTION
+        uncertain, since = state.uncertain(), deltacommits_since(state)
+        if uncertain:
+            return self._blocked(service, min(uncertain))
+        wanted = self.context.settings[DELTACOMMITS_MAX] if self.honours else 1
+        if since < wanted:
+            why = f"There are {since} deltacommits since the last one, and it takes {wanted}."
+            return MetadataStep(service=service, why_nothing=why)
+        if self.is_dry:
+            operations = draft_compaction(state, self.moment.config).operations
+            return MetadataStep(service=service, is_done=bool(operations), items=len(operations))
+        done = compact(state, self.moment.config, self.moment.times, self.context.ports)
+        if done is None:
+            return MetadataStep(service=service, why_nothing="There are no logs.")
+        self.has_compacted = True
+        instant, stats = done
+        return MetadataStep(
+            service=service,
+            is_done=True,
+            instant=instant,
+            items=len(stats),
+            bytes=sum(stat.file_size_in_bytes for stat in stats),
+        )
+
+    def log_compaction(self, state: WriteState) -> MetadataStep:
+        service, settings = MetadataService.LOG_COMPACTION, self.context.settings
+        if self.has_compacted:
+            return MetadataStep(service=service, why_nothing="There are no logs left.")
+        if self.honours and not settings[LOG_COMPACTION_ENABLED]:
+            why = f"{LOG_COMPACTION_ENABLED.key} is false."
+            return MetadataStep(service=service, why_nothing=why)
+        config, times = self.moment.config, self.moment.times
+        blocks_min = settings[LOG_BLOCKS_MIN]
+        draft = draft_log_compaction(state, config, times, blocks_min=blocks_min)
+        if draft.waits_for is not None:
+            return self._blocked(service, draft.waits_for)
+        if draft.instant is None:
+            why = f"No file group has {blocks_min} blocks in its logs."
+            return MetadataStep(service=service, why_nothing=why)
+        if self.is_dry:
+            return MetadataStep(service=service, is_done=True, items=len(draft.slices))
+        stats = compact_logs(state, draft, times, self.context.ports)
+        return MetadataStep(
+            service=service,
+            is_done=True,
+            instant=draft.instant,
+            items=len(stats),
+            bytes=sum(stat.file_size_in_bytes for stat in stats),
+        )
+
+    def archive(self, state: WriteState) -> MetadataStep:
+        settings = self.context.settings
+        archived = archive_metadata(
+            state.storage,
+            state.timeline.active,
+            state.data_timeline.active,
+            metadata_limits(settings),
+            lsm_limits(settings),
+            deltacommits=settings[DELTACOMMITS_MAX],
+            threads=settings[STORAGE_THREADS],
+            dry_run=self.is_dry,
+        )
+        return MetadataStep(
+            service=MetadataService.ARCHIVE,
+            is_done=bool(archived),
+            why_nothing=archived.why_nothing,
+            items=len(archived.instants),
+        )
+
+    def _state(self) -> WriteState:
+        state = load_write_state(self.context.storage, self.moment.config)
+        self.moment.times.move_past(state.timeline.active.newest_time())
+        return state
+
+    def _blocked(self, service: MetadataService, requested: str) -> MetadataStep:
+        """What a pending instant keeps from being done."""
+        active = self.moment.timeline.active
+        pending = next(one for one in active.pending() if one.requested == requested)
+        since_ms = epoch_ms(requested, self.moment.layout.zone)
+        age = None if since_ms is None else max(self.context.now_ms() - since_ms, 0) // 1000
+        remedy = standing(self.context, self.moment, pending)
+        return MetadataStep(
+            service=service,
+            why_nothing=f"The {pending.action.value} {requested} is pending. {remedy}",
+            blocker=Blocker(
+                instant=requested, action=pending.action.value, age_seconds=age, remedy=remedy
+            ),
+        )
+
+
+_RUNNERS: dict[MetadataService, Callable[[_Run, WriteState], MetadataStep]] = {
+    MetadataService.CLEAN: _Run.clean,
+    MetadataService.COMPACTION: _Run.compaction,
+    MetadataService.LOG_COMPACTION: _Run.log_compaction,
+    MetadataService.ARCHIVE: _Run.archive,
+}

@@ -3,11 +3,12 @@
 Everything happens under the lock, since the plan must hold until the last file is gone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look, reload
 from lakewarden.engine.plans.settings import STORAGE_THREADS
+from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.services.archive.barriers import find_barriers
 from lakewarden.engine.services.archive.checks import find_checked, read_ledgers
@@ -27,7 +28,8 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
     A crash anywhere leaves every instant active or archived or both; the next call goes on.
     """
     if dry_run:
-        plan = draft_archive(context, look(context))
+        moment = look(context)
+        plan = told(context, moment, draft_archive(context, moment))
         return _answer((plan,), (), is_dry_run=True)
     plans: list[ArchivePlan] = []
     moves: list[Moved] = []
@@ -36,7 +38,7 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
             moment = reload(context)
             whole = draft_archive(context, moment)
             plan = limited(whole, instants_at_once(context.settings))
-            plans.append(plan)
+            plans.append(told(context, moment, plan))
             if plan.instants:
                 moves.append(_carried_out(context, moment, plan))
                 compact_and_clean(
@@ -58,6 +60,18 @@ def draft_archive(context: Context, moment: Moment) -> ArchivePlan:
             return plan
         barriers.append(barrier)
     raise AssertionError("a barrier in a plan has left the plan as it was")
+
+
+def told(context: Context, moment: Moment, plan: ArchivePlan) -> ArchivePlan:
+    """A plan that also says of a pending instant that holds it how old it is, and the remedy."""
+    held = plan.held
+    if held is None or held.instant is None:
+        return plan
+    for instant in moment.timeline.active.with_time(held.instant):
+        if not instant.is_completed:
+            why = f"{held.why} {standing(context, moment, instant)}"
+            return replace(plan, held=replace(held, why=why))
+    return plan
 
 
 def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> TimelineCompacted:

@@ -1,0 +1,176 @@
+"""Inline services: what is done for a table right after a write, as its settings ask for.
+
+In Hudi's order: clean, archive, compaction, log compaction, clustering. The write is committed by
+then, so what fails here must never look as if the write had failed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unsettled
+from lakewarden.engine.kernel.settings import Setting, flag
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.services.archive.run import archive
+from lakewarden.engine.services.archive.settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
+from lakewarden.engine.services.choice import Refusal
+from lakewarden.engine.services.clean.draft import CleanWish
+from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.clean.settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
+from lakewarden.engine.services.clustering import settings as clustering
+from lakewarden.engine.services.clustering.service import CLUSTERING
+from lakewarden.engine.services.compaction import settings as compaction
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.log_compaction import settings as log_compaction
+from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
+from lakewarden.engine.services.schedule import schedule
+from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.write.result import Commit
+
+SERVICES_ENABLED = Setting(
+    "hoodie.table.services.enabled",
+    True,
+    flag,
+    "Whether writes may run table services at all after their commits",
+)
+FAILS_WRITES = Setting(
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    True,
+    flag,
+    "Whether a service that fails after the commit of a write has the write raise an error, which "
+    "says that it is committed; otherwise the errors in its result tell",
+)
+INLINE_SETTINGS: tuple[Setting[object], ...] = (SERVICES_ENABLED, FAILS_WRITES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tended:
+    """What one service has done after a write."""
+
+    service: str
+    # The instants it has completed, or put on the timeline.
+    instants: tuple[str, ...] = ()
+    why_nothing: str | None = None
+    failure: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AfterWrite:
+    """A commit that knows what failed after it, and what every service has done."""
+
+    commit: Commit
+    tended: tuple[Tended, ...] = ()
+
+
+def after_write(context: Context, commit: Commit) -> AfterWrite:
+    """Run the services that are to run after a write; one that fails does not keep others from it.
+
+    The first failure is raised at the end if the settings say so, as an error that tells that the
+    write is committed. That somebody else was quicker is no failure: the next write tries again.
+    """
+    try:
+        tended = tuple(_tend(context))
+    except BaseException as interruption:
+        interruption.add_note(_is_committed(commit))
+        raise
+    failed = [one for one in tended if one.failure is not None]
+    grave = [one for one in failed if not isinstance(one.failure, Conflict)]
+    if grave and context.settings[FAILS_WRITES]:
+        raise _failed(commit, grave[0]) from grave[0].failure
+    errors = tuple(f"The {one.service} after it failed: {one.failure}" for one in failed)
+    return AfterWrite(replace(commit, errors=(*commit.errors, *errors)), tended)
+
+
+def _tend(context: Context) -> Iterator[Tended]:
+    if not context.settings[SERVICES_ENABLED]:
+        return
+    for service, work in _wanted(context):
+        try:
+            yield work(context)
+        except Exception as failure:
+            yield Tended(service=service, failure=failure)
+
+
+_Work = Callable[[Context], Tended]
+
+
+def _wanted(context: Context) -> Iterator[tuple[str, _Work]]:
+    """The services that the settings ask for, in the order in which Hudi runs them."""
+    settings = context.settings
+    if settings[CLEAN_AUTOMATIC] and not settings[CLEAN_ASYNC]:
+        yield "clean", _clean
+    if settings[ARCHIVE_AUTOMATIC] and not settings[ARCHIVE_ASYNC]:
+        yield "archive", _archive
+    for service, is_run, is_scheduled in (
+        (COMPACTION, compaction.INLINE, compaction.SCHEDULE_INLINE),
+        (LOG_COMPACTION, log_compaction.INLINE, None),
+        (CLUSTERING, clustering.INLINE, clustering.SCHEDULE_INLINE),
+    ):
+        if settings[is_run]:
+            yield service.service, _running(service)
+        elif is_scheduled is not None and settings[is_scheduled]:
+            yield service.service, _scheduling(service)
+
+
+def _clean(context: Context) -> Tended:
+    done = clean(context, CleanWish(honour_trigger=True))
+    instants = () if done.instant is None else (done.instant,)
+    return Tended(service="clean", instants=instants, why_nothing=done.why_nothing)
+
+
+def _archive(context: Context) -> Tended:
+    done = archive(context)
+    instants = tuple(instant.requested for instant in done.instants)
+    return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
+
+
+def _running(service: TableService) -> _Work:
+    """What others have left is carried out first, then a new plan if one is due."""
+
+    def work(context: Context) -> Tended:
+        done: list[str] = []
+        if pending_plans(context, service):
+            done += run_pending(context, service, RunLimits()).instants
+        scheduled = schedule(context, service, Wish(honour_trigger=True))
+        if isinstance(scheduled, Refusal):
+            why = None if done else scheduled.why
+            return Tended(service=service.service, instants=tuple(done), why_nothing=why)
+        done += run_plan(context, service, scheduled.instant).instants
+        return Tended(service=service.service, instants=tuple(done))
+
+    return work
+
+
+def _scheduling(service: TableService) -> _Work:
+    """A new plan if one is due and none is waiting, for others to carry out."""
+
+    def work(context: Context) -> Tended:
+        pending = pending_plans(context, service)
+        if pending:
+            why = f"The plan {pending[0]} waits already."
+            return Tended(service=service.service, why_nothing=why)
+        scheduled = schedule(context, service, Wish(honour_trigger=True))
+        if isinstance(scheduled, Refusal):
+            return Tended(service=service.service, why_nothing=scheduled.why)
+        return Tended(service=service.service, instants=(scheduled.instant,))
+
+    return work
+
+
+def _is_committed(commit: Commit) -> str:
+    return f"The {commit.operation} {commit.instant} is committed; do not write its rows again."
+
+
+def _failed(commit: Commit, tended: Tended) -> LakewardenError:
+    return Unsettled(
+        "inline_service_failed",
+        what=f"The {commit.operation} {commit.instant} is committed, but the {tended.service} after"
+        " it failed.",
+        why=str(tended.failure),
+        now=f"Do not write its rows again. Set {FAILS_WRITES.key} to false to be told by the errors"
+        " of the commit instead.",
+        instant=commit.instant,
+        completed=commit.completed,
+        service=tended.service,
+    )

@@ -1,0 +1,168 @@
+"""Services after a write: which of them run, in which order, and what becomes of failures."""
+
+from dataclasses import replace
+
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest, Unsettled
+from lakewarden.engine.plans.start import start
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.inline import AfterWrite, after_write
+from lakewarden.engine.services.pending import pending_plans
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.write.result import Commit
+from tests.engine.services.worlds import (
+    COW,
+    MOR,
+    ServiceWorld,
+    inserted,
+    new_service_world,
+    updated,
+)
+
+COMMIT = Commit(instant="20231114221320000", completed="20231114221321000", operation="UPSERT")
+OFF = {"hoodie__clean__automatic": "false", "hoodie__archive__automatic": "false"}
+COMPACT = {**OFF, "hoodie__compact__inline": "true"}
+SCHEDULE = {**OFF, "hoodie__compact__schedule__inline": "true"}
+AT_ONCE = {"hoodie__compact__inline__max__delta__commits": "1"}
+CLUSTER = {
+    **OFF,
+    "hoodie__clustering__inline": "true",
+    "hoodie__clustering__inline__max__commits": "1",
+}
+BAD_STRATEGY = {**COMPACT, **AT_ONCE, "hoodie__compaction__strategy": "NoSuchThing"}
+TOLD = {"hoodie__fail__writes__on__inline__table__service__exception": "false"}
+
+
+def world_with_logs() -> ServiceWorld:
+    return new_service_world(MOR, inserted(), updated())
+
+
+def tend(world: ServiceWorld, **settings: str) -> AfterWrite:
+    return after_write(world.context(**settings), COMMIT)
+
+
+def plan(world: ServiceWorld, *, cancellable: bool = False) -> str:
+    done = schedule(world.context(60), COMPACTION, Wish(cancellable=cancellable))
+    assert isinstance(done, Scheduled)
+    return done.instant
+
+
+def names(done: AfterWrite) -> list[str]:
+    return [one.service for one in done.tended]
+
+
+def test_writes_clean_and_archive_unless_they_are_told_otherwise() -> None:
+    world = world_with_logs()
+    assert names(tend(world)) == ["clean", "archive"]
+    assert names(tend(world, **OFF)) == []
+
+
+def test_cleaning_and_archiving_may_be_left_to_jobs_of_their_own() -> None:
+    left = {"hoodie__clean__async__enabled": "true", "hoodie__archive__async": "true"}
+    assert names(tend(world_with_logs(), **left)) == []
+
+
+def test_all_services_can_be_switched_off_together() -> None:
+    off = {"hoodie__table__services__enabled": "false"}
+    assert names(tend(world_with_logs(), **{**COMPACT, **AT_ONCE, **off})) == []
+
+
+def test_services_run_in_the_order_of_hudi() -> None:
+    done = tend(
+        world_with_logs(),
+        hoodie__compact__inline="true",
+        hoodie__log__compaction__inline="true",
+        hoodie__clustering__schedule__inline="true",
+    )
+    order = ["clean", "archive", "compaction", "log_compaction", "clustering"]
+    assert names(done) == order
+
+
+def test_a_compaction_that_is_due_is_scheduled_and_carried_out() -> None:
+    world = world_with_logs()
+    (done,) = tend(world, **COMPACT, **AT_ONCE).tended
+    assert len(done.instants) == 1
+    assert world.logs() == 0
+
+
+def test_a_compaction_that_is_not_due_waits() -> None:
+    world = world_with_logs()
+    (done,) = tend(world, **COMPACT).tended
+    assert done.instants == ()
+    assert "waits for 5 delta commits" in (done.why_nothing or "")
+    assert world.logs() > 0
+
+
+def test_what_others_have_left_is_carried_out_first() -> None:
+    world = world_with_logs()
+    left = plan(world)
+    (done,) = tend(world, **COMPACT).tended
+    assert done.instants == (left,)
+    assert world.logs() == 0
+
+
+def test_a_plan_may_be_left_for_others_and_no_second_one_is_made_while_it_waits() -> None:
+    world = world_with_logs()
+    (done,) = tend(world, **SCHEDULE, **AT_ONCE).tended
+    assert pending_plans(world.context(), COMPACTION) == done.instants
+    world.write(updated(ts=3))
+    (again,) = tend(world, **SCHEDULE, **AT_ONCE).tended
+    assert again.instants == ()
+    assert done.instants[0] in (again.why_nothing or "")
+
+
+def test_a_clustering_that_is_due_is_carried_out() -> None:
+    world = new_service_world(COW, inserted())
+    (done,) = tend(world, **CLUSTER).tended
+    assert len(done.instants) == 1
+
+
+def test_logs_are_compacted_into_one_where_that_is_asked_for() -> None:
+    world = new_service_world(MOR, inserted(), updated(ts=2), updated(ts=3))
+    wanted = {"hoodie__log__compaction__inline": "true"}
+    few = {"hoodie__log__compaction__blocks__threshold": "2"}
+    (done,) = tend(world, **OFF, **wanted, **few).tended
+    assert world.moment().completed_write(done.instants[0]) is not None
+
+
+def test_a_failure_is_raised_as_an_error_that_says_that_the_write_is_committed() -> None:
+    with pytest.raises(Unsettled, match="is committed, but the compaction") as raised:
+        tend(world_with_logs(), **BAD_STRATEGY)
+    assert raised.value.code == "inline_service_failed"
+    assert isinstance(raised.value.__cause__, InvalidRequest)
+
+
+def test_a_failure_may_be_told_by_the_commit_instead() -> None:
+    done = tend(world_with_logs(), **BAD_STRATEGY, **TOLD)
+    (error,) = done.commit.errors
+    assert "NoSuchThing" in error
+    assert done.commit.instant == COMMIT.instant
+
+
+def test_a_service_that_fails_does_not_keep_the_others_from_their_work() -> None:
+    world = world_with_logs()
+    done = tend(world, **{**BAD_STRATEGY, **CLUSTER}, **TOLD)
+    assert [bool(one.instants) for one in done.tended] == [False, True]
+
+
+def test_that_somebody_else_was_quicker_is_told_and_not_raised() -> None:
+    world = world_with_logs()
+    begun = start(world.context(61), plan(world, cancellable=True)).attempt
+    assert begun is not None
+    begun.stop()
+    done = tend(world, **COMPACT)
+    (error,) = done.commit.errors
+    assert "was not started" in error
+
+
+def test_who_is_interrupted_is_told_that_the_write_is_committed() -> None:
+    world = world_with_logs()
+    dying = FaultPlan((Fault(1, FaultKind.FAIL_BEFORE, is_fatal=True),))
+    context = replace(world.context(70, **COMPACT), storage=FaultyStorage(world.storage, dying))
+    with pytest.raises(Crashed) as raised:
+        after_write(context, COMMIT)
+    assert "is committed" in raised.value.__notes__[0]

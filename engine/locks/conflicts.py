@@ -95,11 +95,12 @@ def find_conflicts(
     found = [*_gone(mine, since, timeline)]
     for instant in _completed_since(since, active):
         touched = touched_by(active, instant)
-        found += _overlaps(active, instant, _endangered(mine, movable, touched), touched, strategy)
+        endangered = _endangered(mine, movable, instant, touched, since)
+        found += _overlaps(active, instant, endangered, touched, strategy)
     if not strategy.prefers_writers:
         for instant in active.pending(PLANNED):
             planned = planned_by(active, instant)
-            endangered = _endangered_by_plan(mine, movable, instant, planned, since)
+            endangered = _endangered(mine, movable, instant, planned, since)
             found += _overlaps(active, instant, endangered, planned, strategy)
     return tuple(found)
 
@@ -143,22 +144,16 @@ def _completed_since(since: Seen, active: ActiveTimeline) -> list[Instant]:
 
 
 def _endangered(
-    mine: frozenset[SliceKey], movable: frozenset[SliceKey], touched: Touched
-) -> frozenset[SliceKey]:
-    return mine - movable if touched.kind is Kind.COMPACTION else mine
-
-
-def _endangered_by_plan(
     mine: frozenset[SliceKey],
     movable: frozenset[SliceKey],
     instant: Instant,
-    planned: Touched,
+    touched: Touched,
     since: Seen,
 ) -> frozenset[SliceKey]:
     # The result of a log compaction takes its place among the logs by its instant. Logs of a write
     # that began after it was planned come behind it; those of an earlier one would come before.
-    is_behind = planned.kind is Kind.LOG_COMPACTION and instant.key in since.pending
-    return mine - movable if is_behind or planned.kind is Kind.COMPACTION else mine
+    is_behind = touched.kind is Kind.LOG_COMPACTION and instant.key in since.pending
+    return mine - movable if is_behind or touched.kind is Kind.COMPACTION else mine
 
 
 def _overlaps(

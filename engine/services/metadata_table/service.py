@@ -56,17 +56,19 @@ def maintain_metadata_table(
 ) -> MetadataMaintenance:
     """Run services of the metadata table, and say of each what was done or why nothing.
 
-    With `honour_triggers` they run when Hudi would run them within a write; otherwise a compaction
-    waits for nothing but something to compact. A dry run says what would be done as things are.
+    With `honour_triggers` they run when Hudi would run them within a write, and the lock is taken
+    only if one is due; otherwise a compaction waits for nothing but something to compact. A dry run
+    says what would be done as things are.
 
     Steps: 1 lock, 2 reload, 3 settle what others have left, 4 clean, 5 compaction, 6 log compaction
     where there was none, 7 archive, 8 unlock. A crash in 4 to 6 leaves an instant that the next
     call, or the next write, finishes or takes back; in 7 it leaves instants active and archived.
     """
-    if dry_run:
-        moment = look(context)
-        run = _Run(context, moment, honours=honour_triggers, is_dry=True)
-        return MetadataMaintenance(steps=_steps(run, services), is_dry_run=True)
+    if dry_run or honour_triggers:
+        run = _Run(context, look(context), honours=honour_triggers, is_dry=True)
+        foreseen = MetadataMaintenance(steps=_steps(run, services), is_dry_run=dry_run)
+        if dry_run or not foreseen:
+            return foreseen
     with context.lock.hold() as held:
         moment = reload(context)
         run = _Run(context, moment, honours=honour_triggers, held=held)
@@ -95,6 +97,7 @@ class _Run:
     held: HeldLock | None = None
     is_dry: bool = False
     has_compacted: bool = False
+    seen: WriteState | None = None
 
     def settle(self) -> tuple[str, ...]:
         """Step 3."""
@@ -198,9 +201,11 @@ class _Run:
         )
 
     def _state(self) -> WriteState:
-        state = load_write_state(self.context.storage, self.moment.config)
-        self.moment.times.move_past(state.timeline.active.newest_time())
-        return state
+        if self.is_dry and self.seen is not None:
+            return self.seen
+        self.seen = load_write_state(self.context.storage, self.moment.config)
+        self.moment.times.move_past(self.seen.timeline.active.newest_time())
+        return self.seen
 
     def _blocked(self, service: MetadataService, requested: str) -> MetadataStep:
         """What a pending instant keeps from being done."""

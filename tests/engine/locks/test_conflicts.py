@@ -223,6 +223,14 @@ class TestCompactions:
         history.happens("60_61.deltacommit", commit_of({"p": ("a",)}, "LOG_COMPACT"))
         assert history.found(A, appended=frozenset({A})) == [("60", "a")]
 
+    def test_one_planned_before_leaves_logs_alone_also_when_it_completes(self) -> None:
+        history = History()
+        history.happens("40.logcompaction.requested", compaction_plan_of(A))
+        history.begins()
+        history.happens("40_61.deltacommit", commit_of({"p": ("a",)}, "LOG_COMPACT"))
+        assert history.found(A, appended=frozenset({A})) == []
+        assert history.found(A) == [("40", "a")]
+
 
 class TestClustering:
     @pytest.mark.parametrize("action", ["clustering", "replacecommit"])

@@ -182,3 +182,26 @@ def test_writes_go_on_after_it(service: MetadataService) -> None:
     world.write(updated(2, ts=30), inserted(4), updated(4, ts=31))
     assert world.rows(use_metadata=False) == world.rows()
     assert {row["ts"] for row in world.rows()} == {31}
+
+
+def test_without_the_lock_if_nothing_is_due() -> None:
+    world = after_writes(2)
+    context = world.context(81)
+    with world.context(82).lock.hold():
+        assert not maintain_metadata_table(context, honour_triggers=True)
+
+
+def test_a_clean_that_was_left_is_finished_first() -> None:
+    world = after_writes(2)
+    for number in range(3):
+        maintained(world, COMPACTION)
+        world.write(updated(2, ts=30 + number))
+    world.write(updated(2, ts=40), updated(2, ts=41))
+    done = maintained(world, CLEAN, **KEEPS_ONE).by_service[CLEAN]
+    state = state_of(world)
+    (files,) = [one for one in state.timeline.active.files if one.begun_as is Action.CLEAN]
+    assert files.completed is not None
+    state.storage.delete(files.completed.entry.path)
+    answer = maintained(world, CLEAN, **KEEPS_ONE)
+    assert answer.settled == (done.instant,)
+    assert not state_of(world).timeline.active.pending()

@@ -11,6 +11,9 @@ WITH_JAVA = home=$$($(BIN)/python -m lakewarden.java_home) && \
 # What to test, and any other arguments for pytest: make test TESTS="tests/engine -k timeline"
 TESTS ?= tests
 
+# How many races to simulate: make simulate SEEDS=1000
+SEEDS ?= 100000
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help venv demo test simulate check format bench interop interop-full lock clean
@@ -34,7 +37,8 @@ test: $(READY) ## Run all tests but interop
 	@$(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
 
 simulate: $(READY) ## Kill, race and compare writers more often than `make test` does
-	@LAKEWARDEN_KILLS=200 $(BIN)/pytest -n auto tests/crash tests/races tests/writing
+	@LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
+		tests/crash tests/races tests/writing tests/simulation tests/model
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

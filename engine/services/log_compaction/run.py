@@ -5,7 +5,7 @@ see them twice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.read.entries import Records, log_entries, ordering_columns
 from lakewarden.engine.read.fold import Folded, fold
 from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.services.place import Place
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.view.planned_slices import slice_of
@@ -40,6 +41,20 @@ class FoldTask:
 
     number: int
     operation: CompactionOperation
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """Folds logs wherever it is unpacked."""
+
+    spec: WriteSpec
+
+    def __call__(self, place: Place, task: FoldTask) -> WrittenFile:
+        spec = replace(self.spec, task_attempt=place.task_attempt)
+        file = fold_logs(place.storage, spec, task)
+        assert file.stat.path is not None
+        place.keep(file.stat.path)
+        return file
 
 
 def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:

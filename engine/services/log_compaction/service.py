@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads.commit import Operation
@@ -28,9 +27,10 @@ from lakewarden.engine.services.log_compaction.plan import (
     plan_of,
     sift,
 )
-from lakewarden.engine.services.log_compaction.run import FoldTask, fold_logs
+from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
 from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.table.config import TableType
@@ -94,7 +94,7 @@ class LogCompaction:
         )
         tasks = [FoldTask(number, operation) for number, operation in enumerate(operations)]
         files: list[WrittenFile] = []
-        fold = partial(fold_logs, context.storage, spec)
+        fold = Placed(Place.here(context.storage, attempt), Folding(spec))
         for file in context.ports.executor.map(fold, tasks):
             files.append(file)
             attempt.assert_mine()

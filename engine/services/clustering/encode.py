@@ -102,7 +102,6 @@ class _Rows:
         threads = self._spec.write.threads
         tables = [reader.table(slice_, workers=threads) for slice_ in self._task.slices]
         rows = _in_one_piece(tables)
-        tables.clear()
         self._count = len(rows)
         return self._taken(rows, self._spec.order.places(rows.select(self._sort_columns)))
 
@@ -127,7 +126,6 @@ class _Rows:
                 kept_ranks.append(own[is_within])
             assert at == len(ranks), "a slice gave other rows when it was read again"
             whole = _in_one_piece(kept)
-            kept.clear()
             yield from self._taken(whole, np.argsort(np.concatenate(kept_ranks)))
 
     def _taken(self, rows: pa.Table, places: Places) -> Iterator[pa.Table]:
@@ -147,11 +145,12 @@ class _Rows:
         return SliceReader(self._place.storage, read)
 
     def _batches(self, columns: Iterable[str]) -> Iterator[pa.Table]:
+        """The slices' rows, the next batch being read while one is worked on."""
         reader = self._reader(columns)
-        for slice_ in self._task.slices:
-            for batch in reader.batches(slice_):
-                self._place.assert_mine()
-                yield pa.Table.from_batches([batch])
+        batches = (batch for slice_ in self._task.slices for batch in reader.batches(slice_))
+        for batch in batches if self._spec.write.threads == 1 else ahead(batches):
+            self._place.assert_mine()
+            yield pa.Table.from_batches([batch])
 
 
 class _Dealing:
@@ -188,8 +187,12 @@ def _ranks(order: Order, keys: pa.Table) -> Places:
 
 
 def _in_one_piece(tables: list[pa.Table]) -> pa.Table:
-    """Tables below each other, each column in one piece, so that rows are taken out fast."""
+    """Tables below each other, each column in one piece, so that rows are taken out fast.
+
+    The tables are let go of, column by column, or they would be in memory twice.
+    """
     whole = side_by_side(tables[0].schema, tables)
+    tables.clear()
     columns = []
     names = whole.schema
     while whole.num_columns:

@@ -1,7 +1,7 @@
 """The clustering service: drafts plans for small files, and carries plans out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.formats.payloads.replace import (
@@ -255,11 +255,14 @@ def _check_sort_columns(state: TableState, columns: Sequence[str]) -> None:
 def _files(
     context: Context, attempt: Attempt, spec: ClusterSpec, tasks: Sequence[ClusterTask]
 ) -> Iterator[WrittenFile]:
-    """The new files, several tasks at once."""
+    """The new files, several tasks at once; few of them share the cores."""
+    executor = context.ports.executor
+    threads = max(executor.workers // max(len(tasks), 1), 1)
+    spec = replace(spec, write=replace(spec.write, threads=threads))
     work = Placed(Place.here(context.storage, attempt), ClusteringRun(spec))
     attempt.tell("cluster", total=len(tasks))
     size_bytes = 0
-    for done, made in enumerate(context.ports.executor.map(work, tasks), start=1):
+    for done, made in enumerate(executor.map(work, tasks), start=1):
         attempt.assert_mine()
         size_bytes += sum(file.file.size_bytes for file in made)
         attempt.tell("cluster", done=done, total=len(tasks), bytes_done=size_bytes)

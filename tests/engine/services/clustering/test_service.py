@@ -1,10 +1,13 @@
 """Clustering tables in memory: the rows stay, the files become fewer, and readers see no other."""
 
+import pickle
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
@@ -14,12 +17,18 @@ from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.metadata.table import COLUMN_STATS
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Reason, Refusal
+from lakewarden.engine.services.clustering.order import Order
+from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
 from lakewarden.engine.services.clustering.service import CLUSTERING, Clustering
+from lakewarden.engine.services.clustering.settings import Layout
+from lakewarden.engine.services.clustering.spec import ClusterSpec
+from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from lakewarden.engine.write.settings import write_spec
 from tests.engine.services.worlds import (
     COW,
     MOR,
@@ -93,7 +102,7 @@ def metadata_of(world: ServiceWorld, instant: str) -> ReplaceCommitMetadata:
     return replace_payload.decode(active.read(completed), active.path(completed))
 
 
-@pytest.mark.parametrize("shape", [COW, MOR], ids=str)
+@pytest.mark.parametrize("shape", [COW, Shape("mor", has_metadata=False)], ids=str)
 @pytest.mark.parametrize("arguments", [{}, COPIED], ids=["encoded", "copied"])
 def test_the_files_of_a_partition_become_one(shape: Shape, arguments: dict[str, str]) -> None:
     world = world_of(shape)
@@ -257,6 +266,58 @@ def test_keys_of_a_copied_file_are_found_by_its_filter() -> None:
     world.write(Write("upsert", (row("k100", 5, "a"), row("new", 5, "a"))))
     rows = {one["id"]: one["ts"] for one in world.rows()}
     assert (rows["k100"], len(rows)) == (5, 19)
+
+
+def test_copied_and_encoded_files_have_the_same_statistics() -> None:
+    found = []
+    for arguments in ({}, COPIED):
+        world = world_of()
+        clustered(world, **arguments)
+        (slice_,) = (one for one in world.slices() if one.partition == "p=a")
+        statistics = TableState(world.storage).metadata.partition(COLUMN_STATS)
+        names = ["id", "p", "ts", "v", "name", COMMIT_TIME, RECORD_KEY]
+        found.append(column_ranges(statistics, names, ["p=a"])["p=a"][slice_.base_file.name])
+    assert found[0] == found[1]
+    assert len(found[0]) == 7
+
+
+def test_files_without_a_filter_get_one_of_their_keys() -> None:
+    world = world_of(Shape("cow", index="BLOOM"))
+    for slice_ in world.slices():
+        path = slice_.path(slice_.base_file)
+        rows = pq.read_table(pa.BufferReader(world.storage.read(path)))
+        stream = pa.BufferOutputStream()
+        pq.write_table(rows, stream, store_schema=False)
+        world.storage.put(path, stream.getvalue().to_pybytes())
+    clustered(world, **COPIED)
+    world.write(Write("upsert", (row("k100", 5, "a"),)))
+    for slice_ in world.slices():
+        source = pa.BufferReader(world.storage.read(slice_.path(slice_.base_file)))
+        keys = key_footer(pq.ParquetFile(source).metadata)
+        filter_ = keys.bloom_filter("f")
+        assert filter_ is not None
+        found = pq.read_table(source, columns=[RECORD_KEY]).column(RECORD_KEY)
+        assert filter_.might_contain(found).all()
+        assert (keys.min_key, keys.max_key) == (min(found.to_pylist()), max(found.to_pylist()))
+    assert len(world.rows()) == 18
+
+
+def test_tasks_travel_to_other_processes() -> None:
+    world = world_of()
+    spec = ClusterSpec(
+        write=write_spec(
+            TableState(world.storage),
+            TableState(world.storage).schema(),
+            world.context(50).settings,
+            instant="20260101000000000",
+        ),
+        order=Order(("ts", "id"), Layout.HILBERT, 100),
+        copied_rows_min=1,
+        sorted_together_bytes=1,
+    )
+    task = ClusterTask(3, "p=a", world.slices()[:2], ("f-0",), NanNotes(frozenset({"v"})))
+    assert pickle.loads(pickle.dumps(task)) == task
+    assert pickle.loads(pickle.dumps(ClusteringRun(spec))).spec.order == spec.order
 
 
 def test_a_plan_waits_and_names_what_it_takes() -> None:

@@ -4,6 +4,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from tests.interop.judge.log_compaction import log_compaction
 from tests.interop.judge.objects import file_slices, timeline
 from tests.interop.judge.reading import read, sql
 from tests.interop.judge.session import open_session
@@ -16,6 +17,7 @@ COMMANDS = {
     "sql": sql,
     "timeline": timeline,
     "file_slices": file_slices,
+    "log_compaction": log_compaction,
     "validate": validate,
     "write": write,
 }

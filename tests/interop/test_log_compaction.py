@@ -1,0 +1,126 @@
+"""Log compaction by either engine: the other reads the same rows, and carries the plans out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from tests.engine.services.worlds import row
+from tests.interop.agreement import Agreement
+from tests.interop.java_writes import SMALL, JavaWriter
+from tests.interop.judges import JavaJudge
+from tests.writing.model import Write
+from tests.writing.shapes import Shape, carry_out
+
+THRESHOLD = "hoodie.log.compaction.blocks.threshold"
+SHAPES = (Shape("mor"), Shape("mor", is_partitioned=False, is_event_time=False, index="BUCKET"))
+OPTIONS = {
+    **SMALL,
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.log.compaction.enable": "true",
+    "hoodie.table.ordering.fields": "ts",
+    THRESHOLD: "3",
+}
+
+
+class Subject:
+    """A table, its model, and both engines."""
+
+    def __init__(self, java: JavaJudge, path: Path, shape: Shape) -> None:
+        self.java, self.path = java, path
+        self.table = shape.create(str(path))
+        self.model = shape.model()
+        self.step = 0
+        self.writer = JavaWriter(java, path)
+        self.agreement = Agreement(java, path)
+
+    def write(self, count: int) -> None:
+        for write in self._writes(count):
+            carry_out(self.table, write)
+
+    def write_by_java(self, count: int) -> None:
+        for write in self._writes(count):
+            self.writer.carry_out(write)
+
+    def _writes(self, count: int) -> Iterator[Write]:
+        """Writes that go to logs: new versions of rows, some of them late, and deletes."""
+        for _ in range(count):
+            self.step += 1
+            rows = [row(f"k{n}", 10 * self.step - 15 * (n == 4), "abc"[n % 3]) for n in range(9)]
+            live = [one for one in rows if self.model.key(one) in self.model.rows]
+            write = Write("upsert", tuple(live or rows))
+            if self.step % 4 == 3:
+                write = Write("delete", (live[self.step % len(live)],))
+            self.model.apply(write)
+            yield write
+
+    def context(self) -> Context:
+        storage, ports = open_storage(Location(str(self.path))), Ports()
+        settings = Settings.of(arguments={THRESHOLD: 3})
+        return Context(storage, open_lock(storage, settings, ports), ports, settings)
+
+    def plan(self) -> str:
+        answer = schedule(self.context(), LOG_COMPACTION, Wish())
+        assert isinstance(answer, Scheduled), answer
+        return answer.instant
+
+    def carry_out(self, instant: str) -> None:
+        execute(self.context(), LOG_COMPACTION, instant)
+
+    def by_java(self, instant: str | None = None, *, executes: bool = True) -> str:
+        found: str | None = self.java.ask(
+            "log_compaction",
+            table=str(self.path),
+            name=self.table.config.name,
+            options=OPTIONS,
+            instant=instant,
+            executes=executes,
+        )
+        assert found is not None
+        return found
+
+    def check(self, after: str) -> None:
+        self.agreement.check(self.model.contents(), after)
+
+
+@pytest.fixture(params=SHAPES, ids=str)
+def subject(request: pytest.FixtureRequest, java: JavaJudge, tmp_path: Path) -> Subject:
+    made = Subject(java, tmp_path / "table", request.param)
+    made.write(5)
+    return made
+
+
+def test_java_reads_what_we_compacted_and_goes_on(subject: Subject) -> None:
+    subject.carry_out(subject.plan())
+    subject.check("our log compaction")
+    subject.agreement.check_truth()
+    subject.write_by_java(2)
+    subject.check("writes by Java")
+    subject.writer.compact()
+    subject.check("a compaction by Java")
+    subject.write(1)
+    subject.check("a write of ours")
+    subject.agreement.check_truth()
+
+
+def test_each_carries_out_the_plans_of_the_other(subject: Subject) -> None:
+    subject.by_java(subject.plan())
+    subject.check("our plan by Java")
+    subject.write(4)
+    subject.carry_out(subject.by_java(executes=False))
+    subject.check("Java's plan by us")
+    subject.write_by_java(1)
+    subject.check("a write by Java")
+    subject.agreement.check_truth()
+    assert not Table(str(subject.path)).timeline().pending()

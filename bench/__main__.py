@@ -5,6 +5,8 @@ from types import ModuleType
 
 from bench import (
     avro_records,
+    clustering,
+    compacting,
     copy_on_write,
     hfile_entries,
     listing,
@@ -30,6 +32,8 @@ TOPICS: dict[str, ModuleType] = {
         writing_beside_java,
         writing_beside_lakes,
         write_memory,
+        compacting,
+        clustering,
     )
 }
 

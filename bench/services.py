@@ -52,6 +52,25 @@ def java_writer() -> Service:
     return Service(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
 
 
+def java_compactor() -> Service:
+    """Java Hudi on its own Spark, compacting."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return Service(HOME / "venv" / "bin" / "python", "bench.java_compactor", bundle)
+
+
+def compactor() -> Service:
+    """Our compaction, and pyarrow's floor beside it."""
+    return Service(Path(sys.executable), "bench.own_compactor")
+
+
+def java_clusterer() -> Service:
+    """Java Hudi on its own Spark, clustering."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return Service(HOME / "venv" / "bin" / "python", "bench.java_clusterer", bundle)
+
+
 def rust_hudi() -> Service:
     """hudi-rs, through its Python package."""
     _prepare()

@@ -5,7 +5,7 @@ with one key, which plain inserts can leave behind, are each treated as if they 
 Rows that stay keep their order; rows that change are appended to those of their batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +58,23 @@ class Merger:
     def removed_keys(self) -> pa.Array:
         """The keys whose base rows were deleted so far."""
         return self._folded.keys.filter(pa.array(self._removed))
+
+    def keep_dictionaries(self, schema: pa.Schema) -> None:
+        """Leave text columns as dictionaries where batches to come have them so.
+
+        Whoever writes the rows then need not look at every value again. Not where values of one
+        record may get into another one.
+        """
+        folded = self._folded
+        if folded.lacks or folded.rules.partial is not PartialMode.NONE:
+            return
+        kept = [_as_in(field, schema) for field in folded.records.schema]
+        records = [
+            column if column.type == field.type else column.dictionary_encode().cast(field.type)
+            for column, field in zip(folded.records.columns, kept, strict=True)
+        ]
+        table = pa.Table.from_arrays(records, schema=pa.schema(kept))
+        self._folded = replace(folded, records=table)
 
     def merge_batch(
         self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
@@ -119,6 +136,13 @@ class Merger:
         for name, counts in counting.items():
             rows = _patched(rows, name, ~counts, records.column(name), self._folded.rows[found])
         return rows
+
+
+def _as_in(field: pa.Field, schema: pa.Schema) -> pa.Field:
+    """The field, as a dictionary if another schema has one of its values; keys stay plain."""
+    kind = schema.field(field.name).type
+    is_kept = pa.types.is_dictionary(kind) and kind.value_type == field.type
+    return field.with_type(kind) if is_kept and field.name != RECORD_KEY_FIELD else field
 
 
 def _written_out(rows: pa.Table, schema: pa.Schema) -> pa.Table:

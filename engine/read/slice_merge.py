@@ -51,8 +51,13 @@ class SliceMerge:
         return self._merger.keys
 
     def base_rows(self) -> Iterator[pa.Table]:
-        """The rows of the old base file, batch by batch, as the logs have changed them."""
-        for rows in self._base:
+        """The rows of the old base file, batch by batch, as the logs have changed them.
+
+        Texts that the file keeps as dictionaries stay so, in the new rows, too.
+        """
+        for number, rows in enumerate(self._base):
+            if number == 0:
+                self._merger.keep_dictionaries(rows.schema)
             yield self._finished(self._merger.merge_batch(rows))
 
     def new_rows(self) -> pa.Table:

@@ -138,6 +138,8 @@ def _repeating(sample: pa.Table | None, options: FileOptions) -> list[str]:
 
 def _repeats(column: pa.ChunkedArray) -> bool:
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return True
     if pa.types.is_nested(kind) or pa.types.is_boolean(kind):
         return False
     distinct = pc.count_distinct(column, mode="all").as_py()

@@ -116,7 +116,9 @@ class Rewriting:
         return None if self._slice.log_files else bloom_worth_keeping(self._storage, self._slice)
 
 
-def bloom_worth_keeping(storage: Storage, slice_: FileSlice) -> BloomFilter | None:
+def bloom_worth_keeping(
+    storage: Storage, slice_: FileSlice, *, rebuilt_up_to: int = REBUILT_UP_TO
+) -> BloomFilter | None:
     """The filter of the old file, if hashing all keys again would take longer than reading it.
 
     Keys that are gone stay in it, and a filter may say "maybe" of any key.
@@ -126,6 +128,6 @@ def bloom_worth_keeping(storage: Storage, slice_: FileSlice) -> BloomFilter | No
         return None
     path = slice_.path(base)
     metadata = BaseReader(storage).metadata(path)
-    if metadata.num_rows <= REBUILT_UP_TO:
+    if metadata.num_rows <= rebuilt_up_to:
         return None
     return key_footer(metadata).bloom_filter(path)

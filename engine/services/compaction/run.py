@@ -23,6 +23,10 @@ from lakewarden.engine.write.rewriting import bloom_worth_keeping
 from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
 
+# Files of more keys keep their filter, to which the keys are added that came with logs. Hashing
+# fewer than these again takes less time than reading the filter, and forgets keys that are gone.
+HASHED_ANEW_MAX = 30_000
+
 _NO_KEYS = pa.array([], pa.string())
 
 
@@ -48,7 +52,8 @@ class Compacting:
         target = new_base_file(slice_.key, spec, task.number)
         kind = MarkerKind.CREATE if slice_.base_file is None else MarkerKind.MERGE
         leave_marker(place.storage, spec.instant, target, kind)
-        keys = KeyGatherer(spec.files.bloom, bloom_worth_keeping(place.storage, slice_))
+        bloom = bloom_worth_keeping(place.storage, slice_, rebuilt_up_to=HASHED_ANEW_MAX)
+        keys = KeyGatherer(spec.files.bloom, bloom)
         columns = (*OWN_COLUMNS, *spec.schema.columns.names)
         reader = SliceReader(place.storage, replace(spec.read, columns=columns))
         merge = reader.merge(slice_)

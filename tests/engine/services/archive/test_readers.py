@@ -9,13 +9,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from lakewarden import Table
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
 from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
-from tests.writing.model import Story
+from tests.writing.model import Story, Write
 from tests.writing.shapes import Shape, carry_out
 
 HISTORY = ".hoodie/timeline/history"
@@ -140,3 +142,54 @@ def archive_reads(world: ServiceWorld, since: str) -> int:
     assert len(world.table(60, storage).changes_arrow(since)) == 6
     paths = [call.path for call in storage.calls if call.operation == "open"]
     return sum(path.startswith(HISTORY) for path in paths)
+
+
+class Interrupted:
+    """A storage before whose nth call something happens; those below it count with it."""
+
+    def __init__(self, inner: Storage, at: int, happening: Callable[[], object]) -> None:
+        self._inner = inner
+        self._happening = happening
+        self._left = [at]
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        if name in ("location", "below", "uri") or not callable(found):
+            return found
+        self._left[0] -= 1
+        if self._left[0] == 0:
+            self._happening()
+        return found
+
+
+def read_some(table: Table, since: str, as_of: str) -> list[object]:
+    asked = (
+        table.read_arrow,
+        partial(table.changes_arrow, since),
+        partial(table.read_arrow, as_of=as_of),
+    )
+    return [answer(ask) for ask in asked]
+
+
+def test_whoever_reads_while_an_archival_goes_on_sees_no_difference() -> None:
+    world = new_service_world(MOR, inserted(), Write("overwrite_partitions", inserted(2).rows))
+    world.write(*(updated(ts=at) for at in range(3, 8)))
+    for entry in world.storage.walk(""):
+        # The files that were replaced are gone, as after a clean.
+        if f"_{world.table(60).timeline().completed()[0].requested}." in entry.path:
+            world.storage.delete(entry.path)
+    times = completions(world)
+    since, as_of = times[2][1], times[-1][0]
+    expected = read_some(world.table(60), since, as_of)
+    faulty = FaultyStorage(world.storage)
+    assert read_some(world.table(60, faulty), since, as_of) == expected
+    calls = len(faulty.calls)
+    assert calls > 20
+    for at in range(1, calls + 1, 1 if SEEDS > 4 else 3):
+        again = world.copy()
+
+        def archived(world: ServiceWorld = again) -> None:
+            assert len(archive(world.context(61, **settings_of(2))).instants) > 2
+
+        table = again.table(60, Interrupted(again.storage, at, archived))
+        assert read_some(table, since, as_of) == expected, f"archived before call {at}"

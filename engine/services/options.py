@@ -14,6 +14,7 @@ from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
+from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.write.far_rows import FAR_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
@@ -33,6 +34,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Clustering": CLUSTERING_SETTINGS,
     "Clean": CLEAN_SETTINGS,
     "Archive": ARCHIVE_SETTINGS,
+    "Services of the metadata table": METADATA_SERVICE_SETTINGS,
     "Locks": LOCK_SETTINGS,
 }
 ALL_SETTINGS = tuple(setting for settings in SECTIONS.values() for setting in settings)

@@ -13,6 +13,7 @@ from bench import (
     memory,
     merge_on_read,
     opening,
+    planning,
     results,
     write_memory,
     writing_beside_java,
@@ -34,6 +35,7 @@ TOPICS: dict[str, ModuleType] = {
         write_memory,
         compacting,
         clustering,
+        planning,
     )
 }
 

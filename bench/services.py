@@ -52,6 +52,13 @@ def java_writer() -> Service:
     return Service(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
 
 
+def java_planner() -> Service:
+    """Java Hudi on its own Spark, planning compactions."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return Service(HOME / "venv" / "bin" / "python", "bench.java_planner", bundle)
+
+
 def java_compactor() -> Service:
     """Java Hudi on its own Spark, compacting."""
     _prepare()

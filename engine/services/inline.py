@@ -22,6 +22,8 @@ from lakewarden.engine.services.compaction import settings as compaction
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction import settings as log_compaction
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.metadata_table.result import MetadataService
+from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
 from lakewarden.engine.services.schedule import schedule
 from lakewarden.engine.services.table_service import TableService
@@ -76,7 +78,8 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
         raise
     failed = [one for one in tended if one.failure is not None]
     grave = [one for one in failed if not isinstance(one.failure, Conflict)]
-    if grave and context.settings[FAILS_WRITES]:
+    is_raised = context.settings[FAILS_WRITES]
+    if grave and is_raised:
         raise _failed(commit, grave[0]) from grave[0].failure
     errors = tuple(f"The {one.service} after it failed: {one.failure}" for one in failed)
     return AfterWrite(replace(commit, errors=(*commit.errors, *errors)), tended)
@@ -115,14 +118,21 @@ def _wanted(context: Context) -> Iterator[tuple[str, _Work]]:
 
 def _clean(context: Context) -> Tended:
     done = clean(context, CleanWish(honour_trigger=True))
+    _maintain_metadata_table(context, MetadataService.CLEAN)
     instants = () if done.instant is None else (done.instant,)
     return Tended(service="clean", instants=instants, why_nothing=done.why_nothing)
 
 
 def _archive(context: Context) -> Tended:
     done = archive(context)
+    _maintain_metadata_table(context, MetadataService.ARCHIVE)
     instants = tuple(instant.requested for instant in done.instants)
     return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
+
+
+def _maintain_metadata_table(context: Context, service: MetadataService) -> None:
+    """The same for the metadata table, which writes compact themselves."""
+    maintain_metadata_table(context, services=(service,), honour_triggers=True)
 
 
 def _running(service: TableService) -> _Work:

@@ -1,150 +1,21 @@
-"""What planning costs: twelve partitions of ten thousand as much as twelve of a thousand.
+"""What planning costs: twelve partitions of ten thousand as much as twelve of a thousand."""
 
-The metadata table knows of data files that are not there: planning must not look for them.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-
-import pyarrow as pa
 import pytest
 
-from lakewarden import Table
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.locks.conflicts import Seen
-from lakewarden.engine.metadata.changes import NewFile, TableChange
-from lakewarden.engine.plans.commit import Outcome, commit
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.choice import Draft
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.schedule import draft
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.fault_plan import Call
 from lakewarden.engine.storage.faults import FaultyStorage
-from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.slices import SliceKey
-from tests.crash.victims import ports
-from tests.engine.services.worlds import ServiceWorld
-from tests.incremental.toy import SCHEMA
-
-TOUCHED = range(12)
-PLANNED = range(6)
-SIZE = 10
-LARGE = 1000
-SETTINGS: dict[TableService, Mapping[str, str]] = {
-    COMPACTION: {},
-    CLUSTERING: {"hoodie__clustering__plan__strategy__small__file__limit": str(LARGE)},
-}
-
-
-@dataclass(frozen=True)
-class Names:
-    """A table of which only the names of files exist."""
-
-    world: ServiceWorld
-
-    def write(self, partitions: Iterable[int], *, logs: bool = False, size: int = SIZE) -> None:
-        """A base file or a log for one file group of each of some partitions."""
-        self.world.clock.advance(1000)
-        context = self.world.context()
-        attempt = publish(context, Action.DELTA_COMMIT, claims=True).attempt
-        assert attempt is not None
-        to_inflight(context, attempt)
-        files = [_file(number, attempt.instant, logs=logs, size=size) for number in partitions]
-        keys = frozenset(SliceKey(file.partition, _file_id(file)) for file in files)
-        outcome = Outcome(
-            metadata=CommitMetadata(
-                partition_to_write_stats=_stats(files), extra_metadata={SCHEMA_KEY: SCHEMA}
-            ),
-            change=TableChange(instant=attempt.instant, new_files=tuple(files)),
-            touched=keys,
-            appended=keys if logs else frozenset(),
-            seen=Seen.of(self.world.moment().timeline.active),
-            outputs={},
-        )
-        with attempt:
-            commit(context, attempt, outcome)
-
-    def plan_and_complete(self, service: TableService) -> None:
-        """A plan for some of what there is, carried out."""
-        self.world.clock.advance(1000)
-        context = self.world.context(**SETTINGS[service])
-        planned = schedule(context, service, Wish(max_file_groups=len(PLANNED)))
-        assert isinstance(planned, Scheduled)
-        attempt = start(context, planned.instant).attempt
-        assert attempt is not None
-        numbers = [int(key.partition.removeprefix("p=")) for key in planned.draft.groups]
-        files = [_file(number, attempt.instant, size=LARGE) for number in sorted(numbers)]
-        if service is CLUSTERING:
-            metadata: CommitMetadata = ReplaceCommitMetadata(
-                partition_to_write_stats=_stats(files), operation_type=Operation.CLUSTER
-            )
-        else:
-            metadata = CommitMetadata(
-                partition_to_write_stats=_stats(files),
-                compacted=True,
-                operation_type=Operation.COMPACT,
-            )
-        outcome = Outcome(
-            metadata=metadata,
-            change=TableChange(instant=attempt.instant, new_files=tuple(files)),
-            touched=planned.draft.groups,
-            outputs={},
-        )
-        with attempt:
-            commit(context, attempt, outcome)
-
-
-def _file(number: int, instant: str, *, logs: bool = False, size: int) -> NewFile:
-    name = f".f{number}_{instant}.log.1_0-0-1" if logs else f"f{number}_0-0-1_{instant}.parquet"
-    return NewFile(f"p={number:05d}", name, size)
-
-
-def _file_id(file: NewFile) -> str:
-    return file.name.removeprefix(".").partition("_")[0]
-
-
-def _stats(files: Iterable[NewFile]) -> dict[str, tuple[WriteStat, ...]]:
-    return {
-        file.partition: (
-            WriteStat(
-                file_id=_file_id(file),
-                path=f"{file.partition}/{file.name}",
-                partition_path=file.partition,
-                log_files=(file.name,) if file.name.startswith(".") else None,
-            ),
-        )
-        for file in files
-    }
+from tests.incremental.names_only import SETTINGS, TOUCHED, touched_table
 
 
 def planned_calls(service: TableService, partitions: int) -> list[Call]:
     """The storage calls of a plan when twelve partitions have work for it."""
-    clock = ManualClock()
-    world = ServiceWorld(clock, fresh_memory_storage(clock=clock))
-    Table.create(
-        "",
-        pa.schema([("k", pa.string()), ("p", pa.string())]),
-        key=["k"],
-        partition=["p"],
-        type="mor",
-        properties={"hoodie.metadata.index.column.stats.enable": "false"},
-        storage=world.storage,
-        ports=ports(clock, 1),
-    )
-    table = Names(world)
-    is_compaction = service is COMPACTION
-    table.write(range(partitions), size=LARGE)
-    table.write(TOUCHED, logs=is_compaction)
-    table.plan_and_complete(service)
-    table.write(PLANNED, logs=is_compaction)
+    world = touched_table(service, partitions)
     watched = FaultyStorage(world.storage)
     context = world.context(storage=watched, **SETTINGS[service])
     opened = len(watched.calls)

@@ -1,0 +1,95 @@
+"""Planning a compaction when 12 of 10,000 partitions have logs.
+
+Half of the 12 were left out by the last plan, and half were written to since.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from bench import services
+from bench.measure import OURS, Clocked, Measure, clocked, faster, in_turns, near
+from bench.places import built_once
+from bench.private_copies import private_copy
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.schedule import draft, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from tests.incremental.names_only import TOUCHED, touched_table
+
+MANY, FEW = 10_000, 1_000
+SMALLER = f"the same with {FEW:,} partitions"
+AT_MOST, AT_LEAST = 1.2, 5.0
+
+
+def run() -> list[Measure]:
+    many, few = table_of(MANY), table_of(FEW)
+    sizes = in_turns(
+        {OURS: clocked(partial(_draft, many)), SMALLER: clocked(partial(_draft, few))}, rounds=15
+    )
+    with services.java_planner() as java:
+        name = java.ask("versions")
+        planned = partial(java.ask, "plan", expected=len(TOUCHED))
+        turns = {OURS: _published(many, _plan), name: _published(many, planned)}
+        rounds = in_turns(turns, rounds=5)
+    return [
+        near(
+            f"a plan for {len(TOUCHED)} of {MANY:,} partitions",
+            sizes,
+            SMALLER,
+            at_most=AT_MOST,
+            includes="opening the table, its window, the slices of the partitions in it, the plan;"
+            " nothing is published",
+        ),
+        faster(
+            f"a plan for {len(TOUCHED)} of {MANY:,} partitions, beside Java",
+            rounds,
+            name,
+            at_least=AT_LEAST,
+            includes="from the call to the published plan, both incremental, each on a copy of one"
+            " table of ours; Java by its procedure `run_compaction`",
+        ),
+    ]
+
+
+def table_of(partitions: int) -> Path:
+    return built_once(f"planning-{partitions}", partial(_build, partitions=partitions))
+
+
+def _build(folder: Path, partitions: int) -> None:
+    """The data files are but names: planning reads none."""
+    storage = touched_table(COMPACTION, partitions).storage
+    for entry in storage.walk(""):
+        path = folder / entry.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(storage.read(entry.path))
+
+
+def _published(table: Path, plan: Callable[..., float]) -> Clocked:
+    """A plan on a copy of its own, as it is not to be found by the next one."""
+
+    def run() -> float:
+        with private_copy(table) as copy:
+            return plan(table=str(copy))
+
+    return run
+
+
+def _plan(table: str) -> float:
+    return clocked(lambda: schedule(_context(table), COMPACTION, Wish()))()
+
+
+def _draft(table: Path) -> None:
+    drafted = draft(_context(str(table)), COMPACTION, Wish())
+    assert drafted, drafted
+    assert len(drafted.groups) == len(TOUCHED)
+
+
+def _context(table: str) -> Context:
+    storage, ports, settings = open_storage(Location(table)), Ports(), Settings.of()
+    return Context(storage, open_lock(storage, settings, ports), ports, settings)

@@ -15,7 +15,14 @@ from lakewarden.engine.services.archive.checks import find_checked, read_ledgers
 from lakewarden.engine.services.archive.move import Moved, move
 from lakewarden.engine.services.archive.plan import ArchivePlan, limited, plan_archive
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
-from lakewarden.engine.services.archive.settings import instants_at_once, limits_of, lsm_limits
+from lakewarden.engine.services.archive.settings import (
+    ARCHIVE_ASYNC,
+    ARCHIVE_AUTOMATIC,
+    instants_at_once,
+    limits_of,
+    lsm_limits,
+)
+from lakewarden.engine.services.clean.settings import retention_of
 from lakewarden.engine.timeline.archived.manifest import load_snapshot
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
 from lakewarden.engine.timeline.instant import Instant
@@ -48,10 +55,22 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
             return _answer(plans, moves)
 
 
+def archive_if_due(context: Context) -> Archived | None:
+    """The archival that a write does after its commit; None where that is switched off."""
+    is_on = context.settings[ARCHIVE_AUTOMATIC] and not context.settings[ARCHIVE_ASYNC]
+    if not is_on or not draft_archive(context, look(context)).instants:
+        return None
+    return archive(context)
+
+
 def draft_archive(context: Context, moment: Moment) -> ArchivePlan:
     """What an archival would take of a table at a moment; writes nothing."""
-    limits, barriers = limits_of(context.settings), list(find_barriers(context, moment))
-    instants = moment.timeline.active.instants
+    limits, instants = limits_of(context.settings), moment.timeline.active.instants
+    retention_of(context.settings)
+    plan = plan_archive(instants, (), limits)
+    if not plan.instants:
+        return plan
+    barriers = list(find_barriers(context, moment))
     # Each turn leaves out at least one instant of the turn before.
     for _ in range(len(instants) + 1):
         plan = plan_archive(instants, barriers, limits)

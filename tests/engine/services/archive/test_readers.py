@@ -185,7 +185,7 @@ def test_whoever_reads_while_an_archival_goes_on_sees_no_difference() -> None:
     assert read_some(world.table(60, faulty), since, as_of) == expected
     calls = len(faulty.calls)
     assert calls > 20
-    for at in range(1, calls + 1, 1 if SEEDS > 4 else 3):
+    for at in range(1, calls + 1, 1 if SEEDS > 4 else 8):
         again = world.copy()
 
         def archived(world: ServiceWorld = again) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.archive.plan import Hold
-from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.services.archive.run import archive, archive_if_due, run_timeline_compaction
+from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, instants_with_ledger
@@ -152,3 +153,16 @@ def test_cleans_are_archived_with_the_writes_around_them() -> None:
         one for one in LsmArchive(storage, HISTORY).instants() if one.action is Action.CLEAN
     ]
     assert found.requested == clean
+
+
+def test_a_write_archives_only_when_that_is_due_and_not_switched_off() -> None:
+    world = world_of(4)
+    assert archive_if_due(world.context()) is None
+    assert archive_if_due(world.context(**FEW, hoodie__archive__automatic=False)) is None
+    assert archive_if_due(world.context(**FEW, hoodie__archive__async=True)) is None
+    storage = FaultyStorage(world.storage)
+    context = world.context(51, storage)
+    before = len(storage.calls)
+    assert archive_if_due(context) is None
+    assert len(storage.calls) - before <= 2
+    assert archive_if_due(world.context(**FEW))

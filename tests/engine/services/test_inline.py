@@ -5,14 +5,19 @@ from dataclasses import replace
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest, Unsettled
+from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.inline import AfterWrite, after_write
+from lakewarden.engine.services.metadata_table.result import MetadataService
+from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.pending import pending_plans
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.table.config import load_config
+from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.write.result import Commit
 from tests.engine.services.worlds import (
     COW,
@@ -166,3 +171,21 @@ def test_who_is_interrupted_is_told_that_the_write_is_committed() -> None:
     with pytest.raises(Crashed) as raised:
         after_write(context, COMMIT)
     assert "is committed" in raised.value.__notes__[0]
+
+
+def test_the_metadata_table_is_archived_with_the_table() -> None:
+    few = {"hoodie__keep__min__commits": "2", "hoodie__keep__max__commits": "3"}
+    few |= {"hoodie__clean__commits__retained": "1"}
+    world = new_service_world(COW, inserted(2), *(updated(2, ts=n) for n in range(2, 14)))
+    # Its first compaction came with a write; the second one lets go of what was before it.
+    maintain_metadata_table(world.context(70), services=(MetadataService.COMPACTION,))
+    world.clock.advance(1000)
+    before = len(metadata_instants(world))
+    done = tend(world, **few)
+    assert [one.failure for one in done.tended] == [None, None]
+    assert len(metadata_instants(world)) < before
+    assert world.rows() == world.rows(use_metadata=False)
+
+
+def metadata_instants(world: ServiceWorld) -> tuple[Instant, ...]:
+    return load_write_state(world.storage, load_config(world.storage)).timeline.active.instants

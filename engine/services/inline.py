@@ -24,8 +24,6 @@ from lakewarden.engine.services.log_compaction import settings as log_compaction
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.metadata_table.result import MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
-from lakewarden.engine.services.metadata_table.result import MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
 from lakewarden.engine.services.schedule import schedule
 from lakewarden.engine.services.table_service import TableService
@@ -130,11 +128,6 @@ def _archive(context: Context) -> Tended:
     _maintain_metadata_table(context, MetadataService.ARCHIVE)
     instants = tuple(instant.requested for instant in done.instants)
     return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
-
-
-def _maintain_metadata_table(context: Context, service: MetadataService) -> None:
-    """The same for the metadata table, which writes compact themselves."""
-    maintain_metadata_table(context, services=(service,), honour_triggers=True)
 
 
 def _maintain_metadata_table(context: Context, service: MetadataService) -> None:

@@ -34,6 +34,7 @@ def move(
     *,
     threads: int,
     forget: Callable[[Instant], None] | None = None,
+    assert_held: Callable[[], None] | None = None,
 ) -> Moved:
     """Move completed instants out of the active timeline.
 
@@ -45,7 +46,10 @@ def move(
       5 active   the completed files, oldest first
     A crash before 2 leaves them active, after it in both places. A completed file goes last, so
     that nobody takes an instant for pending again, and the oldest first, so that there is no hole.
+    Whoever has lost the lock stops before 1 and before 3: another archival may have written a
+    manifest without these instants.
     """
+    _assert(assert_held)
     files = [active.files_of(instant) for instant in instants]
     folder = active.layout.history_folder
     known = _archived(storage, folder, instants)
@@ -54,6 +58,7 @@ def move(
     if fresh:
         archive(storage, folder, list(with_threads.map(partial(archived_form, active), fresh)))
         _verify(instants, _archived(storage, folder, instants))
+    _assert(assert_held)
     for instant in instants:
         if forget is not None:
             forget(instant)
@@ -62,6 +67,11 @@ def move(
     deleted = sum(with_threads.map(storage.delete, pending))
     deleted += sum(storage.delete(state.entry.path) for state in states if _is_last(state))
     return Moved(files_deleted=deleted, found_archived=len(instants) - len(fresh))
+
+
+def _assert(assert_held: Callable[[], None] | None) -> None:
+    if assert_held is not None:
+        assert_held()
 
 
 def _is_last(state: StateFile) -> bool:

@@ -5,6 +5,7 @@ Everything happens under the lock, since the plan must hold until the last file 
 
 from dataclasses import dataclass, replace
 
+from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look, reload
 from lakewarden.engine.plans.settings import STORAGE_THREADS
@@ -41,13 +42,13 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
     plans: list[ArchivePlan] = []
     moves: list[Moved] = []
     while True:
-        with context.lock.hold():
+        with context.lock.hold() as held:
             moment = reload(context)
             whole = draft_archive(context, moment)
             plan = limited(whole, instants_at_once(context.settings))
             plans.append(told(context, moment, plan))
             if plan.instants:
-                moves.append(_carried_out(context, moment, plan))
+                moves.append(_carried_out(context, held, moment, plan))
                 compact_and_clean(
                     context.storage, moment.layout.history_folder, lsm_limits(context.settings)
                 )
@@ -107,7 +108,7 @@ def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> Timel
     )
 
 
-def _carried_out(context: Context, moment: Moment, plan: ArchivePlan) -> Moved:
+def _carried_out(context: Context, held: HeldLock, moment: Moment, plan: ArchivePlan) -> Moved:
     forget = _Forgetting(context, dict(read_ledgers(context, plan)))
     return move(
         context.storage,
@@ -115,6 +116,7 @@ def _carried_out(context: Context, moment: Moment, plan: ArchivePlan) -> Moved:
         plan.instants,
         threads=context.settings[STORAGE_THREADS],
         forget=forget,
+        assert_held=held.assert_held,
     )
 
 

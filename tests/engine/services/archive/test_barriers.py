@@ -11,6 +11,7 @@ from lakewarden.engine.services.archive.result import Archived
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.archived.reader import LsmArchive
@@ -141,3 +142,20 @@ def test_columns_of_a_past_are_known_when_it_is_archived() -> None:
     assert state.schema(narrow).columns.names == SCHEMA.names
     assert state.schema(wide).columns.names == [*SCHEMA.names, "more"]
     assert state.schema().columns.names == [*SCHEMA.names, "more"]
+
+
+def test_beyond_a_savepoint_its_write_stays_active_and_readers_see_no_difference() -> None:
+    world = new_service_world(MOR, inserted(), updated(ts=2))
+    kept = savepoint(world.context(40)).instant
+    world.write(*(updated(ts=at) for at in range(3, 8)))
+    rows, past = world.rows(), world.table(41).read_arrow(as_of=kept)
+    assert_held(world, Hold.SAVEPOINT, kept)
+    beyond = world.context(42, **FEW, hoodie__archive__beyond__savepoint="true")
+    done = archive(beyond)
+    assert kept not in {one.requested for one in done.instants}
+    assert max(one.requested for one in done.instants) > kept
+    assert world.rows() == rows
+    assert world.table(43).read_arrow(as_of=kept).equals(past)
+    delete_savepoint(world.context(44), kept)
+    world.write(updated(ts=9), updated(ts=10))
+    assert kept in {one.requested for one in archived(world).instants}

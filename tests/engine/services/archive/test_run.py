@@ -2,7 +2,8 @@
 
 import pytest
 
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.services.archive.move import move
 from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.run import archive, archive_if_due, run_timeline_compaction
 from lakewarden.engine.storage.faults import FaultyStorage
@@ -166,3 +167,21 @@ def test_a_write_archives_only_when_that_is_due_and_not_switched_off() -> None:
     assert archive_if_due(context) is None
     assert len(storage.calls) - before <= 2
     assert archive_if_due(world.context(**FEW))
+
+
+def test_whoever_loses_the_lock_on_the_way_removes_nothing() -> None:
+    world = world_of(5)
+    timeline, lost = world.table(40).timeline(), Conflict("lock_lost", what="It is lost.")
+    answers = iter([None, lost])
+
+    def assert_held() -> None:
+        if (answer := next(answers)) is not None:
+            raise answer
+
+    before = active(world)
+    with pytest.raises(Conflict):
+        move(world.storage, timeline, timeline.instants[:3], threads=1, assert_held=assert_held)
+    assert active(world) == before
+    done = archive(world.context(**FEW))
+    assert done.found_archived == 3
+    assert archived(world) == before[:3]

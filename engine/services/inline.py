@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Setting, flag
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.services.archive.run import archive
+from lakewarden.engine.services.archive.run import archive_if_due
 from lakewarden.engine.services.archive.settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
 from lakewarden.engine.services.choice import Refusal
 from lakewarden.engine.services.clean.draft import CleanWish
@@ -124,8 +124,10 @@ def _clean(context: Context) -> Tended:
 
 
 def _archive(context: Context) -> Tended:
-    done = archive(context)
+    done = archive_if_due(context)
     _maintain_metadata_table(context, MetadataService.ARCHIVE)
+    if done is None:
+        return Tended(service="archive", why_nothing="No instant is to be archived yet.")
     instants = tuple(instant.requested for instant in done.instants)
     return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
 

@@ -7,7 +7,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.conflicts import (
     Seen,
@@ -102,13 +102,29 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
         with context.lock.hold() as held:
             ledger, receipt = _committed(context, held, attempt, outcome)
     except BaseException as cause:
+        loss = _loss_behind(attempt, cause)
         if is_in_doubt(cause, attempt.instant):
             attempt.stop()
         else:
             give_up_after(context, attempt, cause)
+        if loss is not None:
+            raise loss from cause
         raise
     _tidy_up(context, attempt, ledger, receipt)
     return receipt
+
+
+def _loss_behind(attempt: Attempt, cause: BaseException) -> Conflict | None:
+    """Whom the attempt has lost its claim to, where what is missing is no fault but his doing."""
+    if isinstance(cause, CorruptTable | Defect):
+        try:
+            attempt.look()
+        except Conflict as loss:
+            return loss
+        except LakewardenError:
+            # The first error tells more.
+            return None
+    return None
 
 
 def _committed(

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TypeVar
 
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.locks.table_lock import Patience, TableLock
@@ -28,6 +29,8 @@ from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
 from tests.engine.plans.hooked import Hook
 from tests.engine.plans.test_races import NoLock
 from tests.engine.services.worlds import ServiceWorld, contents, new_service_world, row, updated
@@ -96,6 +99,9 @@ def _planned(kind: Kind, *, cancellable: bool) -> tuple[ServiceWorld, str]:
 
 
 Answer = Execution | LakewardenError | None
+ActedT = TypeVar("ActedT")
+# Why one who is not needed has failed: who carries it out holds it, or has the lock at the moment.
+BUSY = {"plan_held", "lock_held"}
 
 
 class Trial:
@@ -125,10 +131,28 @@ class Trial:
         assert self.executes(stage) is None
         return stage
 
-    def executes_while(self, call: int, act: Callable[[], None]) -> tuple[Answer, Hook]:
-        """Somebody carries it out, and others act right after one of his calls."""
-        hook = Hook(call, act)
-        return self.executes(hook.storage(self.world.storage)), hook
+    def executes_while(
+        self, call: int, *acts: Callable[[], ActedT | None]
+    ) -> tuple[Answer, list[ActedT]]:
+        """Somebody carries it out, and others act right after one of his calls, or at the end.
+
+        His answer, and those of the others that have any.
+        """
+        found: list[ActedT | None] = []
+        hook = Hook(call, lambda: found.extend(act() for act in acts))
+        answer = self.executes(hook.storage(self.world.storage))
+        if not hook.has_happened:
+            found.extend(act() for act in acts)
+        return answer, [one for one in found if one is not None]
+
+    def assert_one_of_three_completes(self, call: int) -> None:
+        """Two more begin with the plan at a call of the first, and one afterwards."""
+        answer, others = self.executes_while(call, self.executes, self.executes)
+        others.append(self.executes())
+        assert len(completions(answer, *others)) == 1
+        assert codes(answer, *others) <= BUSY
+        assert self.is_completed
+        self.assert_sound()
 
     def cleans(self, storage: Storage | None = None) -> LakewardenError | None:
         """Somebody cleans the table, and is lazy about what has failed; his error if he fails."""
@@ -140,6 +164,13 @@ class Trial:
         except Crashed:
             pass
         return None
+
+    def cleans_while(self, call: int, act: Callable[[], Answer]) -> list[Answer]:
+        """Somebody cleans, and another one acts right after one of his calls; what he answers."""
+        found: list[Answer] = []
+        hook = Hook(call, lambda: found.append(act()))
+        self.cleans(hook.storage(self.world.storage))
+        return found
 
     def cancels(self, *, without_lock: bool = False) -> Cancellation | LakewardenError:
         """Somebody cancels the plan, by force where it takes force."""
@@ -156,6 +187,14 @@ class Trial:
     def pauses(self) -> None:
         """Time goes by until a sign of life that was not renewed counts for nothing."""
         self.world.clock.advance(PAUSE_MS)
+
+    def grows_old(self) -> None:
+        """Time goes by until nobody has to wait any longer for somebody to begin."""
+        self.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+
+    def end(self) -> LedgerEnd:
+        """What the plan's ledger ends in."""
+        return read_ledger(self.world.storage, self.plan).ends_in
 
     @property
     def instant(self) -> Instant | None:

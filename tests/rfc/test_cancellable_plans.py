@@ -12,14 +12,10 @@ from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
-from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
-from tests.engine.plans.hooked import Hook
 from tests.rfc.plans import (
-    DELAY_MINUTES,
+    BUSY,
     KINDS,
-    MINUTE_MS,
-    Answer,
     Kind,
     Trial,
     calls_of,
@@ -29,8 +25,6 @@ from tests.rfc.plans import (
 )
 
 mutable = partial(Trial, cancellable=True)
-# Why one who is not needed has failed: who carries it out holds it, or has the lock at the moment.
-BUSY = {"plan_held", "lock_held"}
 # Nobody carries out what was begun before, or what was taken off the timeline.
 TOO_LATE = {"plan_not_executable", "plan_cancelled", "unknown_plan"}
 LOST = {"cancelled", "superseded", "rolled_back_elsewhere", "lock_held", "lock_lost"}
@@ -47,46 +41,38 @@ def every_call_inflight(kind: Kind) -> tuple[int, ...]:
 def assert_gone(trial: Trial) -> None:
     """The plan is off the timeline for good, and its partitions are handed back."""
     assert trial.instant is None
-    assert read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.CANCELLED
+    assert trial.end() is LedgerEnd.CANCELLED
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_mutable_a(kind: Kind) -> None:
     """Several carry out one new plan: one attempt completes, the others fail or find it done."""
     for call in every_call(kind):
-        trial, others = mutable(kind), list[Answer]()
-
-        def others_execute(trial: Trial = trial, others: list[Answer] = others) -> None:
-            others.extend(trial.executes() for _ in range(2))
-
-        answer, _ = trial.executes_while(call, others_execute)
-        others.append(trial.executes())
-        assert len(completions(answer, *others)) == 1
-        assert codes(answer, *others) <= BUSY
-        assert trial.is_completed
-        trial.assert_sound()
+        mutable(kind).assert_one_of_three_completes(call)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_mutable_b(kind: Kind) -> None:
     """Y begins after X has made it inflight: X completes; Y fails, or finds it done."""
     for call in every_call_inflight(kind):
-        for has_paused in (False, True):
-            trial, others = mutable(kind), list[Answer]()
+        trial = mutable(kind)
+        x, others = trial.executes_while(call, trial.executes)
+        assert len(completions(x)) == 1
+        assert completions(*others) == []
+        assert codes(*others) <= BUSY
+        trial.assert_sound()
 
-            def execute(
-                trial: Trial = trial, others: list[Answer] = others, pauses: bool = has_paused
-            ) -> None:
-                if pauses:
-                    trial.pauses()
-                others.append(trial.executes())
 
-            answer, _ = trial.executes_while(call, execute)
-            assert completions(*others) == []
-            assert codes(*others) <= BUSY | TOO_LATE
-            # Its end is X's alone: nobody has cancelled it.
-            assert len(completions(answer)) == 1 or codes(answer) <= LOST
-            trial.assert_sound()
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_mutable_b_when_x_pauses(kind: Kind) -> None:
+    """Y takes X for dead and fails all the same; X goes on, unless the lock was taken from him."""
+    for call in every_call_inflight(kind):
+        trial = mutable(kind)
+        x, others = trial.executes_while(call, trial.pauses, trial.executes)
+        assert completions(*others) == []
+        assert codes(*others) <= BUSY | TOO_LATE
+        assert len(completions(x)) == 1 or codes(x) <= LOST
+        trial.assert_sound()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -95,7 +81,7 @@ def test_mutable_b_when_x_fails(kind: Kind) -> None:
     for call in every_call_inflight(kind):
         trial = mutable(kind)
         trial.executes_until(call)
-        has_committed = read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.COMMITTED
+        has_committed = trial.end() is LedgerEnd.COMMITTED
         answers = [trial.executes()]
         trial.pauses()
         answers.append(trial.executes())
@@ -115,7 +101,7 @@ def test_mutable_c(kind: Kind) -> None:
     for died_at in every_call_inflight(kind):
         trial = mutable(kind)
         trial.executes_until(died_at)
-        if read_ledger(trial.world.storage, trial.plan).ends_in is LedgerEnd.COMMITTED:
+        if trial.end() is LedgerEnd.COMMITTED:
             continue
         trial.pauses()
         answers = [trial.executes(), trial.executes()]
@@ -130,8 +116,8 @@ def test_mutable_d(kind: Kind) -> None:
     """Y cleans while X carries it out, or is about to: Y leaves it alone, and X completes."""
     for call in every_call(kind):
         trial = mutable(kind)
-        answer, _ = trial.executes_while(call, trial.cleans)  # type: ignore[arg-type]
-        assert len(completions(answer)) == 1
+        x, _ = trial.executes_while(call, trial.cleans)
+        assert len(completions(x)) == 1
         assert trial.is_completed
         trial.assert_sound()
 
@@ -141,14 +127,9 @@ def test_mutable_d_when_x_pauses(kind: Kind) -> None:
     """X is silent for too long: Y may roll back what he made inflight, and then X fails."""
     for call in every_call(kind):
         trial = mutable(kind)
-
-        def pause_and_clean(trial: Trial = trial) -> None:
-            trial.pauses()
-            trial.cleans()
-
-        answer, _ = trial.executes_while(call, pause_and_clean)
-        assert (len(completions(answer)) == 1) == trial.is_completed
-        assert codes(answer) <= LOST | TOO_LATE
+        x, _ = trial.executes_while(call, trial.pauses, trial.cleans)
+        assert (len(completions(x)) == 1) == trial.is_completed
+        assert codes(x) <= LOST | TOO_LATE
         trial.assert_sound()
         if not trial.is_completed:
             assert_gone(trial)
@@ -159,20 +140,14 @@ def test_mutable_d_when_the_plan_is_old(kind: Kind) -> None:
     """A live X keeps his plan however old it is; before he has claimed it, Y may roll it back."""
     for call in every_call(kind):
         trial = mutable(kind)
-        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
-        ends: list[LedgerEnd] = []
-
-        def clean(trial: Trial = trial, ends: list[LedgerEnd] = ends) -> None:
-            ends.append(read_ledger(trial.world.storage, trial.plan).ends_in)
-            trial.cleans()
-
-        answer, _ = trial.executes_while(call, clean)
-        if completions(answer):
+        trial.grows_old()
+        x, ends = trial.executes_while(call, trial.end, trial.cleans)
+        if completions(x):
             assert trial.is_completed
         else:
             # Only what nobody had claimed may have been rolled back under X's eyes.
-            assert ends == [LedgerEnd.NONE]
-            assert codes(answer) <= TOO_LATE | BUSY | LOST
+            assert ends[0] is LedgerEnd.NONE
+            assert codes(x) <= TOO_LATE | BUSY | LOST
             assert_gone(trial)
         trial.assert_sound()
 
@@ -182,11 +157,8 @@ def test_mutable_e_when_the_plan_is_young(kind: Kind) -> None:
     """X cleans, and whenever Y begins with the plan, it is still there for him."""
     last = _calls_of_a_clean(kind)
     for call in places(1, last):
-        trial, others = mutable(kind), list[Answer]()
-        act = partial(lambda trial, others: others.append(trial.executes()), trial, others)
-        hook = Hook(call, act)
-        trial.cleans(hook.storage(trial.world.storage))
-        others.append(trial.executes())
+        trial = mutable(kind)
+        others = [*trial.cleans_while(call, trial.executes), trial.executes()]
         assert len(completions(*others)) == 1
         assert codes(*others) <= {"lock_held"}
         trial.assert_sound()
@@ -198,15 +170,9 @@ def test_mutable_e_when_the_plan_is_old(kind: Kind) -> None:
     last = _calls_of_a_clean(kind, is_old=True)
     outcomes = set()
     for call in places(1, last):
-        trial, others = mutable(kind), list[Answer]()
-        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
-
-        def execute(trial: Trial = trial, others: list[Answer] = others) -> None:
-            others.append(trial.executes())
-
-        hook = Hook(call, execute)
-        trial.cleans(hook.storage(trial.world.storage))
-        others.append(trial.executes())
+        trial = mutable(kind)
+        trial.grows_old()
+        others = [*trial.cleans_while(call, trial.executes), trial.executes()]
         assert codes(*others) <= TOO_LATE | {"lock_held"}
         assert (len(completions(*others)) == 1) == trial.is_completed
         trial.assert_sound()
@@ -222,10 +188,10 @@ def test_mutable_e_when_x_fails(kind: Kind) -> None:
     outcomes = set()
     for call in places(1, _calls_of_a_clean(kind, is_old=True)):
         trial = mutable(kind)
-        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+        trial.grows_old()
         fault = Fault(call, FaultKind.FAIL_AFTER, is_fatal=True)
         trial.cleans(FaultyStorage(trial.world.storage, FaultPlan((fault,)), trial.world.clock))
-        end = read_ledger(trial.world.storage, trial.plan).ends_in
+        end = trial.end()
         trial.pauses()
         answer = trial.executes()
         assert (end is LedgerEnd.NONE) == (len(completions(answer)) == 1) == trial.is_completed
@@ -240,7 +206,7 @@ def test_mutable_e_when_x_fails(kind: Kind) -> None:
 def _calls_of_a_clean(kind: Kind, *, is_old: bool = False) -> int:
     trial = mutable(kind)
     if is_old:
-        trial.world.clock.advance(DELAY_MINUTES * MINUTE_MS)
+        trial.grows_old()
     stage = FaultyStorage(trial.world.storage, FaultPlan(), trial.world.clock)
     assert trial.cleans(stage) is None
     return len(stage.calls)

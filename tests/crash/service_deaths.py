@@ -73,14 +73,16 @@ class Mortal:
         assert isinstance(answer, Scheduled), answer
 
 
-def deaths(before: ServiceWorld, mortal: Mortal, stride: int) -> Iterator[tuple[str, ServiceWorld]]:
+def deaths(
+    before: ServiceWorld, mortal: Mortal, *, first: int, stride: int
+) -> Iterator[tuple[str, ServiceWorld]]:
     """The world after each death, of every so many, and the line that replays it."""
     rehearsal = before.copy()
     faulty = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
     mortal.live(rehearsal, faulty)
     plans = list(crash_plans(faulty.calls))
     assert len(plans) > 5
-    for plan in plans[::stride]:
+    for plan in plans[first::stride]:
         world = before.copy()
         with suppress(Crashed):
             mortal.live(world, FaultyStorage(world.storage, plan, world.clock))

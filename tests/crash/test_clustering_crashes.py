@@ -11,8 +11,9 @@ from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
-# Every so many places to die at, unless all of them are wanted.
-STRIDE = 1 if IS_SIMULATION else 41
+# Every so many places to die at, unless all of them are wanted, in several parts.
+PARTS = 8 if IS_SIMULATION else 1
+STRIDE = PARTS if IS_SIMULATION else 41
 COPIED = {"lakewarden__clustering__copied_rows_min": "1"}
 SORTED = {"hoodie__clustering__plan__strategy__sort__columns": "id"}
 ADDED = Write("bulk_insert", tuple(row(f"n{number}", 1, "ab"[number % 2]) for number in range(4)))
@@ -31,11 +32,12 @@ MORTALS = (
 )
 
 
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("mortal", MORTALS, ids=str)
 @pytest.mark.parametrize("shape", list(HISTORIES)[: None if IS_SIMULATION else 2], ids=str)
-def test_a_clustering_that_dies_changes_no_row(shape: Shape, mortal: Mortal) -> None:
+def test_a_clustering_that_dies_changes_no_row(shape: Shape, mortal: Mortal, part: int) -> None:
     history = HISTORIES[shape]
     before = new_service_world(shape, *history)
     mortal.prepare(before)
-    for death, world in deaths(before, mortal, STRIDE):
+    for death, world in deaths(before, mortal, first=part, stride=STRIDE):
         assert_recovers(world, shape, mortal, (*history, NEXT), death)

@@ -31,6 +31,7 @@ class Kind(IntEnum):
     STRUCT = 12
 
 
+_KINDS = {kind.value: kind for kind in Kind}
 _BOOLEANS = (Kind.TRUE, Kind.FALSE)
 _NUMBERS = (Kind.I16, Kind.I32, Kind.I64)
 _DOUBLE_BYTES = 8
@@ -232,10 +233,10 @@ class _Reader:
         return Items(kind, values, outer is Kind.SET)
 
     def _kind(self, number: int) -> Kind:
-        try:
-            return Kind(number)
-        except ValueError:
-            raise Malformed(f"There is no kind {number} in Parquet.", self._at) from None
+        found = _KINDS.get(number)
+        if found is None:
+            raise Malformed(f"There is no kind {number} in Parquet.", self._at)
+        return found
 
     def _octet(self) -> int:
         octet = self._content[self._at]
@@ -251,6 +252,11 @@ class _Reader:
         return found
 
     def _unsigned(self) -> int:
+        first = self._content[self._at]
+        if first < 0x80:
+            # Most numbers are small.
+            self._at += 1
+            return first
         value = shift = 0
         for _ in range(_VARINT_BYTES_MAX):
             octet = self._octet()

@@ -1,5 +1,6 @@
 """Clustering tables in memory: the rows stay, the files become fewer, and readers see no other."""
 
+import math
 import pickle
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Reason, Refusal
 from lakewarden.engine.services.clustering.order import Order
 from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
+from lakewarden.engine.services.clustering.run import with_nan_notes
 from lakewarden.engine.services.clustering.service import CLUSTERING, Clustering
 from lakewarden.engine.services.clustering.settings import Layout
 from lakewarden.engine.services.clustering.spec import ClusterSpec
@@ -28,6 +30,7 @@ from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.settings import write_spec
 from tests.engine.services.worlds import (
     COW,
@@ -94,6 +97,13 @@ def base_rows(world: ServiceWorld) -> dict[str, pa.Table]:
         for slice_ in world.slices()
         if slice_.base_file is not None
     }
+
+
+def overwrite(world: ServiceWorld, slice_: FileSlice, rows: pa.Table) -> None:
+    """Put rows in the place of a base file, without anything in its footer."""
+    stream = pa.BufferOutputStream()
+    pq.write_table(rows, stream, store_schema=False)
+    world.storage.put(slice_.path(slice_.base_file), stream.getvalue().to_pybytes())
 
 
 def metadata_of(world: ServiceWorld, instant: str) -> ReplaceCommitMetadata:
@@ -244,28 +254,65 @@ def test_the_record_index_learns_where_keys_live(index: str, arguments: dict[str
     assert len(own_rows(world)) == len(located)
 
 
-@pytest.mark.parametrize("values", [[1.5, float("nan")], [0.0, 2.0], [float("nan")] * 2])
-def test_statistics_know_of_nan(values: list[float]) -> None:
+@pytest.mark.parametrize(
+    "files",
+    [
+        [[1.5, float("nan")], [2.5, 3.5]],
+        [[float("nan")], [1.5]],
+        [[float("nan")], [float("nan")]],
+        [[0.0, 2.0], [1.5]],
+        [[0.0, float("nan")], [1.5]],
+    ],
+)
+def test_statistics_know_of_nan(files: list[list[float]]) -> None:
     world = new_service_world(COW)
-    for number, value in enumerate(values):
-        world.write(Write("bulk_insert", ({**row(f"k{number}", 1, "a"), "v": value},)))
+    for number, values in enumerate(files):
+        rows = [
+            {**row(f"k{number} {place}", 1, "a"), "v": value} for place, value in enumerate(values)
+        ]
+        world.write(Write("bulk_insert", tuple(rows)))
     clustered(world, **COPIED)
     (slice_,) = world.slices()
     state = TableState(world.storage)
     statistics = state.metadata.partition(COLUMN_STATS)
     found = column_ranges(statistics, ["v", "ts"], ["p=a"])["p=a"][slice_.base_file.name]
-    has_nan = any(value != value for value in values)
-    assert (found["v"].maximum.as_py() != found["v"].maximum.as_py()) == has_nan
-    assert found["v"].value_count == 2
+    every = [value for values in files for value in values]
+    assert math.isnan(found["v"].maximum.as_py()) == any(map(math.isnan, every))
+    assert found["v"].value_count == len(every)
     assert found["ts"].minimum.as_py() == 1
 
 
-def test_keys_of_a_copied_file_are_found_by_its_filter() -> None:
-    world = world_of(Shape("cow", index="BLOOM"))
+def test_values_are_looked_at_where_statistics_do_not_tell_of_nan() -> None:
+    values = ((0.0, 2.0), (1.0, 3.0))
+    world = new_service_world(COW)
+    for number, pair in enumerate(values):
+        rows = ({**row(f"k{number} {v}", 1, "a"), "v": v} for v in pair)
+        world.write(Write("bulk_insert", tuple(rows)))
+    for slice_ in world.slices():
+        # As Java leaves it: a file with a NaN, and a zero in the statistics.
+        rows = base_rows(world)[slice_.base_file.name]
+        kept = pc.if_else(pc.equal(rows.column("v"), 2.0), float("nan"), rows.column("v"))
+        overwrite(world, slice_, rows.set_column(rows.schema.get_field_index("v"), "v", kept))
     clustered(world, **COPIED)
-    world.write(Write("upsert", (row("k100", 5, "a"), row("new", 5, "a"))))
-    rows = {one["id"]: one["ts"] for one in world.rows()}
-    assert (rows["k100"], len(rows)) == (5, 19)
+    (slice_,) = world.slices()
+    statistics = TableState(world.storage).metadata.partition(COLUMN_STATS)
+    found = column_ranges(statistics, ["v"], ["p=a"])["p=a"][slice_.base_file.name]["v"]
+    assert math.isnan(found.maximum.as_py())
+
+
+def test_a_bound_of_zero_does_not_tell_whether_there_is_nan() -> None:
+    values = (0.0, 2.0, float("nan"))
+    rows = [{**row(f"k{number}", 1, "a"), "v": value} for number, value in enumerate(values)]
+    world = new_service_world(COW, *(Write("bulk_insert", (one,)) for one in rows))
+    state = TableState(world.storage)
+    spec = write_spec(state, state.schema(), world.context(50).settings, instant="2026")
+    (task,) = with_nan_notes(state, spec, [ClusterTask(0, "p=a", world.slices(), ("f-0",))])
+    by_value = {
+        rows.column("v")[0].as_py(): task.nan.unknown[name]
+        for name, rows in base_rows(world).items()
+    }
+    assert (by_value[0.0], by_value[2.0]) == (("v",), ())
+    assert task.nan.known == {"v"}
 
 
 def test_copied_and_encoded_files_have_the_same_statistics() -> None:
@@ -284,11 +331,7 @@ def test_copied_and_encoded_files_have_the_same_statistics() -> None:
 def test_files_without_a_filter_get_one_of_their_keys() -> None:
     world = world_of(Shape("cow", index="BLOOM"))
     for slice_ in world.slices():
-        path = slice_.path(slice_.base_file)
-        rows = pq.read_table(pa.BufferReader(world.storage.read(path)))
-        stream = pa.BufferOutputStream()
-        pq.write_table(rows, stream, store_schema=False)
-        world.storage.put(path, stream.getvalue().to_pybytes())
+        overwrite(world, slice_, base_rows(world)[slice_.base_file.name])
     clustered(world, **COPIED)
     world.write(Write("upsert", (row("k100", 5, "a"),)))
     for slice_ in world.slices():

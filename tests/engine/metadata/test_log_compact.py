@@ -13,6 +13,11 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.changes import Located, Removed, TableChange
 from lakewarden.engine.metadata.column_stats import column_ranges, partition_ranges
 from lakewarden.engine.metadata.files import MetadataListing
+from lakewarden.engine.metadata.log_compact import (
+    LogCompactionDraft,
+    compact_logs,
+    draft_log_compaction,
+)
 from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.metadata.writer import write_change
@@ -156,16 +161,46 @@ def test_it_waits_while_an_older_write_is_under_way() -> None:
 
 
 def test_a_rollback_takes_it_back_where_it_holds_what_is_undone() -> None:
-    table, without = Table(), TableInMemory()
+    class Always(Table):
+        settings = Settings.of(
+            arguments={**ENABLED, "hoodie.metadata.log.compaction.blocks.threshold": "2"}
+        )
+
+    table, without = Always(), TableInMemory()
     for one in (table, without):
-        written(one, 4)
-    assert table.log_compactions()
+        written(one, 1)
+    last = write(table, 1), write(without, 1)
     # The next write compacts logs, and with them those of the one before.
-    last = write(table, 4), write(without, 4)
-    write(table, 5)
-    write(without, 5)
+    write(table, 2)
+    write(without, 2)
+    (*_, files) = table.log_compactions()
+    taken = [block for _, blocks in table.logs(files.instant.requested) for block in blocks]
+    assert any(last[0] in block.compacted_instants for block in taken)
     for one, instant in zip((table, without), last, strict=True):
         one.roll_back(instant, one.times.next())
+    assert files.instant not in [one.instant for one in table.log_compactions()]
+    assert said(table) == said(without)
+
+
+def test_files_that_are_gone_stay_gone() -> None:
+    table = written(Table(), 9)
+    (files,) = MetadataListing(table.metadata.partition("files")).files().values()
+    assert [file.name for file in files] == [f"{GROUP}_0-0-0_{number}.parquet" for number in (7, 8)]
+
+
+def test_one_of_java_that_is_newer_than_a_write_under_way_comes_before_it() -> None:
+    """Java gives it a time of its own, whatever is pending."""
+    table, without = Table(), TableInMemory()
+    for one in (table, without):
+        written(one, 2)
+        slow = one.begin()
+        if isinstance(one, Table):
+            times = one.times
+            ours = draft_log_compaction(one.state, one.config, times, blocks_min=2)
+            draft = LogCompactionDraft(ours.slices, times.next())
+            compact_logs(one.state, draft, times, one.ports)
+        one.tell(change_of(one, 2, slow))
+        one.complete(slow)
     assert said(table) == said(without)
 
 

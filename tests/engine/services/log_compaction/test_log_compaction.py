@@ -12,6 +12,7 @@ from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.write import encode_block
 from lakewarden.engine.formats.payloads import commit, compaction
 from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
+from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.plans.plan_scope import plan_scope
@@ -23,8 +24,10 @@ from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.view.file_names import LogFile
+from tests.crash.victims import ports
 from tests.engine.services.worlds import (
     COW,
     FLAT_MOR,
@@ -175,19 +178,38 @@ def test_logs_that_come_later_stay_in_force() -> None:
     assert world.rows(use_metadata=False) == world.rows()
 
 
-def test_a_delete_stays_as_strong_as_it_was() -> None:
-    history = (
-        *HISTORY[:2],
-        Write("delete", (row("k0", 7, "a"),)),
-        updated(1, ts=3, partitions="a"),
+@pytest.mark.parametrize("compacts", [True, False])
+def test_a_delete_reaches_as_far_as_its_ordering_value(compacts: bool) -> None:
+    """Rows of a bucket go to its log whether their keys are there or not."""
+    clock = ManualClock()
+    world = ServiceWorld(clock, fresh_memory_storage(clock=clock))
+    schema = pa.schema([("id", "string"), ("ts", "int64"), ("_hoodie_is_deleted", "bool")])
+    Table.create(
+        "",
+        schema,
+        key=["id"],
+        ordering=["ts"],
+        type="mor",
+        index="BUCKET",
+        properties={"hoodie.bucket.index.num.buckets": "1"},
+        storage=world.storage,
+        ports=ports(clock, 1),
     )
-    world = new_service_world(MOR, *history)
-    compacted(world)
-    late, new = updated(1, ts=6, partitions="a"), updated(1, ts=8, partitions="a")
-    world.write(late)
-    assert world.rows() == contents(MOR, *history, late)
-    world.write(new)
-    assert world.rows() == contents(MOR, *history, late, new)
+
+    def write(seed: int, key: str, ts: int, *, deletes: bool = False) -> None:
+        values = {"id": key, "ts": ts, "_hoodie_is_deleted": deletes}
+        world.table(seed).upsert(pa.Table.from_pylist([values], schema=schema))
+        clock.advance(1000)
+
+    write(2, "a", 5)
+    write(3, "b", 5)
+    write(4, "a", 7, deletes=True)
+    if compacts:
+        compacted(world)
+    for seed, ts, found in ((6, 6, None), (7, 8, 8)):
+        write(seed, "a", ts)
+        rows = world.table(30).read_arrow().to_pylist()
+        assert {one["id"]: one["ts"] for one in rows}.get("a") == found
 
 
 def test_a_log_compaction_of_log_compactions_needs_as_many_new_blocks() -> None:
@@ -216,7 +238,8 @@ def test_time_travel_sees_each_moment_as_it_was() -> None:
 
 def test_changes_are_the_same_in_every_window() -> None:
     world = after_history()
-    world.write(updated(3, ts=1), updated(2, ts=8))
+    late = Write("upsert", (row("k4", 1, "a"), row("k5", 1, "b")))
+    world.write(late, updated(2, ts=8))
 
     def changes() -> list[tuple[str, str | None, list[str]]]:
         windows = [*((since, None) for since in times), (times[1], times[3])]

@@ -8,6 +8,10 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.writing.model import ModelRow, Write, contents_of
+from tests.writing.shapes import INDEXES as ALL_INDEXES
+from tests.writing.shapes import Shape, carry_out
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])
 STEPS, KEYS = 6, 8
@@ -118,3 +122,14 @@ def test_upserts_and_deletes_leave_what_they_should(
         for row in rows:
             change(row)
         assert shown(table) == model.shown()
+
+
+@pytest.mark.parametrize("first", [(), ({"id": "a", "p": "x", "ts": 1, "v": 2.0, "name": "n"},)])
+@pytest.mark.parametrize("index", ALL_INDEXES)
+def test_a_table_without_rows_takes_an_upsert(index: str, first: tuple[ModelRow, ...]) -> None:
+    shape = Shape("mor", index=index)
+    table = shape.create("", storage=fresh_memory_storage())
+    last: ModelRow = {"id": "a", "p": "x", "ts": 2, "v": 3.0, "name": "n"}
+    for rows in (first, (last,)):
+        carry_out(table, Write("upsert", rows))
+    assert contents_of(table.read_arrow()) == [last]

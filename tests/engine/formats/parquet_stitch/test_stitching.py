@@ -100,7 +100,7 @@ file_shapes = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(TYPES), min_size=1, max_size=5),
     st.lists(file_shapes, min_size=1, max_size=4),
@@ -187,7 +187,7 @@ WHOLE = stored(table((pa.int64(), pa.string()), 50, 0, "old"), row_group_size=20
 LENGTH = int.from_bytes(WHOLE[-8:-4], "little") + 8
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(st.integers(1, LENGTH), st.integers(1, 255))
 def test_a_flipped_footer_is_read_or_refused_by_name(place: int, flip: int) -> None:
     content = bytearray(WHOLE)

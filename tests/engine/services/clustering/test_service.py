@@ -236,9 +236,13 @@ def test_the_commit_is_javas() -> None:
     }
 
 
-@pytest.mark.parametrize("index", ["RECORD_INDEX", PARTITIONED_RECORD_INDEX])
 @pytest.mark.parametrize(
-    "arguments", [{}, COPIED, {SORT: "id"}], ids=["encoded", "copied", "sorted"]
+    ("index", "arguments"),
+    [
+        ("RECORD_INDEX", COPIED),
+        ("RECORD_INDEX", {SORT: "id"}),
+        (PARTITIONED_RECORD_INDEX, COPIED),
+    ],
 )
 def test_the_record_index_learns_where_keys_live(index: str, arguments: dict[str, str]) -> None:
     shape = Shape("mor", index=index)

@@ -13,7 +13,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import is_recent
 from lakewarden.engine.plans.hand_back import is_handed_back
 from lakewarden.engine.plans.markers import TEMP_FOLDER, delete_markers
-from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.sweep import SWEEPS_FOLDER
 from lakewarden.engine.plans.window import heard_of
@@ -30,9 +30,10 @@ class _Remains:
     """What is known of instants that have left something."""
 
     context: Context
-    moment: Moment
     # Those that are to be looked at again: their markers and ledgers are still of use.
     swept_later: frozenset[str]
+    # The instants of the timeline by time, and whether all that have it are completed.
+    on_timeline: Mapping[str, bool]
     # Until when the last plan of each service has heard of what was cancelled.
     heard_ms: Mapping[Service, int | None]
 
@@ -40,14 +41,13 @@ class _Remains:
         """Whether nobody works on an instant any more, nor has to find its files."""
         if instant in self.swept_later:
             return False
-        found = self.moment.timeline.active.with_time(instant)
-        if found:
-            return all(one.is_completed for one in found)
+        if instant in self.on_timeline:
+            return self.on_timeline[instant]
         return _end_of(self.context, instant) is not LedgerEnd.CLAIM
 
     def may_be_forgotten(self, instant: str) -> bool:
         """Whether the ledger of an instant that was rolled back has served its purpose."""
-        if instant in self.swept_later or self.moment.timeline.active.with_time(instant):
+        if instant in self.swept_later or instant in self.on_timeline:
             return False
         ledger = read_ledger(self.context.storage, instant)
         is_over = ledger.ends_in is LedgerEnd.CANCELLED
@@ -71,7 +71,10 @@ def clear_remains(context: Context) -> int:
     matches = (_SWEEP.fullmatch(file.name) for file in context.storage.list(SWEEPS_FOLDER).files)
     swept_later = frozenset(match[1] for match in matches if match is not None)
     moment = look(context)
-    remains = _Remains(context, moment, swept_later, heard_of(context, moment))
+    on_timeline: dict[str, bool] = {}
+    for one in moment.timeline.active.instants:
+        on_timeline[one.requested] = on_timeline.get(one.requested, True) and one.is_completed
+    remains = _Remains(context, swept_later, on_timeline, heard_of(context, moment))
     cleared: set[str] = set()
     for instant in filter(_INSTANT.fullmatch, marked):
         if remains.has_ended(instant):

@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden.engine.formats.payloads import clean as payload
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.services.clean.draft import CleanWish
 from lakewarden.engine.services.clean.plan import Hold
@@ -184,6 +185,22 @@ def test_a_partition_that_was_deleted_vanishes() -> None:
     world.write(only_partition("b", 4))
     assert world.table(97).partitions() == ("p=a", "p=b")
     assert world.rows() == world.rows(use_metadata=False)
+
+
+def test_a_partition_that_somebody_is_about_to_write_to_stays() -> None:
+    world = new_service_world(COW, inserted(2))
+    world.write(Write("delete_partitions", partitions=("b",)))
+    world.write(only_partition("a", 2), only_partition("a", 3))
+    lazy = {"hoodie__clean__failed__writes__policy": "LAZY"}
+    attempt = publish(world.context(70, **lazy), Action.COMMIT, claims=True).attempt
+    assert attempt is not None
+    file = MarkedFile("p=b", f"f_0-0-1_{attempt.instant}.parquet")
+    leave_marker(world.storage, attempt.instant, file, MarkerKind.CREATE)
+    done = cleaned(world, **lazy)
+    assert done.files_deleted > 0
+    assert done.partitions_deleted == ()
+    assert StorageListing(world.storage).partitions() == ("p=a", "p=b")
+    assert world.table(97).partitions() == ("p=a", "p=b")
 
 
 def test_only_partitions_written_to_since_the_last_clean_are_looked_up() -> None:

@@ -8,28 +8,21 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads.compaction import CompactionPlan
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.choice import Draft
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.schedule import draft
 from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenDocument, GoldenTable
+from tests.interop.contexts import local_context
 
 REQUESTED = "mor_log_compaction_requested"
 
 
 def context(table: Path) -> Context:
-    storage, ports = open_storage(Location(str(table))), Ports(executor=LocalExecutor(1))
-    settings = Settings.of(arguments={"hoodie.log.compaction.blocks.threshold": 2})
-    return Context(storage, open_lock(storage, settings, ports), ports, settings)
+    return local_context(table, {"hoodie.log.compaction.blocks.threshold": 2})
 
 
 def plan_file(table: Path) -> Path:

@@ -19,7 +19,7 @@ from lakewarden.engine.services.archive.result import Archived
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action
 
 
 def archive_metadata(
@@ -74,11 +74,12 @@ def draft_metadata_archive(
 
 def _of_data(data: ActiveTimeline, limits: Limits) -> Barrier | None:
     """The first write of the data table, or the first instant that has not ended there."""
-    kept = {one.requested for one in data.instants if one.action is Action.SAVEPOINT}
+    savepoints = (one for one in data.instants if one.action is Action.SAVEPOINT)
+    passed = {one.requested for one in savepoints if limits.goes_beyond_savepoints}
     needed = [
         one
         for one in data.instants
-        if not one.is_completed or _counts(one, kept, limits.goes_beyond_savepoints)
+        if not one.is_completed or (one.action in COMPLETED_WRITES and one.requested not in passed)
     ]
     if not needed:
         return None
@@ -89,8 +90,3 @@ def _of_data(data: ActiveTimeline, limits: Limits) -> Barrier | None:
         instant=first.requested,
         why=f"The table itself still has the {first.action.value} {first.requested}.",
     )
-
-
-def _counts(instant: Instant, savepointed: set[str], goes_beyond: bool) -> bool:
-    is_write = instant.action in COMPLETED_WRITES
-    return is_write and not (goes_beyond and instant.requested in savepointed)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.formats.payloads import clean as clean_payload
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.run import archive
+from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.clean.settings import Retention
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
@@ -22,10 +25,13 @@ from lakewarden.engine.services.state.blockers import Blocker, blockers
 from lakewarden.engine.services.state.plans import plans
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instant import Action
 from tests.crash.victims import SWEPT_AFTER_MS
 from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
 MOR = Shape("mor", has_metadata=False)
@@ -161,6 +167,51 @@ def test_a_dead_write_is_named_and_rolled_back_by_the_remedy() -> None:
     apply(world, "table.sweep()")
     assert not found(world, attempt.instant)
     assert archive(world.context(63, **KEEP))
+
+
+def test_a_clean_that_somebody_left_is_named_and_carried_out_by_the_remedy() -> None:
+    world = new_service_world(Shape("cow", has_metadata=False), inserted(), *later(2, 6))
+    context = world.context(40, **KEEP)
+    drafted = draft_clean(context, world.moment(), Retention(commits=1), CleanWish())
+    content = clean_payload.encode_plan(content_of(world.storage, drafted))
+    left = publish(context, Action.CLEAN, content, claims=True).instant
+    world.clock.advance(WEEK_MS)
+    (row,) = found(world, left).values()
+    assert (row.blocked_service, row.action, row.remedy_python) == (
+        "clean",
+        "clean",
+        "table.clean()",
+    )
+    assert row.age_seconds == WEEK_MS / 1000
+    (plan,) = plans(world.context(61, **KEEP))
+    assert (plan.service, plan.blocks, plan.partitions_count) == ("clean", ("clean",), 2)
+    apply(world, row.remedy_python)
+    assert not found(world, left)
+    assert archive(world.context(62, **KEEP))
+
+
+def later(first: int, last: int) -> list[Write]:
+    return [updated(ts=at) for at in range(first, last)]
+
+
+def test_a_rollback_that_somebody_left_is_named_and_carried_out_by_the_remedy() -> None:
+    world = new_service_world(Shape("cow", has_metadata=False), inserted(), *later(2, 7))
+    target = world.table(40).timeline().completed()[-1].requested
+    rehearsal = world.copy()
+    faulty = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
+    rehearsal.table(41, faulty).rollback(target)
+    (call,) = [one for one in faulty.calls if one.path.endswith(".rollback.requested")][:1]
+    plan = FaultPlan((Fault(call.number, FaultKind.FAIL_AFTER, is_fatal=True),))
+    with pytest.raises(Crashed):
+        world.table(41, FaultyStorage(world.storage, plan, world.clock)).rollback(target)
+    world.clock.advance(WEEK_MS)
+    (pending,) = plans(world.context(61, **KEEP))
+    assert (pending.service, pending.cancellable) == ("rollback", False)
+    assert archive(world.context(62, **KEEP)).oldest_kept is not None
+    assert target not in {one.requested for one in archive(world.context(63, **KEEP)).instants}
+    apply(world, "table.rollback_failed_writes()")
+    assert plans(world.context(64, **KEEP)) == ()
+    assert target not in {one.requested for one in world.table(65).timeline().instants}
 
 
 def test_a_savepoint_is_named_and_deleted_by_the_remedy() -> None:

@@ -12,6 +12,7 @@ from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.port import Storage
 from tests.crash.test_crash_matrix import IS_SIMULATION
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
+from tests.engine.services.restore.test_restore import folded_files
 from tests.engine.services.worlds import (
     ServiceWorld,
     contents,
@@ -28,6 +29,8 @@ HISTORY = (inserted(2),)
 LATER = (updated(2, ts=2), inserted(3, partitions="abc"))
 # With so many more writes the metadata table has been compacted, and has to be made anew.
 LATER_STILL = (*LATER, *(updated(2, ts=ts) for ts in range(3, 11)))
+# The same, and what it was compacted from is gone.
+LATER_WITHOUT_THEM = (*LATER_STILL, updated(2, ts=11))
 INDEXED = Shape("mor", index="RECORD_INDEX")
 NEXT = updated(2, ts=99)
 
@@ -41,9 +44,10 @@ def restored(world: ServiceWorld, to: str, seed: int, storage: Storage | None = 
     [
         (INDEXED, LATER, EVERY),
         (Shape("cow", has_metadata=False), LATER, EVERY),
-        (INDEXED, LATER_STILL, 1 if IS_SIMULATION else 83),
+        (INDEXED, LATER_STILL, 1 if IS_SIMULATION else 97),
+        (INDEXED, LATER_WITHOUT_THEM, 1 if IS_SIMULATION else 97),
     ],
-    ids=["metadata table", "listing", "metadata table made anew"],
+    ids=["metadata table", "listing", "compacted metadata table", "metadata table made anew"],
 )
 def test_a_restore_that_dies_is_gone_on_with(
     shape: Shape, later: tuple[Write, ...], every: int
@@ -56,6 +60,9 @@ def test_a_restore_that_dies_is_gone_on_with(
         assert isinstance(plan, Scheduled)
         execute(before.context(4), COMPACTION, plan.instant)
         before.clock.advance(1000)
+    if later is LATER_WITHOUT_THEM:
+        for path in folded_files(before):
+            before.storage.delete(path)
     # The newest write goes first, so that readers may meet each moment since.
     moments = [contents(shape, *HISTORY, *later[:count]) for count in range(len(later) + 1)]
     new = moments[0]

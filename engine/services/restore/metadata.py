@@ -1,19 +1,22 @@
 """The metadata table in a restore: what the instants have told it is taken out of it again.
 
 Each of them has told it by a deltacommit of its own, with files of its own, so that without them it
-is what it was. Where a compaction has folded them into base files, it is dropped and made anew.
+is what it was. A compaction that has folded them into base files is undone first, which changes
+nothing of what it says. Where what was folded is gone, it has to be dropped and made anew.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import restore
+from lakewarden.engine.formats.payloads import compaction, restore
+from lakewarden.engine.formats.payloads.codec import TORN_PLAN
 from lakewarden.engine.formats.payloads.restore import RestoreMetadata, RestorePlan
 from lakewarden.engine.formats.payloads.rollback import (
     InstantReference,
     RollbackMetadata,
     RollbackPartition,
 )
+from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.deltacommit import find_written, withdraw_deltacommit
 from lakewarden.engine.metadata.instants import begin, complete
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
@@ -22,7 +25,7 @@ from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 
-_FOLDS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+_FOLDS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,34 @@ class _Told:
 def can_forget(context: Context, moment: Moment, instants: Sequence[InstantFiles]) -> bool:
     """Whether the metadata table can be taken back to what it was before some instants."""
     state = load_write_state(context.storage, moment.config)
-    firsts = []
     for files in instants:
-        told = state.deltacommit(files.instant.requested)
-        if told is not None and told.instant.completed is not None:
-            firsts.append(told.instant.completed)
-        elif told is None and files.completed is not None:
-            # It was there before the metadata table, or its deltacommit is archived.
+        # It was there before the metadata table, or its deltacommit is archived.
+        if files.completed is not None and state.deltacommit(files.instant.requested) is None:
             return False
-    first = min(firsts, default=None)
-    return first is None or not any(_is_fold(files, first) for files in state.timeline.active.files)
+    folds = _folds(state, instants)
+    # A pending clean is about to delete what was folded.
+    is_cleaned = bool(folds) and bool(state.timeline.active.pending((Action.CLEAN,)))
+    return not is_cleaned and all(_can_undo(state, fold) for fold in folds)
+
+
+def undo_folds(context: Context, moment: Moment, instants: Sequence[InstantFiles]) -> None:
+    """Undo compactions since some instants; under the lock, while the instants are completed.
+
+    The newest goes first. Its base files are not seen any more once it is not completed, and what
+    they were made of is read in their place; a crash leaves a compaction that is pending.
+    """
+    state = load_write_state(context.storage, moment.config)
+    folds = sorted(_folds(state, instants), key=lambda one: one.instant.requested, reverse=True)
+    for fold in folds:
+        if fold.completed is not None:
+            state.storage.delete(fold.completed.entry.path)
+        for partition in state.partitions():
+            for file in state.files(partition):
+                if file.instant == fold.instant.requested:
+                    state.storage.delete(f"{partition}/{file.name}")
+        for rest in (fold.inflight, fold.requested):
+            if rest is not None:
+                state.storage.delete(rest.entry.path)
 
 
 def forget(
@@ -107,7 +128,35 @@ def _rollback_of(told: _Told) -> RollbackMetadata:
     )
 
 
-def _is_fold(files: InstantFiles, first: str) -> bool:
-    """Whether it has put what was told since into base files, or is going to."""
-    is_fold = files.begun_as in _FOLDS or files.instant.action is Action.COMMIT
-    return is_fold and files.instant.requested > first
+def _folds(state: WriteState, instants: Sequence[InstantFiles]) -> list[InstantFiles]:
+    """The compactions that hold what one of the instants has told, or are going to."""
+    told = (state.deltacommit(files.instant.requested) for files in instants)
+    firsts = [one.instant.completed for one in told if one and one.instant.completed]
+    first = min(firsts, default=None)
+    return [
+        files
+        for files in state.timeline.active.files
+        if files.begun_as in _FOLDS and first is not None and files.instant.requested > first
+    ]
+
+
+def _can_undo(state: WriteState, fold: InstantFiles) -> bool:
+    """Whether all that went into a compaction is still there."""
+    if fold.requested is None:
+        return False
+    path = fold.requested.entry.path
+    try:
+        plan = compaction.decode_plan(state.storage.read(path), path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return True
+    there: dict[str, set[str]] = {}
+    for operation in plan.operations:
+        partition = operation.partition_path or ""
+        if partition not in there:
+            there[partition] = {file.name for file in state.files(partition)}
+        for address in (operation.data_file_path, *operation.delta_file_paths):
+            if address and address.rpartition("/")[2] not in there[partition]:
+                return False
+    return True

@@ -32,7 +32,7 @@ from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import remove_written
 from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
-from lakewarden.engine.services.restore.metadata import can_forget, forget
+from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
 from lakewarden.engine.services.restore.point import undone_by
 from lakewarden.engine.services.restore.rebuild import drop, dropped_partitions, rebuild
 from lakewarden.engine.services.savepoint.run import repair_savepoints
@@ -159,10 +159,10 @@ def _plan(storage: Storage, files: InstantFiles) -> RestorePlan:
 def _carried_out(context: Context, attempt: Attempt) -> Restored:
     """Do what a plan says, from wherever an earlier attempt has come to.
 
-    Steps: 1 lock, 2 reload, 3 ledgers end, 4 a metadata table that cannot be taken back goes,
-    5 completed files go, newest first, 6 unlock, 7 sweep entries, 8 delete the files, 9 lock,
-    10 reload, 11 metadata table, 12 instant files, 13 append `committed`, 14 publish, 15 unlock,
-    16 markers and beats.
+    Steps: 1 lock, 2 reload, 3 ledgers end, 4 compactions of the metadata table are undone, or it
+    goes as a whole, 5 completed files go, newest first, 6 unlock, 7 sweep entries, 8 delete the
+    files, 9 lock, 10 reload, 11 metadata table, 12 instant files, 13 append `committed`,
+    14 publish, 15 unlock, 16 markers and beats.
     """
     began_ms = context.now_ms()
     files = pending_of(look(context), Action.RESTORE, attempt.instant)
@@ -214,9 +214,12 @@ def _unpublish(context: Context, held: HeldLock, moment: Moment, plan: RestorePl
             append_cancelled(context, ledger, files.begun_as, scope, reason=reason)
         else:
             append_withdrawn(context, ledger, files.begun_as, reason=reason)
-    if moment.config.metadata_partitions and not can_forget(context, moment, there):
+    if moment.config.metadata_partitions:
         held.assert_held()
-        drop(context, moment)
+        if can_forget(context, moment, there):
+            undo_folds(context, moment, there)
+        else:
+            drop(context, moment)
     for files in there:
         if files.completed is not None:
             if files.inflight is None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads import restore as payload
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.plans.publish import publish, to_inflight
@@ -51,6 +52,23 @@ def planned(world: ServiceWorld, service: TableService, seed: int) -> str:
     return done.instant
 
 
+def folded_files(world: ServiceWorld) -> list[str]:
+    """What compactions of the metadata table have put into base files."""
+    storage = world.storage.below(".hoodie/metadata")
+    plans = [
+        compaction.decode_plan(storage.read(entry.path), entry.path)
+        for entry in storage.list(".hoodie/timeline").files
+        if entry.name.endswith("compaction.requested")
+    ]
+    return [
+        f".hoodie/metadata/{operation.partition_path}/{name}"
+        for plan in plans
+        for operation in plan.operations
+        for name in (operation.data_file_path, *operation.delta_file_paths)
+        if name
+    ]
+
+
 def assert_back(world: ServiceWorld, shape: Shape, history: tuple[Write, ...] = HISTORY) -> None:
     """The rows are those of then, for each way to find them, and the next write is like any."""
     then = contents(shape, *history)
@@ -80,10 +98,24 @@ def test_the_table_is_what_it_was(shape: Shape) -> None:
     assert_back(world, shape)
 
 
-def test_a_metadata_table_that_has_folded_what_is_to_go_is_made_anew() -> None:
+def test_compactions_of_the_metadata_table_are_undone() -> None:
     world = new_service_world(INDEXED, *HISTORY)
     saved = savepoint(world.context(51))
-    world.write(*(updated(4, ts=ts) for ts in range(3, 12)))
+    world.write(*(updated(2, ts=ts) for ts in range(3, 12)))
+    indexes = world.table(97).indexes()
+    assert folded_files(world)
+    done = restore(world.context(52), saved.instant)
+    assert done.metadata_dropped == ()
+    assert world.table(97).indexes() == indexes
+    assert_back(world, INDEXED)
+
+
+def test_a_metadata_table_whose_folded_files_are_gone_is_made_anew() -> None:
+    world = new_service_world(INDEXED, *HISTORY)
+    saved = savepoint(world.context(51))
+    world.write(*(updated(2, ts=ts) for ts in range(3, 12)))
+    for path in folded_files(world):
+        world.storage.delete(path)
     done = restore(world.context(52), saved.instant)
     assert done.metadata_dropped == ("column_stats", "partition_stats", "record_index")
     assert [one.partition for one in world.table(97).indexes()] == ["files"]

@@ -4,7 +4,6 @@ The beat tells others that work goes on; it is no licence. Whether an attempt ma
 by the ledger alone: as long as its claim is the last entry there.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -58,9 +57,7 @@ class Attempt:
         self._sequence = 0
         self._beaten_at = context.ports.clock.elapsed_seconds()
         self._looked_at = self._beaten_at
-        # Why it may not go on, found out in the background.
-        self._ended_by: LakewardenError | None = None
-        self._calls_when_ended: list[Callable[[], None]] = []
+        self._silenced_by: LakewardenError | None = None
         self._is_interrupted = interruption_watch()
         self._repetition: Repetition | None = None
 
@@ -90,17 +87,10 @@ class Attempt:
         """Say how far the work is; the next beat carries it."""
         self._progress = _Progress(step, done, total, bytes_done)
 
-    def call_when_ended(self, call: Callable[[], None]) -> None:
-        """Have something stopped, from the background, once the attempt may not go on any more.
-
-        For work that is done elsewhere and does not ask by itself, as jobs of Spark.
-        """
-        self._calls_when_ended.append(call)
-
     def assert_mine(self) -> None:
         """Raise unless the attempt may go on; looks at the ledger once a second at most."""
-        if self._ended_by is not None:
-            raise self._ended_by
+        if self._silenced_by is not None:
+            raise _silenced(self, self._silenced_by) from self._silenced_by
         if self._is_interrupted():
             raise _interrupted(self)
         now = self._context.ports.clock.elapsed_seconds()
@@ -149,11 +139,7 @@ class Attempt:
         self.stop()
 
     def _beat(self) -> None:
-        """One beat in the background: what goes wrong is kept, and ends the attempt in time.
-
-        A claim that is lost is told to the work, and the beats go on until the work has stopped:
-        others remove its files only then.
-        """
+        """One beat in the background: what goes wrong is kept, and ends the attempt in time."""
         try:
             self._give_sign()
         except LakewardenError as error:
@@ -161,22 +147,7 @@ class Attempt:
             settings = self._context.settings
             bearable = (settings[BEAT_MISSES] - 1) * settings[BEAT_INTERVAL_MS] / 1000
             if silent >= bearable:
-                self._end(_silenced(self, error))
-            return
-        if self._ended_by is None:
-            try:
-                self.look()
-            except Conflict as loss:
-                self._end(loss)
-            except LakewardenError as error:
-                # The work looks for itself, and meets what is wrong with the ledger.
-                self._context.ports.events(Event("ledger_not_read", {"reason": str(error)}))
-
-    def _end(self, cause: LakewardenError) -> None:
-        is_first = self._ended_by is None
-        self._ended_by = cause
-        for call in self._calls_when_ended if is_first else ():
-            call()
+                self._silenced_by = error
 
     def _give_sign(self) -> None:
         self._sequence += 1

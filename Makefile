@@ -38,7 +38,7 @@ test: $(READY) ## Run all tests but interop
 
 simulate: $(READY) ## Kill, race and compare writers more often than `make test` does
 	@LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
-		tests/crash tests/races tests/writing tests/simulation tests/model
+		tests/crash tests/races tests/rfc tests/writing tests/incremental tests/simulation tests/model
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -8,22 +8,21 @@ import pytest
 from lakewarden.engine.formats.payloads import clean, compaction, indexing, restore, rollback
 from lakewarden.engine.formats.payloads.rollback import InstantReference
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancel import LOOK_EVERY_SECONDS, cancel
+from lakewarden.engine.plans.cancel import LOOK_EVERY_SECONDS, acknowledge, cancel
 from lakewarden.engine.plans.cancellation import Cleanup, Ending
 from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.service import Service
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Appended, Ledger, read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled
-from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
+from tests.engine.plans.plans import published, started
+from tests.engine.plans.world import DEAD_AFTER_MS, World
 
 DEAD_AFTER_SECONDS = DEAD_AFTER_MS / 1000
 
@@ -46,12 +45,6 @@ def plan_of(*, cancellable: bool) -> bytes:
 def plan(world: World, *, cancellable: bool = True) -> str:
     content = plan_of(cancellable=cancellable)
     return publish(world.writer().context, Action.COMPACTION, content, claims=False).instant
-
-
-def started(own: Writer, instant: str) -> Attempt:
-    attempt = start(own.context, instant).attempt
-    assert attempt is not None
-    return attempt
 
 
 def refusal(world: World, instant: str, *, force: bool = False) -> str:
@@ -260,15 +253,32 @@ def test_a_plan_that_nobody_has_begun_is_cancelled_without_listing_any_partition
     assert all(path.startswith(".hoodie/") for path in listed)
 
 
-@pytest.mark.parametrize("published", [plan, clean_plan])
+def test_a_large_plan_is_acknowledged_by_as_few_calls_as_a_small_one() -> None:
+    counts = set()
+    for partitions in (1, 500):
+        world = World()
+        for number in range(3):
+            world.writer().write(f"f{number}")
+        groups = tuple((f"p={number}", f"f{number}") for number in range(partitions))
+        instant = published(world, groups=groups)
+        started(world.writer(), instant)
+        own = world.writer(FaultPlan())
+        assert acknowledge(own.context, instant, "in the way").outcome is Ending.CANCELLED
+        assert isinstance(own.storage, FaultyStorage)
+        counts.add(len(own.storage.calls))
+    (count_of_both,) = counts
+    assert count_of_both < 20
+
+
+@pytest.mark.parametrize("planned", [plan, clean_plan])
 def test_a_cleanup_that_fails_does_not_hide_that_it_is_cancelled(
-    published: Callable[[World], str],
+    planned: Callable[[World], str],
 ) -> None:
     """One call fails, whichever: either nothing came of it, or it is cancelled and says so."""
     endings = set()
     for number in count(1):
         world = World()
-        instant = published(world)
+        instant = planned(world)
         own = world.writer(FaultPlan((Fault(number, FaultKind.FAIL_BEFORE),)))
         try:
             answer = cancel(own.context, instant, "in the way")

@@ -4,51 +4,41 @@ They are real engine code, each a process of its own with its own view of the st
 that is drawn is drawn from one seed. At the end a fresh process recovers what is left.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
 from lakewarden.engine.formats.properties import format_properties
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
-from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.plans.cancel import Ending, cancel
-from lakewarden.engine.plans.commit import Receipt
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.service import TABLE_SERVICES, Service
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.window import INCREMENTAL
-from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.run.processes import ProcessMark
 from lakewarden.engine.services.choice import Draft, Drafted
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
-from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
 from lakewarden.engine.view.file_names import PARTITION_METADATA
 from lakewarden.engine.view.slices import SliceKey
+from tests.simulation.company import Company, Lie
 from tests.simulation.lines import GROUPS, LINE_SERVICES, PARTITIONS, Touch, ingest
-from tests.simulation.locks import LockKind, Place, SimulatedLock
+from tests.simulation.locks import LockKind
 from tests.simulation.scheduler import (
     CALM,
-    PAUSE_MAX_MS,
-    Actor,
-    ActorBackground,
-    ActorClock,
     Chances,
     Counts,
     Scheduler,
     Step,
     Violation,
 )
-from tests.simulation.stage import staged
 from tests.simulation.watch import Promises, Watch
 
 PROPERTIES = {
@@ -61,18 +51,14 @@ PROPERTIES = {
     "hoodie.table.recordkey.fields": "k",
 }
 # One thread, so that the calls of a run have one order; LAZY, since there are many writers.
-SETTINGS = Settings.of(
-    arguments={
-        "lakewarden.storage.threads": "1",
-        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    }
-)
-EVERYTHING = Settings.of(arguments={INCREMENTAL.key: "false", "lakewarden.storage.threads": "1"})
+ARGUMENTS = {
+    "lakewarden.storage.threads": "1",
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+}
 DEAD_AFTER_MS = 121_000
 SWEPT_AFTER_MS = 3_601_000
 TRIES = 3
 
-Lie = Callable[[Storage], Storage]
 # What an additional actor does, who knows the plan.
 Stranger = Callable[[Context, str], object]
 
@@ -98,85 +84,6 @@ class Scenario:
         return f"{self.service}-{kind}-{self.lock}"
 
 
-class SimulatedProcesses:
-    """One process for each actor; whether a death is noticed at once differs from run to run."""
-
-    def __init__(self, scheduler: Scheduler, number: int, *, are_seen: bool) -> None:
-        self._scheduler = scheduler
-        self._number = number
-        self._are_seen = are_seen
-
-    def mine(self) -> ProcessMark:
-        return ProcessMark("host", "machine one", self._number, "9")
-
-    def is_gone(self, mark: ProcessMark) -> bool:
-        return self._are_seen and self._scheduler.is_dead(mark.pid)
-
-
-@cache
-def _prepared(service: Service, is_cancellable: bool) -> tuple[tuple[tuple[str, bytes], ...], str]:
-    """The files of a table with three file groups and a plan, and the instant of the plan."""
-    run = _Stage(fresh_memory_storage(), Scheduler("preparing", CALM), LockKind.NONE)
-    run.storage.put(PROPERTIES_PATH, format_properties(PROPERTIES, "made by a test"))
-    for partition in PARTITIONS:
-        run.storage.put(f"{partition}/{PARTITION_METADATA}", b"#partition metadata\n")
-    plans: list[str] = []
-
-    def prepare(context: Context) -> None:
-        for group in GROUPS:
-            ingest(context, Touch((), new=group))
-        for touch in (Touch((0, 1, 2)), Touch((0, 1, 2))):
-            ingest(context, touch)
-        # A first plan has been carried out, so that the next one has a window.
-        first = schedule(context, LINE_SERVICES[service], Wish())
-        assert isinstance(first, Scheduled)
-        execute(context, LINE_SERVICES[service], first.instant)
-        for touch in (Touch((0, 1, 2)), Touch((0, 1))):
-            ingest(context, touch)
-        planned = schedule(context, LINE_SERVICES[service], Wish(cancellable=is_cancellable))
-        assert isinstance(planned, Scheduled)
-        plans.append(planned.instant)
-
-    run.enters("preparer", prepare)
-    run.scheduler.run()
-    files = tuple((entry.path, run.storage.read(entry.path)) for entry in run.storage.walk(""))
-    return files, plans[0]
-
-
-class _Stage:
-    """A storage, and the actors that come to it."""
-
-    def __init__(self, storage: MemoryStorage, scheduler: Scheduler, lock: LockKind) -> None:
-        self.storage = storage
-        self.scheduler = scheduler
-        self.place = Place(lock)
-        self.watch: Callable[[str, str], None] = lambda operation, path: None
-        self.lie: Lie | None = None
-        self._deaths_are_seen = scheduler.chance.random() < 0.5
-
-    def enters(self, name: str, work: Callable[[Context], object], *, late_by: int = 0) -> Actor:
-        """One more process, which begins after so many steps."""
-        actor = self.scheduler.join(name, lambda: work(context))
-        actor.paused_until = late_by
-        actor.resumes_ms = self.scheduler.clock.now_ms() + PAUSE_MAX_MS
-        own = staged(self.storage, self.scheduler, actor, lambda o, p: self.watch(o, p))
-        if self.lie is not None:
-            own = self.lie(own)
-        scheduler, seen = self.scheduler, self._deaths_are_seen
-        ports = Ports(
-            clock=ActorClock(scheduler, actor),
-            ids=SeededIds(scheduler.chance.getrandbits(32)),
-            executor=LocalExecutor(1),
-            background=ActorBackground(scheduler, actor),
-            processes=SimulatedProcesses(scheduler, actor.number, are_seen=seen),
-        )
-        lock = TableLock(
-            lambda: SimulatedLock(self.place, scheduler, actor), Patience(3_000, 60), ports
-        )
-        context = Context(own, lock, ports, SETTINGS)
-        return actor
-
-
 def groups_of(drafted: Drafted) -> frozenset[SliceKey]:
     return drafted.groups if isinstance(drafted, Draft) else frozenset()
 
@@ -185,23 +92,90 @@ def _new_group(context: Context) -> SliceKey:
     return SliceKey("p=b", f"n{context.ports.ids.fresh()[:8]}")
 
 
+@cache
+def _prepared(
+    kind: "type[Run]", service: Service, is_cancellable: bool
+) -> tuple[tuple[tuple[str, bytes], ...], str]:
+    """The files of a table with a plan that has something to do, and the instant of the plan."""
+    scheduler = Scheduler("preparing", CALM)
+    storage = fresh_memory_storage(clock=scheduler.clock)
+    kind.create(storage)
+    company = Company(storage, scheduler, LockKind.NONE, Settings.of(arguments=kind.arguments))
+    plans: list[str] = []
+
+    def prepare(context: Context) -> None:
+        kind.fill(context, service)
+        # A first plan has been carried out, so that the next one has a window.
+        first = schedule(context, kind.services[service], Wish())
+        assert isinstance(first, Scheduled), first
+        execute(context, kind.services[service], first.instant)
+        kind.fill_again(context, service)
+        planned = schedule(context, kind.services[service], Wish(cancellable=is_cancellable))
+        assert isinstance(planned, Scheduled), planned
+        plans.append(planned.instant)
+
+    company.enters("preparer", prepare)
+    scheduler.run()
+    assert plans
+    return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk("")), plans[0]
+
+
 class Run:
-    """One run of a scenario with a seed."""
+    """One run of a scenario with a seed: on data files of one line, which cost next to nothing."""
+
+    arguments: Mapping[str, str] = ARGUMENTS
+    services: Mapping[Service, TableService] = LINE_SERVICES
+    has_lines = True
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario = scenario
-        files, self.plan = _prepared(scenario.service, scenario.is_cancellable)
+        files, self.plan = _prepared(type(self), scenario.service, scenario.is_cancellable)
         self.scheduler = Scheduler(f"{scenario.name} {seed}", scenario.chances)
-        storage = fresh_memory_storage(clock=self.scheduler.clock)
-        self._stage = _Stage(storage, self.scheduler, scenario.lock)
-        self._stage.lie = scenario.lie
+        self.storage = fresh_memory_storage(clock=self.scheduler.clock)
         for path, content in files:
-            storage.put(path, content)
-        promises = Promises(has_lock=scenario.lock is LockKind.KEPT)
-        self.watch = Watch(storage, load_config(storage).layout, promises)
-        self._stage.watch = self.watch
-        # Instants whose write was told that it had failed, for certain.
-        self._failed: list[str] = []
+            self.storage.put(path, content)
+        settings = Settings.of(arguments=self.arguments)
+        self._company = Company(self.storage, self.scheduler, scenario.lock, settings)
+        self._company.lie = scenario.lie
+        promises = Promises(has_lock=scenario.lock is LockKind.KEPT, has_lines=self.has_lines)
+        self.watch = Watch(self.storage, load_config(self.storage).layout, promises)
+        self._company.watch = self.watch
+
+    # What there is before the run, and what is written in it.
+
+    @classmethod
+    def create(cls, storage: MemoryStorage) -> None:
+        """An empty table."""
+        storage.put(PROPERTIES_PATH, format_properties(PROPERTIES, "made by a test"))
+        for partition in PARTITIONS:
+            storage.put(f"{partition}/{PARTITION_METADATA}", b"#partition metadata\n")
+
+    @classmethod
+    def fill(cls, context: Context, service: Service) -> None:
+        """Work for a first plan."""
+        for group in GROUPS:
+            ingest(context, Touch((), new=group))
+        cls.fill_again(context, service)
+
+    @classmethod
+    def fill_again(cls, context: Context, service: Service) -> None:
+        """Work for one more plan."""
+        ingest(context, Touch((0, 1, 2)))
+        ingest(context, Touch((0, 1)) if service is Service.CLUSTERING else Touch((0, 1, 2)))
+
+    def write(self, context: Context) -> tuple[str, tuple[str, ...]]:
+        """One write; its instant, and the plans that gave way to it."""
+        chance = self.chance
+        touch = Touch(
+            tuple(chance.sample(range(3), chance.randrange(1, 3))),
+            as_logs=chance.random() < 0.6,
+            new=_new_group(context) if chance.random() < 0.3 else None,
+        )
+        receipt = ingest(context, touch)
+        return receipt.instant, receipt.pre_empted
+
+    def assert_rows(self) -> None:
+        """What readers have to see at the end; the watch has looked at lines all the time."""
 
     @property
     def chance(self) -> Random:
@@ -236,15 +210,16 @@ class Run:
         self._enters("fresh one", self._recovers, 0)
         self.scheduler.run()
         self.watch.assert_at_rest()
+        self.assert_rows()
         return self.scheduler.counts
 
     def _enters(self, name: str, work: Callable[[Context], object], late_by: int) -> None:
-        self._stage.enters(name, work, late_by=late_by)
+        self._company.enters(name, work, late_by=late_by)
 
     # What each of them does.
 
     def _executes(self, context: Context) -> object:
-        service = LINE_SERVICES[self.scenario.service]
+        service = self.services[self.scenario.service]
         return self._again(context, lambda: self._carries_out(context, service, self.plan))
 
     def _carries_out(self, context: Context, service: object, plan: str) -> object:
@@ -271,24 +246,18 @@ class Run:
         return None
 
     def _writes(self, context: Context) -> object:
-        chance = self.chance
-        touch = Touch(
-            tuple(chance.sample(range(3), chance.randrange(1, 3))),
-            as_logs=chance.random() < 0.6,
-            new=_new_group(context) if chance.random() < 0.3 else None,
-        )
-        return self._again(context, lambda: self._write(context, touch))
+        return self._again(context, lambda: self._write(context))
 
-    def _write(self, context: Context, touch: Touch) -> Receipt:
-        receipt = ingest(context, touch)
-        self.watch.told_committed(receipt.instant)
-        for plan in receipt.pre_empted:
+    def _write(self, context: Context) -> str:
+        instant, pre_empted = self.write(context)
+        self.watch.told_committed(instant)
+        for plan in pre_empted:
             self.watch.told_cancelled(plan)
-        return receipt
+        return instant
 
     def _plans(self, context: Context) -> object:
         """Another plan, by any service, which may want the same file groups."""
-        service = LINE_SERVICES[self.chance.choice(tuple(Service))]
+        service = self.services[self.chance.choice(tuple(self.services))]
         planned = self._again(context, lambda: schedule(context, service, Wish()))
         if isinstance(planned, Scheduled) and self.chance.random() < 0.7:
             return self._again(
@@ -317,7 +286,7 @@ class Run:
             service = Service.of(plan.action)
             assert service is not None
             try:
-                execute(context, LINE_SERVICES[service], plan.requested)
+                execute(context, self.services[service], plan.requested)
             except LakewardenError:
                 cancel(context, plan.requested, "nobody can carry it out", force=True)
         for _ in range(2):
@@ -329,8 +298,9 @@ class Run:
     def _assert_nothing_forgotten(self, context: Context) -> None:
         """A plan for what has changed, was left out or handed back takes what any plan would."""
         moment = look(context)
-        everything = replace(context, settings=EVERYTHING)
-        service = LINE_SERVICES[self.scenario.service]
+        looking = Settings.of(arguments={**self.arguments, INCREMENTAL.key: "false"})
+        everything = replace(context, settings=looking)
+        service = self.services[self.scenario.service]
         full = groups_of(service.draft(everything, moment, Wish()))
         missed = full - groups_of(service.draft(context, moment, Wish()))
         if missed:

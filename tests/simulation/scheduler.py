@@ -112,6 +112,7 @@ class Actor:
     paused_until: int = 0
     resumes_ms: int = 0
     repeated: list[Repeated] = field(default_factory=list)
+    thread: threading.Thread | None = None
     gate: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -147,7 +148,8 @@ class Scheduler:
         fresh = [actor for actor in self._actors if not actor.is_done]
         self._over.acquire()
         for actor in fresh:
-            threading.Thread(target=self._body, args=(actor,), daemon=True).start()
+            actor.thread = threading.Thread(target=self._body, args=(actor,), daemon=True)
+            actor.thread.start()
         self._next(None).gate.release()
         if not self._over.acquire(timeout=DEADLOCK_SECONDS):
             raise Violation("The run does not come to an end.")
@@ -159,6 +161,8 @@ class Scheduler:
         """Let others go on; returns when it is the actor's turn again."""
         if self.violation is not None:
             raise Over
+        # With threads of its own an actor's calls would have no order.
+        assert threading.current_thread() is actor.thread, actor.name
         self._step += 1
         self.counts.steps += 1
         self.clock.advance(1)

@@ -34,9 +34,15 @@ class StagedStorage:
     has_conditional_replace = True
 
     def __init__(
-        self, inner: MemoryStorage, scheduler: Scheduler, actor: Actor, watch: Watch
+        self,
+        inner: MemoryStorage,
+        scheduler: Scheduler,
+        actor: Actor,
+        watch: Watch,
+        prefix: str = "",
     ) -> None:
         self._inner = inner
+        self._prefix = prefix
         self._scheduler = scheduler
         self._actor = actor
         self._watch = watch
@@ -47,6 +53,11 @@ class StagedStorage:
         for operation in OTHERS:
             setattr(self, operation, partial(self._change, operation, getattr(inner, operation)))
         self.put = partial(self._change, "put", inner.put)
+
+    def below(self, folder: str) -> "StagedStorage":
+        prefix = f"{self._prefix}{folder}/"
+        inner = self._inner.below(folder)
+        return StagedStorage(inner, self._scheduler, self._actor, self._watch, prefix)
 
     def create(self, path: str) -> pa.NativeFile:
         # Only closing makes the file visible.
@@ -61,7 +72,7 @@ class StagedStorage:
         """Reading changes nothing, so one turn before it is enough."""
         if not self._scheduler.is_beating:
             self._await_turn()
-            self._scheduler.note(self._actor, operation, path)
+            self._scheduler.note(self._actor, operation, self._prefix + path)
             if self._scheduler.draws_fault():
                 self._fails(operation, path, "fails before")
         return effect(path)
@@ -76,22 +87,22 @@ class StagedStorage:
     ) -> T:
         scheduler, actor = self._scheduler, self._actor
         if scheduler.is_beating:
-            scheduler.note(actor, operation, path, "beat")
+            scheduler.note(actor, operation, self._prefix + path, "beat")
             return self._done(operation, effect, path, arguments)
         self._await_turn()
         fault = scheduler.chance.choice(FAULTS) if scheduler.draws_fault() else ""
         if scheduler.draws_kill():
-            scheduler.note(actor, operation, path, "dies before")
+            scheduler.note(actor, operation, self._prefix + path, "dies before")
             scheduler.kill(actor)
         if fault in ("fails before", "request is lost"):
             return self._lost(operation, path, fault, lost)
-        scheduler.note(actor, operation, path)
+        scheduler.note(actor, operation, self._prefix + path)
         result = self._done(operation, effect, path, arguments)
         if fault == "is made twice":
             scheduler.counts.faults += 1
             result = self._done(operation, effect, path, arguments)
         if scheduler.draws_kill():
-            scheduler.note(actor, operation, path, "dies after")
+            scheduler.note(actor, operation, self._prefix + path, "dies after")
             scheduler.kill(actor)
         self._await_turn()
         if fault in ("fails after", "answer is lost"):
@@ -103,7 +114,7 @@ class StagedStorage:
     ) -> T:
         result = effect(path, *arguments)
         try:
-            self._watch(operation, path)
+            self._watch(operation, self._prefix + path)
         except AssertionError as violation:
             self._scheduler.broken(violation)
         return result
@@ -113,12 +124,12 @@ class StagedStorage:
             self._fails(operation, path, fault)
         assert lost is not None
         self._scheduler.counts.faults += 1
-        self._scheduler.note(self._actor, operation, path, fault)
+        self._scheduler.note(self._actor, operation, self._prefix + path, fault)
         return lost(f"The {fault}.")
 
     def _fails(self, operation: str, path: str, fault: str) -> None:
         self._scheduler.counts.faults += 1
-        self._scheduler.note(self._actor, operation, path, fault)
+        self._scheduler.note(self._actor, operation, self._prefix + path, fault)
         raise unavailable(operation, self.uri(path), f"It {fault}.")
 
     def _await_turn(self) -> None:

@@ -85,18 +85,33 @@ def log_entries(
     parts = list(parts)
     pieces = [_piece(part, schema, rules) for part in parts]
     keys = pa.concat_arrays([pa.array([], KEY_TYPE), *(piece.keys for piece in pieces)])
-    ordering = _ordering_columns(pieces, schema, rules)
+    ordering = ordering_values(_ordering_columns(pieces, schema, rules), len(keys))
+    rows = _rows(pieces)
+    is_delete = _joined([piece.is_delete for piece in pieces])
+    is_unconditional = _joined([piece.is_unconditional for piece in pieces])
+    present = _present([part for part in parts if isinstance(part, Records)], schema)
+    partial_from = _partial_from(parts)
     tables = [piece.table for piece in pieces if piece.table is not None]
+    del parts, pieces
+    records = _put_together(tables, schema)
     return LogEntries(
-        keys,
-        _rows(pieces),
-        _joined([piece.is_delete for piece in pieces]),
-        _joined([piece.is_unconditional for piece in pieces]),
-        ordering_values(ordering, len(keys)),
-        pa.concat_tables([schema.empty_table(), *tables]).combine_chunks(),
-        _present([part for part in parts if isinstance(part, Records)], schema),
-        _partial_from(parts),
+        keys, rows, is_delete, is_unconditional, ordering, records, present, partial_from
     )
+
+
+def _put_together(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+    """One table in one piece; memory holds each column twice, but never all of them.
+
+    The list is empty afterwards.
+    """
+    waiting = [list(reversed(table.columns)) for table in tables]
+    tables.clear()
+    columns = []
+    for field in schema:
+        chunks = [chunk for own in waiting for chunk in own.pop().chunks if len(chunk)]
+        column = pa.table([pa.chunked_array(chunks, field.type)], schema=pa.schema([field]))
+        columns.append(column.combine_chunks().column(0))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def ordering_columns(

@@ -13,16 +13,17 @@ from lakewarden.engine.read.merge import Merger, Tally
 class LogFigures:
     """What the logs of a slice are made of."""
 
-    records: int
     blocks: int
     rollback_blocks: int
     data_bytes: int
+    # Deletes among them; known once the blocks are read.
+    records: int = 0
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], *, records: int) -> "LogFigures":
+    def of(cls, blocks: Sequence[Block]) -> "LogFigures":
         data = [block for block in blocks if block.kind in DATA_KINDS]
         commands = sum(block.kind is BlockKind.COMMAND for block in blocks)
-        return cls(records, len(blocks), commands, sum(len(block.content) for block in data))
+        return cls(len(blocks), commands, sum(len(block.content) for block in data))
 
 
 class SliceMerge:

@@ -1,6 +1,7 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -49,16 +50,30 @@ class SliceReader:
         for part in self._parts(slice_, workers=1, sparing=True):
             yield from part.to_batches()
 
+    def rows_to_rewrite(self, slice_: FileSlice) -> Iterator[pa.Table]:
+        """The slice's rows in batches; texts that its base file keeps as dictionaries stay so."""
+        if slice_.log_files:
+            merge = self.merge(slice_)
+            yield from merge.base_rows()
+            yield merge.new_rows()
+            return
+        names = self._spec.wanted_for_merging()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        for rows in self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True):
+            yield self._finished(rows, slice_)
+
     def merge(self, slice_: FileSlice) -> SliceMerge:
         """The slice for whoever puts a new base file in its place; memory as with batches."""
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        blocks = tuple(self._blocks(slice_))
-        valid = effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True)
-        entries = self.entries(valid, schema)
+        blocks = list(self._blocks(slice_))
+        logs = LogFigures.of(blocks)
+        # Nobody but the blocks that count keeps the bytes of the logs.
+        blocks = list(effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True))
+        entries = self.entries(blocks, schema)
         merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
         base = self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True)
-        logs = LogFigures.of(blocks, records=len(entries))
+        logs = replace(logs, records=len(entries))
         return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
@@ -76,16 +91,19 @@ class SliceReader:
         is_valid = self._spec.blocks.is_valid
         return effective_blocks(self._blocks(slice_), is_valid, keeps_orphans=is_whole)
 
-    def entries(self, blocks: Iterable[Block], schema: pa.Schema) -> LogEntries:
-        """What blocks say, side by side in their order."""
-        return log_entries(self.contents(blocks, schema), schema, self._spec.rules)
+    def entries(self, blocks: list[Block], schema: pa.Schema) -> LogEntries:
+        """What blocks say, side by side in their order.
+
+        They are taken out of the list, so that their bytes are not in memory any longer than need
+        be.
+        """
+        taken = (blocks.pop(0) for _ in range(len(blocks)))
+        contents = (self._content(block, schema) for block in taken)
+        return log_entries(contents, schema, self._spec.rules)
 
     def contents(self, blocks: Iterable[Block], schema: pa.Schema) -> list[Records | Deletes]:
         """What blocks hold, in the columns and types of a schema."""
-        return [
-            deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
-            for block in blocks
-        ]
+        return [self._content(block, schema) for block in blocks]
 
     def _parts(self, slice_: FileSlice, *, workers: int, sparing: bool) -> Iterator[pa.Table]:
         """The slice's rows in parts; a sparing read takes little memory for each."""
@@ -160,7 +178,7 @@ class SliceReader:
         return slice_
 
     def _merger(self, slice_: FileSlice, schema: pa.Schema) -> Merger:
-        entries = self.entries(self.log_blocks(slice_), schema)
+        entries = self.entries(list(self.log_blocks(slice_)), schema)
         return Merger(fold(entries, self._spec.rules, self._spec.defaults))
 
     def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
@@ -171,6 +189,9 @@ class SliceReader:
                     yield block
                 elif not self._spec.blocks.skips_corrupt:
                     raise block.corrupt(block.reason)
+
+    def _content(self, block: Block, schema: pa.Schema) -> Records | Deletes:
+        return deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
 
     def _records(self, block: Block, schema: pa.Schema) -> Records:
         sources = self._spec.history.sources(block.instant)

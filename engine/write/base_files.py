@@ -53,10 +53,12 @@ def store_base_file(
     schema = content.schema if first is None else first.schema
     with storage.create(path) as stream:
         with base_writer(stream, schema, first, options, footers) as writer:
-            if first is not None:
-                writer.write_table(first, row_group_size=len(first))
-            for group in groups:
+            group, first = first, None
+            while group is not None:
                 writer.write_table(group, row_group_size=len(group))
+                # What is written makes room before the next one is put together.
+                group = None
+                group = next(groups, None)
             writer.add_key_value_metadata(footer_texts(keys.footer(), content.records_text))
         size_bytes = stream.tell()
     return StoredFile(size_bytes, footers[0])
@@ -98,7 +100,7 @@ def _row_groups(parts: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]
                 rows + len(piece) > ROW_GROUP_ROWS_MAX or size + piece.nbytes > bytes_max
             ):
                 yield _joined(waiting)
-                waiting, rows, size = [], 0, 0
+                rows = size = 0
             waiting.append(piece)
             rows, size = rows + len(piece), size + piece.nbytes
     if rows:
@@ -116,7 +118,9 @@ def _pieces(part: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """The pieces as one; the list is empty afterwards, so that nobody else holds them."""
     whole = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+    pieces.clear()
     # A writer gives up a dictionary when another one comes within a row group.
     return whole.unify_dictionaries()
 

@@ -57,6 +57,8 @@ class Compacting:
         columns = (*OWN_COLUMNS, *spec.schema.columns.names)
         reader = SliceReader(place.storage, replace(spec.read, columns=columns))
         merge = reader.merge(slice_)
+        # So does what reading the logs has taken besides their records.
+        pa.default_memory_pool().release_unused()
         merged = _rows(place, merge, keys)
         parts = (
             with_file_columns(rows, target.partition, target.name)

@@ -38,6 +38,8 @@ from lakewarden.engine.services.clean.settings import (
     Retention,
 )
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.view.file_names import DataFile, LogFile
 from lakewarden.engine.view.listing import StorageListing
 from lakewarden.engine.view.slices import Visibility, file_groups
@@ -61,6 +63,8 @@ class CleanDraft:
 
     policy: CleanPolicy
     horizon: Horizon
+    # What the clean says is readable from then on; an earlier one may have gone further.
+    retained: Instant | None = None
     selection: Selection = field(default_factory=Selection)
     # Where it looked, in a sentence; why it would do nothing, if so.
     scope: str = ""
@@ -81,7 +85,7 @@ class CleanDraft:
 
     @property
     def earliest(self) -> str | None:
-        return None if self.horizon.instant is None else self.horizon.instant.requested
+        return None if self.retained is None else self.retained.requested
 
 
 def draft_clean(
@@ -103,8 +107,9 @@ def draft_clean(
             commits_max=wish.max_commits or context.settings[COMMITS_TO_CLEAN],
         )
     )
-    nothing = CleanDraft(policy=retention.policy, horizon=horizon, extra={})
-    if horizon.instant is None and not counts_versions:
+    retained = _retained(active, horizon, last)
+    nothing = CleanDraft(policy=retention.policy, horizon=horizon, retained=retained, extra={})
+    if retained is None and not counts_versions:
         return nothing
     waits = _waits(context, moment, last) if wish.honour_trigger else None
     if waits is not None:
@@ -121,6 +126,14 @@ def draft_clean(
         last_write=max((one.requested for one in active.completed()), default=""),
         extra=_extra(moment, wish),
     )
+
+
+def _retained(active: ActiveTimeline, horizon: Horizon, last: LastClean | None) -> Instant | None:
+    """The earliest instant as of which everything is there, also after the last clean."""
+    if horizon.instant is None or last is None or horizon.instant.requested >= last.earliest:
+        return horizon.instant
+    later = (one for one in active.completed() if one.requested >= last.earliest)
+    return min(later, default=None)
 
 
 def writes_of(moment: Moment) -> Writes:
@@ -144,7 +157,7 @@ def content_of(storage: Storage, draft: CleanDraft) -> CleanPlan:
     for file in draft.files:
         named = CleanFile(file_path=storage.uri(file.path))
         files.setdefault(file.partition, []).append(named)
-    retained = draft.horizon.instant
+    retained = draft.retained
     return CleanPlan(
         earliest_instant_to_retain=None
         if retained is None

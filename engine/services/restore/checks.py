@@ -52,16 +52,29 @@ def target_of(moment: Moment, instant: str) -> Instant:
     )
 
 
-def obstacles(context: Context, moment: Moment, target: Instant) -> tuple[Obstacle, ...]:
+def obstacles(
+    context: Context, moment: Moment, target: Instant, *, from_savepoint: bool = False
+) -> tuple[Obstacle, ...]:
     """Why the table cannot be taken back to a write now; empty when it can be."""
     undone = undone_by(moment, target)
     return (
+        *(_unsaved(moment, target) if from_savepoint else ()),
         *_archived(moment, target),
         *_savepointed(moment, undone),
         *_cleaned(context, moment, target, undone),
         *_being_indexed(moment),
         *_alive(context, moment, undone),
     )
+
+
+def _unsaved(moment: Moment, target: Instant) -> Iterator[Obstacle]:
+    if all(one.requested != target.requested for one in moment.timeline.active.savepoints()):
+        yield Obstacle(
+            code="no_savepoint",
+            why=f"There is no savepoint at {target.requested}.",
+            now="Name one of the savepoints, or restore to the instant without one.",
+            instant=target.requested,
+        )
 
 
 def _archived(moment: Moment, target: Instant) -> Iterator[Obstacle]:

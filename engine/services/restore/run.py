@@ -73,21 +73,23 @@ class _Undone:
     rolled_back: str
 
 
-def restore(context: Context, instant: str, *, dry_run: bool = False) -> Restored:
+def restore(
+    context: Context, instant: str, *, from_savepoint: bool = False, dry_run: bool = False
+) -> Restored:
     """Take the table back to a completed write; to a savepoint by the instant it was made at.
 
-    Without a savepoint it is possible as long as all files are there. A dry run tells what stands
-    in the way instead of raising it.
+    Without a savepoint it is possible as long as all files are there, unless one is insisted on. A
+    dry run tells what stands in the way instead of raising it.
     """
     if dry_run:
-        return _dry_run(context, instant)
+        return _dry_run(context, instant, from_savepoint=from_savepoint)
     repair_savepoints(context)
     pending = _finish_pending(context)
     if pending is not None and pending.to == instant:
         return pending
     settle(context)
     finish_pending(context)
-    attempt = _published(context, instant)
+    attempt = _published(context, instant, from_savepoint=from_savepoint)
     if attempt is None:
         return Restored(to=instant)
     with attempt:
@@ -95,17 +97,17 @@ def restore(context: Context, instant: str, *, dry_run: bool = False) -> Restore
         return _carried_out(context, attempt)
 
 
-def _dry_run(context: Context, instant: str) -> Restored:
+def _dry_run(context: Context, instant: str, *, from_savepoint: bool) -> Restored:
     moment = look(context)
     target = target_of(moment, instant)
     return Restored(
         to=instant,
         undone=tuple(files.instant.requested for files in undone_by(moment, target)),
-        obstacles=obstacles(context, moment, target),
+        obstacles=obstacles(context, moment, target, from_savepoint=from_savepoint),
     )
 
 
-def _published(context: Context, instant: str) -> Attempt | None:
+def _published(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
     """Publish the restore; without an attempt there is nothing to be undone.
 
     Steps: 1 lock, 2 reload, 3 refuse what would lose rows, 4 publish and claim, 5 unlock. A crash
@@ -114,7 +116,7 @@ def _published(context: Context, instant: str) -> Attempt | None:
     with context.lock.hold() as held:
         moment = reload(context)
         target = target_of(moment, instant)
-        standing = obstacles(context, moment, target)
+        standing = obstacles(context, moment, target, from_savepoint=from_savepoint)
         pending = moment.timeline.active.pending((Action.CLEAN, Action.ROLLBACK))
         if standing or pending:
             raise _refused(instant, standing, pending)

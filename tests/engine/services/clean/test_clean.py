@@ -174,6 +174,19 @@ def test_a_savepoint_keeps_its_files_and_its_moment_readable() -> None:
     assert f"savepoint {saved.instant} was deleted" in again.scope
 
 
+def test_what_was_cleaned_is_never_said_to_be_readable_again() -> None:
+    world = new_service_world(COW, *HISTORY)
+    oldest = [one.requested for one in world.table(97).timeline().completed()][:2]
+    for instant in oldest:
+        savepoint(world.context(51), instant)
+    first = clean(world.context(50, hoodie__clean__commits__retained=1))
+    for instant in oldest:
+        delete_savepoint(world.context(52), instant)
+    second = clean(world.context(53, hoodie__clean__commits__retained=2))
+    assert second.files_deleted > 0
+    assert second.earliest_retained == first.earliest_retained
+
+
 def test_a_partition_that_was_deleted_vanishes() -> None:
     world = new_service_world(COW, inserted())
     world.write(Write("delete_partitions", partitions=("b",)))

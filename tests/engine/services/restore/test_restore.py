@@ -6,18 +6,20 @@ from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads import restore as payload
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.plans.publish import publish, to_inflight
+from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.restore.run import restore
-from lakewarden.engine.services.savepoint.run import savepoint
+from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
+from tests.crash.victims import SWEPT_AFTER_MS
 from tests.engine.services.worlds import (
     COW,
     MOR,
@@ -198,6 +200,41 @@ def test_a_savepoint_can_be_come_back_to_in_any_order_with_cleans() -> None:
     assert_back(world, COW)
 
 
+def archived(world: ServiceWorld, seed: int, **arguments: object) -> None:
+    few = {
+        "hoodie__keep__min__commits": 2,
+        "hoodie__keep__max__commits": 3,
+        "hoodie__clean__commits__retained": 1,
+    }
+    clean(world.context(seed, **few))
+    assert archive(world.context(seed + 1, **few, **arguments))
+
+
+def test_a_savepoint_can_be_come_back_to_whatever_is_archived() -> None:
+    world = new_service_world(LISTING, inserted(2), *(updated(2, ts) for ts in range(2, 7)))
+    saved = savepoint(world.context(51))
+    world.write(updated(2, 7))
+    archived(world, 60)
+    history = (inserted(2), updated(2, 6))
+    restore(world.context(52), saved.instant)
+    assert world.rows() == contents(LISTING, *history)
+    delete_savepoint(world.context(53), saved.instant)
+    world.write(*(updated(2, ts) for ts in range(8, 13)))
+    # Only then is it certain that what was taken back leaves no file any more.
+    world.clock.advance(SWEPT_AFTER_MS)
+    archived(world, 70)
+    assert world.rows() == contents(LISTING, *history, updated(2, 12))
+    assert not world.table(97).timeline().pending()
+
+
+def test_behind_what_was_archived_nothing_is_come_back_to() -> None:
+    world = new_service_world(LISTING, inserted(2), updated(2))
+    saved = savepoint(world.context(51))
+    world.write(*(updated(2, ts) for ts in range(3, 9)))
+    archived(world, 60, hoodie__archive__beyond__savepoint=True)
+    assert_refused(world, saved.instant, InvalidRequest, "instants_archived")
+
+
 def test_what_was_cleaned_away_is_not_come_back_to() -> None:
     world = new_service_world(COW, *HISTORY)
     to = newest(world)
@@ -214,6 +251,18 @@ def test_a_savepoint_that_came_later_has_to_be_deleted_first() -> None:
     world.write(LATER[0])
     saved = savepoint(world.context(51))
     assert_refused(world, to, InvalidRequest, "savepointed", saved.instant)
+
+
+def test_a_savepoint_can_be_insisted_on() -> None:
+    world = new_service_world(LISTING, *HISTORY)
+    to = newest(world)
+    world.write(LATER[0])
+    with pytest.raises(InvalidRequest) as refused:
+        restore(world.context(52), to, from_savepoint=True)
+    assert refused.value.code == "no_savepoint"
+    savepoint(world.context(51), to)
+    restore(world.context(53), to, from_savepoint=True)
+    assert_back(world, LISTING)
 
 
 def test_a_live_writer_holds_it_off_until_it_is_dead() -> None:

@@ -4,13 +4,16 @@ A replace commit stays until the files it replaced are gone: without it they wou
 instant stays while an attempt at it may be alive.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from lakewarden.engine.formats.payloads import replace
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
 from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.settings import STORAGE_THREADS
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.archive.plan import ArchivePlan, Barrier, Hold
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
@@ -18,11 +21,15 @@ from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
 from lakewarden.engine.view.slices import SliceKey
 
 
-def read_ledgers(context: Context, plan: ArchivePlan) -> Mapping[str, Ledger]:
-    """The ledgers of the instants of a plan that have one."""
-    known = frozenset(instants_with_ledger(context.storage)) if plan.instants else frozenset()
-    wanted = sorted({one.requested for one in plan.instants} & known)
-    return {requested: read_ledger(context.storage, requested) for requested in wanted}
+def read_ledgers(
+    context: Context, plan: ArchivePlan, known: Collection[str] = ()
+) -> dict[str, Ledger]:
+    """The ledgers of the instants of a plan that have one, except those that are known."""
+    wanted = {one.requested for one in plan.instants} - set(known)
+    chosen = sorted(wanted.intersection(instants_with_ledger(context.storage) if wanted else ()))
+    threads = LocalExecutor(min(context.settings[STORAGE_THREADS], max(len(chosen), 1)))
+    ledgers = threads.map(partial(read_ledger, context.storage), chosen)
+    return dict(zip(chosen, ledgers, strict=True))
 
 
 def find_checked(

@@ -76,8 +76,8 @@ def plan_archive(
     return _planned(known, chosen, open_ones, lowest if is_held else _enough(writes, limits))
 
 
-def limited(plan: ArchivePlan, count: int) -> ArchivePlan:
-    """The first so many instants of a plan; the rest follow in another one."""
+def limited(plan: ArchivePlan, count: int | None) -> ArchivePlan:
+    """All of a plan, or the first so many instants of a plan; the rest follow in another one."""
     return ArchivePlan(instants=plan.instants[:count], oldest_kept=plan.oldest_kept, held=plan.held)
 
 

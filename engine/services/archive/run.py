@@ -3,7 +3,8 @@
 Everything happens under the lock, since the plan must hold until the last file is gone.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
@@ -37,22 +38,19 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
     """
     if dry_run:
         moment = look(context)
-        plan = told(context, moment, draft_archive(context, moment))
-        return _answer((plan,), (), is_dry_run=True)
+        plan = _drafted(context, moment, None).plan
+        return _answer([told(context, moment, plan)], [], is_dry_run=True)
     plans: list[ArchivePlan] = []
     moves: list[Moved] = []
+    at_once = instants_at_once(context.settings)
     while True:
         with context.lock.hold() as held:
             moment = reload(context)
-            whole = draft_archive(context, moment)
-            plan = limited(whole, instants_at_once(context.settings))
-            plans.append(told(context, moment, plan))
-            if plan.instants:
-                moves.append(_carried_out(context, held, moment, plan))
-                compact_and_clean(
-                    context.storage, moment.layout.history_folder, lsm_limits(context.settings)
-                )
-        if plan.instants == whole.instants:
+            drafted = _drafted(context, moment, at_once)
+            plans.append(told(context, moment, drafted.plan))
+            if drafted.plan.instants:
+                moves.append(_carried_out(context, held, moment, drafted))
+        if len(drafted.plan.instants) < at_once:
             return _answer(plans, moves)
 
 
@@ -65,19 +63,33 @@ def archive_if_due(context: Context) -> Archived | None:
 
 
 def draft_archive(context: Context, moment: Moment) -> ArchivePlan:
-    """What an archival would take of a table at a moment; writes nothing."""
+    """What an archival would take of a table first, and what holds it back; writes nothing."""
+    return _drafted(context, moment, instants_at_once(context.settings)).plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafted:
+    """A plan, and the ledgers of its instants."""
+
+    plan: ArchivePlan
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+
+
+def _drafted(context: Context, moment: Moment, at_most: int | None) -> _Drafted:
     limits, instants = limits_of(context.settings), moment.timeline.active.instants
     retention_of(context.settings)
     plan = plan_archive(instants, (), limits)
     if not plan.instants:
-        return plan
+        return _Drafted(plan)
     barriers = list(find_barriers(context, moment))
+    ledgers: dict[str, Ledger] = {}
     # Each turn leaves out at least one instant of the turn before.
     for _ in range(len(instants) + 1):
-        plan = plan_archive(instants, barriers, limits)
-        barrier = find_checked(context, moment, plan, read_ledgers(context, plan))
+        plan = limited(plan_archive(instants, barriers, limits), at_most)
+        ledgers |= read_ledgers(context, plan, known=ledgers.keys())
+        barrier = find_checked(context, moment, plan, ledgers)
         if barrier is None:
-            return plan
+            return _Drafted(plan, ledgers)
         barriers.append(barrier)
     raise AssertionError("a barrier in a plan has left the plan as it was")
 
@@ -108,16 +120,18 @@ def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> Timel
     )
 
 
-def _carried_out(context: Context, held: HeldLock, moment: Moment, plan: ArchivePlan) -> Moved:
-    forget = _Forgetting(context, dict(read_ledgers(context, plan)))
-    return move(
+def _carried_out(context: Context, held: HeldLock, moment: Moment, drafted: _Drafted) -> Moved:
+    moved = move(
         context.storage,
         moment.timeline.active,
-        plan.instants,
+        drafted.plan.instants,
         threads=context.settings[STORAGE_THREADS],
-        forget=forget,
+        forget=_Forgetting(context, drafted.ledgers),
         assert_held=held.assert_held,
     )
+    folder = moment.layout.history_folder
+    compact_and_clean(context.storage, folder, lsm_limits(context.settings))
+    return moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +139,7 @@ class _Forgetting:
     """Removes what an instant has left besides its files."""
 
     context: Context
-    ledgers: dict[str, Ledger]
+    ledgers: Mapping[str, Ledger]
 
     def __call__(self, instant: Instant) -> None:
         storage = self.context.storage
@@ -135,8 +149,8 @@ class _Forgetting:
 
 
 def _answer(
-    plans: list[ArchivePlan] | tuple[ArchivePlan, ...],
-    moves: list[Moved] | tuple[Moved, ...],
+    plans: Sequence[ArchivePlan],
+    moves: Sequence[Moved],
     *,
     is_dry_run: bool = False,
 ) -> Archived:

@@ -92,11 +92,19 @@ def test_ledgers_markers_and_signs_of_life_go_with_their_instants() -> None:
 
 
 def test_a_backlog_is_archived_in_several_files_each_under_a_lock_of_its_own() -> None:
-    world = world_of(5)
-    context = world.context(**FEW, hoodie__commits__archival__batch=1)
-    done = archive(context)
-    assert len(done.instants) == 3
-    assert len(LsmArchive(world.storage, HISTORY).snapshot.files) == 1
+    world = world_of(1)
+    newest = world.table(40).timeline()
+    (instant,) = newest.completed()
+    content = world.storage.read(newest.path(instant))
+    for number in range(230):
+        requested = int(instant.requested) - 5_000_000 + 2 * number
+        path = f".hoodie/timeline/{requested}_{requested + 1}.commit"
+        world.storage.put(path, content)
+    rows, before = world.rows(), active(world)
+    done = archive(world.context(**FEW, hoodie__commits__archival__batch=1))
+    assert [one.requested for one in done.instants] == before[:-2] == archived(world)
+    assert len(LsmArchive(world.storage, HISTORY).snapshot.files) == 3
+    assert world.rows() == rows
 
 
 def test_limits_that_contradict_each_other_are_refused_by_name() -> None:

@@ -59,6 +59,10 @@ class Merger:
         """The keys whose base rows were deleted so far."""
         return self._folded.keys.filter(pa.array(self._removed))
 
+    def in_schema_of_rows(self, rows: pa.Table) -> pa.Table:
+        """Other rows in the types of those that come out of merging."""
+        return _in_schema(rows, self._folded.records.schema)
+
     def keep_dictionaries(self, schema: pa.Schema) -> None:
         """Leave text columns as dictionaries where batches to come have them so.
 
@@ -68,13 +72,8 @@ class Merger:
         folded = self._folded
         if folded.lacks or folded.rules.partial is not PartialMode.NONE:
             return
-        kept = [_as_in(field, schema) for field in folded.records.schema]
-        records = [
-            column if column.type == field.type else column.dictionary_encode().cast(field.type)
-            for column, field in zip(folded.records.columns, kept, strict=True)
-        ]
-        table = pa.Table.from_arrays(records, schema=pa.schema(kept))
-        self._folded = replace(folded, records=table)
+        kept = pa.schema([_as_in(field, schema) for field in folded.records.schema])
+        self._folded = replace(folded, records=_in_schema(folded.records, kept))
 
     def merge_batch(
         self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
@@ -136,6 +135,15 @@ class Merger:
         for name, counts in counting.items():
             rows = _patched(rows, name, ~counts, records.column(name), self._folded.rows[found])
         return rows
+
+
+def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types of a schema, which may differ in being dictionaries."""
+    columns = [
+        column if column.type == field.type else column.dictionary_encode().cast(field.type)
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _as_in(field: pa.Field, schema: pa.Schema) -> pa.Field:

@@ -39,7 +39,8 @@ class Rewriting:
         self._slice = task.slice
         self._file_name = file_name
         fields = [pa.field(name, pa.string()) for name in OWN_COLUMNS]
-        self._schema = pa.schema([*fields, *spec.schema.columns])
+        stored = [field for field in spec.schema.columns if field.name != spec.key_column]
+        self._schema = pa.schema([*fields, *stored])
         self._merger = Merger(self._folded(task.changes))
         self._inserts = self._with_own(task.inserts, first=int((~task.is_insert).sum()))
         self._arrived: list[pa.Array] = []
@@ -67,19 +68,28 @@ class Rewriting:
 
     def _merged(self) -> Iterator[pa.Table]:
         batches = self._batches()
-        for batch in batches if self._spec.threads == 1 else ahead(batches):
+        for number, batch in enumerate(batches if self._spec.threads == 1 else ahead(batches)):
+            if number == 0:
+                self._merger.keep_dictionaries(batch.schema)
             yield self._finished(self._merger.merge_batch(batch), are_new=False)
-        for rows in (self._merger.rest(), self._inserts):
+        inserts = self._merger.in_schema_of_rows(self._inserts)
+        for rows in (self._merger.rest(), inserts):
             self._arrived += rows.column(RECORD_KEY).chunks
             yield self._finished(rows, are_new=True)
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
+    def _batches(self) -> Iterator[pa.Table]:
         columns = tuple(self._schema.names)
         reader = SliceReader(self._storage, replace(self._spec.read, columns=columns))
-        return reader.batches(self._slice)
+        return reader.rows_to_rewrite(self._slice)
 
     def _finished(self, rows: pa.Table, *, are_new: bool) -> pa.Table:
         self.keys.add(rows.column(RECORD_KEY), are_new=are_new)
+        if self._spec.key_column is not None:
+            place = len(OWN_COLUMNS) + self._spec.schema.columns.get_field_index(
+                self._spec.key_column
+            )
+            field = pa.field(self._spec.key_column, pa.string())
+            rows = rows.add_column(place, field, rows.column(RECORD_KEY))
         return with_file_columns(rows, self._task.key.partition, self._file_name)
 
     def _folded(self, changes: KeyedRows) -> Folded:
@@ -104,7 +114,7 @@ class Rewriting:
             nulls = [pa.nulls(len(rows), field.type) for field in self._spec.schema.columns]
             table = pa.table(nulls, schema=self._spec.schema.columns)
         return with_own_columns(
-            table,
+            table.select(self._schema.names[len(OWN_COLUMNS) :]),
             rows.keys,
             instant=self._spec.instant,
             task_number=self._task.number,

@@ -80,6 +80,8 @@ class WriteSpec:
     tracks_keys: bool = False
     # Whoever carries out a task a second time names its files differently.
     task_attempt: int = 0
+    # The column that has the very text of the record key, if there is one.
+    key_column: str | None = None
     # Threads that one task may keep busy; more than one where tasks are fewer than cores.
     threads: int = 1
 

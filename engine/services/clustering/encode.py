@@ -8,15 +8,15 @@ import pyarrow as pa
 
 from lakewarden.engine.plans.markers import MarkerKind, leave_marker
 from lakewarden.engine.read.base_file import BaseReader
-from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.slice_reader import SliceReader
 from lakewarden.engine.run.ahead import ahead
-from lakewarden.engine.services.clustering.order import Order, Places
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.services.clustering.order import Order, Places, plain
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask
 from lakewarden.engine.services.place import Place
 from lakewarden.engine.table.schema import RECORD_KEY
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.view.slices import FileSlice, SliceKey
 from lakewarden.engine.write.base_files import ROW_GROUP_ROWS_MAX
 from lakewarden.engine.write.base_writing import new_base_file, write_base_file
 from lakewarden.engine.write.key_footers import KeyGatherer
@@ -99,14 +99,14 @@ class _Rows:
 
     def _sorted_at_once(self) -> Iterator[pa.Table]:
         reader = self._reader(self._columns)
-        threads = self._spec.write.threads
-        tables = [reader.table(slice_, workers=threads) for slice_ in self._task.slices]
-        rows = _in_one_piece(tables)
+        threads = LocalExecutor(self._spec.write.threads)
+        of_slices = threads.map(lambda one: list(self._merged(reader, one)), self._task.slices)
+        rows = _in_one_piece([part for parts in of_slices for part in parts])
         self._count = len(rows)
-        return self._taken(rows, self._spec.order.places(rows.select(self._sort_columns)))
+        return self._taken(rows, self._spec.order.places(rows))
 
     def _sorted_in(self, passes: int) -> Iterator[pa.Table]:
-        keys = pa.concat_tables(self._batches(self._sort_columns))
+        keys = pa.concat_tables(map(plain, self._batches(self._sort_columns)))
         self._count = len(keys)
         ranks = _ranks(self._spec.order, keys)
         del keys
@@ -147,10 +147,16 @@ class _Rows:
     def _batches(self, columns: Iterable[str]) -> Iterator[pa.Table]:
         """The slices' rows, the next batch being read while one is worked on."""
         reader = self._reader(columns)
-        batches = (batch for slice_ in self._task.slices for batch in reader.batches(slice_))
-        for batch in batches if self._spec.write.threads == 1 else ahead(batches):
+        parts = (part for slice_ in self._task.slices for part in self._merged(reader, slice_))
+        return parts if self._spec.write.threads == 1 else ahead(parts)
+
+    def _merged(self, reader: SliceReader, slice_: FileSlice) -> Iterator[pa.Table]:
+        """A slice's rows; texts that its base file keeps as dictionaries stay so."""
+        merge = reader.merge(slice_)
+        for rows in merge.base_rows():
             self._place.assert_mine()
-            yield pa.Table.from_batches([batch])
+            yield rows
+        yield merge.new_rows()
 
 
 class _Dealing:
@@ -178,6 +184,17 @@ class _Dealing:
             yield part
 
 
+def _alike(tables: list[pa.Table]) -> list[pa.Table]:
+    """The tables with plain columns where only some have dictionaries."""
+    differing = {
+        field.name
+        for table in tables
+        for field, first in zip(table.schema, tables[0].schema, strict=True)
+        if field.type != first.type
+    }
+    return [plain(table, differing) for table in tables]
+
+
 def _ranks(order: Order, keys: pa.Table) -> Places:
     """For each row its place among the sorted ones."""
     places = order.places(keys)
@@ -191,8 +208,10 @@ def _in_one_piece(tables: list[pa.Table]) -> pa.Table:
 
     The tables are let go of, column by column, or they would be in memory twice.
     """
-    whole = side_by_side(tables[0].schema, tables)
+    alike = _alike(tables)
     tables.clear()
+    whole = pa.concat_tables(alike).unify_dictionaries()
+    alike.clear()
     columns = []
     names = whole.schema
     while whole.num_columns:

@@ -1,5 +1,6 @@
 """Orders: in which order the rows of a group are written."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,11 +31,21 @@ class Order:
 
         Rows without a value come first.
         """
+        rows = plain(rows.select(list(self.columns)))
         if self.layout is Layout.LINEAR or len(self.columns) == 1:
             return _in_lines(rows, self.columns)
         columns = [_whole(rows.column(name)) for name in self.columns]
         positions = curve_positions(columns, self.layout, self.sample_size)
         return np.argsort(positions, kind="stable")
+
+
+def plain(rows: pa.Table, names: Collection[str] | None = None) -> pa.Table:
+    """Rows with some of their columns, or all, written out where they are dictionaries."""
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type) and (names is None or field.name in names):
+            kind = field.type.value_type
+            rows = rows.set_column(place, field.with_type(kind), rows.column(place).cast(kind))
+    return rows
 
 
 def _in_lines(rows: pa.Table, columns: tuple[str, ...]) -> Places:

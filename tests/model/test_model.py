@@ -11,7 +11,7 @@ from tests.model.instant_model import Guard, Rules, Variant, start_of
 # Executors, cancellers, aborters, lazy cleaners.
 SIZES = [(1, 2, 2, 0), (2, 1, 1, 0), (2, 1, 1, 1)]
 if "LAKEWARDEN_SEEDS" in os.environ:
-    SIZES += [(2, 2, 2, 1), (3, 2, 1, 0)]
+    SIZES += [(2, 2, 1, 1), (3, 2, 1, 0)]
 
 
 @pytest.mark.timeout(3_000)

@@ -34,7 +34,8 @@ def touched_since(
     instants = [
         instant
         for instant in active.completed_between(since, None, COMPLETED_WRITES | _UNDOING)
-        if _counts(active, service, instant, takes_own=takes_own)
+        # What was under way kept its file groups from the plan, whatever has become of it.
+        if instant.requested < since or _counts(active, service, instant, takes_own=takes_own)
     ]
     threads = min(context.settings[STORAGE_THREADS], max(len(instants), 1))
     return _union(LocalExecutor(threads).map(partial(_partitions, active), instants))

@@ -40,7 +40,7 @@ FEW_KEPT = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
 }
-# Histories are run in so many tests, side by side; as many times over as is asked for.
+# Histories are run in so many tests, side by side; once more for every twenty kills asked for.
 CHUNKS = 10
 TIMES = max(int(os.environ.get("LAKEWARDEN_KILLS", "0")) // 20, 1)
 # How many plans without any limit take all there is; the first one should.

@@ -68,6 +68,8 @@ class CleanDraft:
     selection: Selection = field(default_factory=Selection)
     # Where it looked, in a sentence; why it would do nothing, if so.
     scope: str = ""
+    # Whether nothing has to be looked at.
+    is_over: bool = False
     last_write: str = ""
     extra: Mapping[str, str]
 
@@ -92,6 +94,29 @@ def draft_clean(
     context: Context, moment: Moment, retention: Retention, wish: CleanWish
 ) -> CleanDraft:
     """What a clean would do to the table as it is at a moment; writes nothing."""
+    framed = frame_clean(context, moment, retention, wish)
+    if framed.is_over:
+        return framed
+    active = moment.timeline.active
+    earliest = None if framed.horizon.instant is None else framed.horizon.instant.requested
+    is_incremental = context.settings[IS_INCREMENTAL]
+    scope = find_scope(active, find_last(active), earliest, is_incremental=is_incremental)
+    chosen = scope.partitions if wish.partitions is None else wish.partitions
+    cut = Cut(horizon=earliest, retention=retention, held=held_files(active))
+    state = TableState(context.storage, moment.config, moment.timeline)
+    return replace(
+        framed,
+        selection=select(partition_views(state, chosen), cut),
+        scope=scope.why if wish.partitions is None else "Some partitions were asked for.",
+        last_write=max((one.requested for one in active.completed()), default=""),
+        extra=_extra(moment, wish),
+    )
+
+
+def frame_clean(
+    context: Context, moment: Moment, retention: Retention, wish: CleanWish
+) -> CleanDraft:
+    """A draft before any partition is looked at; it may be over already."""
     active = moment.timeline.active
     last = find_last(active)
     counts_versions = retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
@@ -108,24 +133,13 @@ def draft_clean(
         )
     )
     retained = _retained(active, horizon, last)
-    nothing = CleanDraft(policy=retention.policy, horizon=horizon, retained=retained, extra={})
+    framed = CleanDraft(policy=retention.policy, horizon=horizon, retained=retained, extra={})
     if retained is None and not counts_versions:
-        return nothing
+        is_new = horizon.instant is None
+        why = "" if is_new else "Nothing was written since the last clean that it would retain."
+        return replace(framed, scope=why, is_over=True)
     waits = _waits(context, moment, last) if wish.honour_trigger else None
-    if waits is not None:
-        return replace(nothing, scope=waits)
-    earliest = None if horizon.instant is None else horizon.instant.requested
-    scope = find_scope(active, last, earliest, is_incremental=context.settings[IS_INCREMENTAL])
-    chosen = scope.partitions if wish.partitions is None else wish.partitions
-    cut = Cut(horizon=earliest, retention=retention, held=held_files(active))
-    state = TableState(context.storage, moment.config, moment.timeline)
-    return replace(
-        nothing,
-        selection=select(partition_views(state, chosen), cut),
-        scope=scope.why if wish.partitions is None else "Some partitions were asked for.",
-        last_write=max((one.requested for one in active.completed()), default=""),
-        extra=_extra(moment, wish),
-    )
+    return framed if waits is None else replace(framed, scope=waits, is_over=True)
 
 
 def _retained(active: ActiveTimeline, horizon: Horizon, last: LastClean | None) -> Instant | None:

@@ -17,11 +17,17 @@ from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
 from lakewarden.engine.services.clean.carry_out import carry_out
-from lakewarden.engine.services.clean.draft import CleanDraft, CleanWish, content_of, draft_clean
+from lakewarden.engine.services.clean.draft import (
+    CleanDraft,
+    CleanWish,
+    content_of,
+    draft_clean,
+    frame_clean,
+)
 from lakewarden.engine.services.clean.plan import Hold
 from lakewarden.engine.services.clean.remains import clear_remains
 from lakewarden.engine.services.clean.result import Cleaned, Finished
-from lakewarden.engine.services.clean.settings import CLEAN_AUTOMATIC, Retention, retention_of
+from lakewarden.engine.services.clean.settings import Retention, retention_of
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.timeline.instant import Action
 
@@ -51,6 +57,11 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
     if dry_run:
         drafted = draft_clean(context, moment, retention, wish)
         return replace(_answer(context, moment, drafted), is_dry_run=True)
+    if wish.honour_trigger and not moment.timeline.active.pending((Action.CLEAN,)):
+        # After most writes it is too early, and that should cost them next to nothing.
+        framed = frame_clean(context, moment, retention, wish)
+        if framed.is_over:
+            return _answer(context, moment, framed)
     repair_savepoints(context)
     settled = settle(context, with_plans=True)
     swept = sweep(context)
@@ -81,13 +92,6 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
         scope=answer.scope,
         held_by=answer.held_by,
     )
-
-
-def clean_if_due(context: Context) -> Cleaned | None:
-    """The clean that a write does after its commit; None where that is switched off."""
-    if not context.settings[CLEAN_AUTOMATIC]:
-        return None
-    return clean(context, CleanWish(honour_trigger=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +216,6 @@ def _why_nothing(context: Context, moment: Moment, draft: CleanDraft) -> str:
     if holders:
         named = ", ".join(f"{hold.replace('_', ' ')} {instant}" for hold, instant in holders)
         return f"All that is old is needed by {named}."
-    if draft.earliest is None and "since the last clean" in draft.scope:
+    if draft.is_over:
         return draft.scope
     return f"No file is older than what is retained. {draft.scope}".strip()

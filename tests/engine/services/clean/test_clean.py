@@ -11,7 +11,7 @@ from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.services.clean.draft import CleanWish
 from lakewarden.engine.services.clean.plan import Hold
 from lakewarden.engine.services.clean.result import Cleaned
-from lakewarden.engine.services.clean.run import clean, clean_if_due
+from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
@@ -263,21 +263,19 @@ def test_hours_are_kept_as_many_as_are_set() -> None:
     assert world.rows() == contents(COW, *HISTORY, updated(2, ts=8))
 
 
-def test_writes_clean_when_it_is_time() -> None:
+def test_a_clean_may_wait_until_it_is_time() -> None:
     world = new_service_world(COW, *HISTORY)
-    settings = {
-        "hoodie__clean__commits__retained": 2,
-        "hoodie__clean__trigger__max__commits": 3,
-    }
-    assert clean_if_due(world.context(50, **settings))
-    world.write(updated(ts=7), updated(ts=8))
-    waits = clean_if_due(world.context(51, **settings))
-    assert waits is not None
+    trigger = {"hoodie__clean__trigger__max__commits": 3}
+    waiting = CleanWish(honour_trigger=True)
+    assert cleaned(world, waiting, **trigger)
+    world.write(updated(2, ts=7), updated(2, ts=8))
+    before = {entry.path for entry in world.storage.walk("")}
+    waits = cleaned(world, waiting, **trigger)
     assert not waits
     assert "2 commits have completed since the last clean" in (waits.why_nothing or "")
-    world.write(updated(ts=9))
-    assert clean_if_due(world.context(52, **settings))
-    assert clean_if_due(world.context(53, hoodie__clean__automatic=False)) is None
+    assert {entry.path for entry in world.storage.walk("")} == before
+    world.write(updated(2, ts=9))
+    assert cleaned(world, waiting, **trigger)
 
 
 def test_the_plan_and_the_outcome_are_what_java_writes() -> None:

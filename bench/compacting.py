@@ -61,7 +61,7 @@ class Slices:
 
 CASES = (Slices(1, 1), Slices(8, 2))
 # Over a gigabyte in files.
-LARGE = Slices(1, 2, rows=9_000_000)
+LARGE = Slices(1, 2, rows=6_600_000)
 
 
 def run() -> list[Measure]:

@@ -23,9 +23,10 @@ from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.table.config import TableType
+from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.timeline.instant import epoch_ms
 from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.write.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
 from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
@@ -44,7 +45,7 @@ class Compaction:
         for refusal in (_wrong_type(moment), _not_due(context, moment, wish)):
             if refusal is not None:
                 return refusal
-        refuse_unmaintained(moment.config)
+        _refuse(moment.config)
         window = find_window(context, moment, Service.COMPACTION)
         if (nothing := untouched(Service.COMPACTION, window)) is not None:
             return nothing
@@ -66,7 +67,7 @@ class Compaction:
         """Make the base files that a plan asks for; it may be one of Java's."""
         operations = decode_plan(plan, f"the plan of {attempt.instant}").operations
         state = TableState(context.storage)
-        refuse_unmaintained(state.config)
+        _refuse(state.config)
         spec = write_spec(
             state,
             state.schema(),
@@ -112,6 +113,12 @@ def _consumed(operations: Sequence[CompactionOperation]) -> dict[SliceKey, froze
         )
         for one in operations
     }
+
+
+def _refuse(config: TableConfig) -> None:
+    """Refuse a table to which files of ours would do harm."""
+    refuse_unwritable(config)
+    refuse_unmaintained(config)
 
 
 def _wrong_type(moment: Moment) -> Refusal | None:

@@ -7,6 +7,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads.commit import WriteStat
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.plans.context import Context
@@ -104,6 +105,13 @@ def test_the_commit_tells_what_java_tells(golden: GoldenTable, golden_copy: Gold
     for partition, stat in ours.items():
         told = {name: getattr(stat, name) for name in TOLD}
         assert told == {name: getattr(theirs[partition], name) for name in TOLD}, partition
+
+
+def test_a_table_with_an_index_that_is_not_maintained_is_refused(golden_copy: GoldenTable) -> None:
+    folder = golden_copy("mor_secondary_index")
+    with pytest.raises(InvalidRequest) as refusal:
+        schedule(context_of(folder), COMPACTION, Wish())
+    assert refusal.value.code == "unsupported_index"
 
 
 def pending_plan(folder: Path) -> str:

@@ -6,25 +6,23 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
 from tests.engine.services.worlds import row
 from tests.interop.agreement import Agreement
+from tests.interop.contexts import local_context
 from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.writing.model import Write
 from tests.writing.shapes import Shape, carry_out
 
 THRESHOLD = "hoodie.log.compaction.blocks.threshold"
-SHAPES = (Shape("mor"), Shape("mor", is_partitioned=False, is_event_time=False, index="BUCKET"))
+PARTITIONED = Shape("mor")
+BUCKETS = Shape("mor", is_partitioned=False, is_event_time=False, index="BUCKET")
 OPTIONS = {
     **SMALL,
     "hoodie.datasource.write.recordkey.field": "id",
@@ -66,9 +64,7 @@ class Subject:
             yield write
 
     def context(self) -> Context:
-        storage, ports = open_storage(Location(str(self.path))), Ports()
-        settings = Settings.of(arguments={THRESHOLD: 3})
-        return Context(storage, open_lock(storage, settings, ports), ports, settings)
+        return local_context(self.path, {THRESHOLD: 3})
 
     def plan(self) -> str:
         answer = schedule(self.context(), LOG_COMPACTION, Wish())
@@ -93,15 +89,20 @@ class Subject:
     def check(self, after: str) -> None:
         self.agreement.check(self.model.contents(), after)
 
+    def commit_times(self) -> set[str]:
+        """The instants that rows say they were written by."""
+        return set(self.table.read_arrow().column("_hoodie_commit_time").to_pylist())
 
-@pytest.fixture(params=SHAPES, ids=str)
-def subject(request: pytest.FixtureRequest, java: JavaJudge, tmp_path: Path) -> Subject:
-    made = Subject(java, tmp_path / "table", request.param)
+
+def subject_of(java: JavaJudge, path: Path, shape: Shape) -> Subject:
+    """A table of a shape with a few logs."""
+    made = Subject(java, path / "table", shape)
     made.write(5)
     return made
 
 
-def test_java_reads_what_we_compacted_and_goes_on(subject: Subject) -> None:
+def test_java_reads_what_we_compacted_and_goes_on(java: JavaJudge, tmp_path: Path) -> None:
+    subject = subject_of(java, tmp_path, PARTITIONED)
     subject.carry_out(subject.plan())
     subject.check("our log compaction")
     subject.agreement.check_truth()
@@ -114,7 +115,8 @@ def test_java_reads_what_we_compacted_and_goes_on(subject: Subject) -> None:
     subject.agreement.check_truth()
 
 
-def test_each_carries_out_the_plans_of_the_other(subject: Subject) -> None:
+def test_each_carries_out_the_plans_of_the_other(java: JavaJudge, tmp_path: Path) -> None:
+    subject = subject_of(java, tmp_path, BUCKETS)
     subject.by_java(subject.plan())
     subject.check("our plan by Java")
     subject.write(4)
@@ -124,3 +126,31 @@ def test_each_carries_out_the_plans_of_the_other(subject: Subject) -> None:
     subject.check("a write by Java")
     subject.agreement.check_truth()
     assert not Table(str(subject.path)).timeline().pending()
+
+
+def test_java_has_its_records_say_that_the_log_compaction_wrote_them(
+    java: JavaJudge, tmp_path: Path
+) -> None:
+    subject = subject_of(java, tmp_path, PARTITIONED)
+    before = subject.commit_times()
+    subject.carry_out(subject.plan())
+    assert subject.commit_times() == before
+    subject.write(4)
+    theirs = subject.by_java()
+    assert theirs in subject.commit_times()
+
+
+def test_java_plans_a_compaction_of_what_a_log_compaction_is_about(
+    java: JavaJudge, tmp_path: Path
+) -> None:
+    subject = subject_of(java, tmp_path, PARTITIONED)
+    ours = subject.plan()
+    subject.writer.sql(
+        "CALL run_compaction(op => 'schedule', table => 't')",
+        compact__inline__max__delta__commits="1",
+    )
+    with pytest.raises(Conflict) as refused:
+        subject.carry_out(ours)
+    assert refused.value.code == "plan_conflict"
+    subject.writer.sql("CALL run_compaction(op => 'run', table => 't')")
+    subject.check("a compaction by Java")

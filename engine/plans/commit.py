@@ -7,7 +7,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect, LakewardenError
+from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.conflicts import (
     Seen,
@@ -29,10 +29,9 @@ from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import scope_of
-from lakewarden.engine.plans.claims import is_in_doubt
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.give_up import giving_up
 from lakewarden.engine.plans.live_writes import live_writes
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.moment import Moment, reload
@@ -40,7 +39,7 @@ from lakewarden.engine.plans.pre_empt import may_be_pre_empted, pre_empt
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.traces import clear_traces
-from lakewarden.engine.plans.written_files import attempt_of, delete_paths, look_at_paths
+from lakewarden.engine.plans.written_files import delete_paths, look_at_paths
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.view.slices import SliceKey
@@ -98,33 +97,10 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     after 8 the instant is committed whatever happens. Only where it is not known whether 8 took
     place, everything stays as it is, and the next operation on the table settles it.
     """
-    try:
-        with context.lock.hold() as held:
-            ledger, receipt = _committed(context, held, attempt, outcome)
-    except BaseException as cause:
-        loss = _loss_behind(attempt, cause)
-        if is_in_doubt(cause, attempt.instant):
-            attempt.stop()
-        else:
-            give_up_after(context, attempt, cause)
-        if loss is not None:
-            raise loss from cause
-        raise
+    with giving_up(context, attempt), context.lock.hold() as held:
+        ledger, receipt = _committed(context, held, attempt, outcome)
     _tidy_up(context, attempt, ledger, receipt)
     return receipt
-
-
-def _loss_behind(attempt: Attempt, cause: BaseException) -> Conflict | None:
-    """Whom the attempt has lost its claim to, where what is missing is no fault but his doing."""
-    if isinstance(cause, CorruptTable | Defect):
-        try:
-            attempt.look()
-        except Conflict as loss:
-            return loss
-        except LakewardenError:
-            # The first error tells more.
-            return None
-    return None
 
 
 def _committed(
@@ -237,10 +213,11 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
         if entry is None or entry.size_bytes != outcome.outputs[path]:
             raise _lost_output(attempt, path, entry)
-    # By law 1 not those of a newer attempt, which is at work if this one has paused.
-    leftovers = marked - set(outcome.outputs)
-    own = [path for path in leftovers if attempt_of(path.rpartition("/")[2]) <= attempt.number]
-    return delete_paths(context, sorted(own))
+    leftovers = sorted(marked - set(outcome.outputs))
+    if leftovers:
+        # Whoever claims later writes later: by law 1 nothing of a newer attempt may be among these.
+        attempt.look()
+    return delete_paths(context, leftovers)
 
 
 def _change_now(moment: Moment, outcome: Outcome) -> TableChange:

@@ -46,14 +46,15 @@ class Eyes:
     # Whether plans are given up, as a clean does and a write does not.
     sees_plans: bool = False
 
-    def all_due(self) -> Iterator[Due]:
+    def all_due(self, instant: str | None = None) -> Iterator[Due]:
+        """Everything that is due, or what is of one instant."""
         for files in self.moment.timeline.active.files:
-            if not files.instant.is_completed:
+            if not files.instant.is_completed and instant in (None, files.instant.requested):
                 due = self._due(files)
                 if due is not None:
                     yield due
         for target, pending in self.rollbacks.pending.items():
-            if self.moment.pending(target) is None:
+            if instant in (None, target) and self.moment.pending(target) is None:
                 ledger = read_ledger(self.context.storage, target)
                 if self._may_take_over(ledger, pending):
                     yield Due(target, rollback=pending)

@@ -69,7 +69,7 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
             settled += [_forwarded(moment, rolled) for rolled in moment.rolled_forward]
             rollbacks = _whole_rollbacks(context, moment)
             eyes = Eyes(context, moment, rollbacks, with_plans)
-            for due in [due for due in eyes.all_due() if due.instant == instant]:
+            for due in tuple(eyes.all_due(instant)):
                 undoing = _begun(context, held, moment, rollbacks, due)
                 if undoing is not None:
                     begun.append(undoing)

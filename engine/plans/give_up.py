@@ -1,9 +1,13 @@
 """Giving up: what an attempt does that fails before its commit, so that nothing of it stays."""
 
-from lakewarden.engine.kernel.errors import LakewardenError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect, LakewardenError
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import append_cancelled, scope_of
+from lakewarden.engine.plans.claims import is_in_doubt
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
@@ -50,6 +54,39 @@ def give_up_after(context: Context, attempt: Attempt, cause: BaseException) -> N
         give_up(context, attempt, f"It failed: {_words(cause)}")
     except LakewardenError as error:
         cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
+
+
+@contextmanager
+def giving_up(context: Context, attempt: Attempt) -> Iterator[None]:
+    """Give the attempt up if what is done in here fails or is interrupted.
+
+    What is missing because somebody else has ended the attempt is told as that. Where it is not
+    known whether the attempt has committed, everything stays as it is.
+    """
+    try:
+        yield
+    except BaseException as cause:
+        loss = _loss_behind(attempt, cause)
+        if is_in_doubt(cause, attempt.instant):
+            attempt.stop()
+        else:
+            give_up_after(context, attempt, cause)
+        if loss is not None:
+            raise loss from cause
+        raise
+
+
+def _loss_behind(attempt: Attempt, cause: BaseException) -> Conflict | None:
+    """Whom the attempt has lost its claim to, where a fault may be nothing but his doing."""
+    if isinstance(cause, CorruptTable | Defect):
+        try:
+            attempt.look()
+        except Conflict as loss:
+            return loss
+        except LakewardenError:
+            # The first error tells more.
+            return None
+    return None
 
 
 def _words(cause: BaseException) -> str:

@@ -5,7 +5,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Receipt, commit
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.give_up import giving_up
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.run.interrupts import letting_go
@@ -43,12 +43,8 @@ def _executed(context: Context, service: TableService, instant: str) -> Executio
     attempt = started.attempt
     assert attempt is not None
     with attempt:
-        try:
-            with phases("work"):
-                outcome = service.work(context, attempt, _plan(context, service, attempt))
-        except BaseException as cause:
-            give_up_after(context, attempt, cause)
-            raise
+        with giving_up(context, attempt), phases("work"):
+            outcome = service.work(context, attempt, _plan(context, service, attempt))
         with phases("commit"):
             receipt = commit(context, attempt, outcome)
     return _execution(service, receipt, outcome.metadata, phases)

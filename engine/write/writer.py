@@ -23,7 +23,7 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.give_up import giving_up
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.interrupts import letting_go
@@ -114,11 +114,8 @@ class TableWriter:
             attempt = publish(self._context, action, claims=True, content=content).attempt
             assert attempt is not None
         with attempt:
-            try:
+            with giving_up(self._context, attempt):
                 outcome = self._outcome(request, prepared, attempt, phases)
-            except BaseException as cause:
-                give_up_after(self._context, attempt, cause)
-                raise
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
         return _result(request, receipt, outcome.metadata, phases)

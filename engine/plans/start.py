@@ -99,7 +99,9 @@ def _remove_earlier(
     if attempt.number == 1:
         return
     written = written_of(context, moment, files, ledger)
-    earlier = [file for file in written if attempt_of(file.name) < attempt.number]
+    earlier = [file for file in written if attempt_of(file.name) != attempt.number]
+    # Whoever claims later writes later, so that nothing of a newer attempt is among these.
+    attempt.look()
     # One that has only paused may still write, and be killed before it finds out.
     schedule_sweep(context, attempt.instant, scope_of(moment, files).partitions)
     remove_written(context, ledger, attempt.number - 1, earlier)

@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from lakewarden.engine.formats.payloads import commit, replace
 from lakewarden.engine.formats.payloads.binding import value_of
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.markers import delete_markers, marker_folder, read_markers
+from lakewarden.engine.plans.markers import MarkedFile, delete_markers, marker_folder, read_markers
 from lakewarden.engine.plans.settings import SWEEP_DELAY_SECONDS
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import attempt_of, remove_written, written_in
 from lakewarden.engine.timeline.documents import PRIVATE_FOLDER, format_document, parse_document
+from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled, Committed, Withdrawn
 from lakewarden.engine.timeline.state import LedgerEnd
@@ -100,15 +102,28 @@ def _swept(context: Context, path: str, instant: str) -> int | None:
     match ledger.last_whole:
         case Cancelled() | Withdrawn():
             deleted = remove_written(context, ledger, ledger.next_number, files)
-        case Committed(attempt=attempt) if attempt > 1:
+        case Committed(attempt=attempt) as entry if attempt > 1 and entry.action.is_write:
             # What the attempts before it have written since they were superseded.
-            earlier = [file for file in files if attempt_of(file.name) < attempt]
-            deleted = remove_written(context, ledger, attempt - 1, earlier)
+            outputs = _outputs(entry)
+            late = [file for file in files if not _is_of(file, attempt, outputs)]
+            deleted = remove_written(context, ledger, attempt - 1, late)
         case _:
             # Law 1: without an end nobody touches its files; the entry means nothing.
             return 0
     clear_traces(context.storage, ledger)
     return deleted
+
+
+def _is_of(file: MarkedFile, attempt: int, outputs: frozenset[str]) -> bool:
+    return file.name in outputs or attempt_of(file.name) == attempt
+
+
+def _outputs(entry: Committed) -> frozenset[str]:
+    """The names of the files that a commit is about."""
+    is_replace = entry.action.completed_as is Action.REPLACE_COMMIT
+    metadata = (replace if is_replace else commit).decode(entry.content, f"commit {entry.instant}")
+    stats = (stat for stats in metadata.partition_to_write_stats.values() for stat in stats)
+    return frozenset((stat.path or "").rpartition("/")[2] for stat in stats)
 
 
 def _marked(context: Context, instant: str) -> set[str]:

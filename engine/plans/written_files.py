@@ -11,10 +11,6 @@ from lakewarden.engine.timeline.ledger import Ledger, assert_may_delete
 from lakewarden.engine.view.file_names import parse_file_name
 from lakewarden.engine.view.listing import StorageListing
 
-_TOKEN_PARTS = 3
-# Java has the number of a stage there; ours have none.
-_OUR_STAGE = "0"
-
 
 def find_written(
     storage: Storage, instant: str, *, without_markers: tuple[str, ...] | None = None
@@ -80,12 +76,10 @@ def _threads(context: Context, count: int) -> LocalExecutor:
 
 
 def attempt_of(name: str) -> int:
-    """The attempt that made a file, by its write token; 0 for what another engine made.
+    """The attempt that made a file, if it is one of ours: the last number of its write token.
 
-    So the files before an attempt's own are those with smaller numbers: nobody else works on what
-    is left of another engine's attempt.
+    Another engine has some number of its own there, and 0 stands for none at all.
     """
     named = parse_file_name(name, 0)
-    parts = () if named is None else tuple(named.write_token.split("-"))
-    is_ours = len(parts) == _TOKEN_PARTS and parts[1] == _OUR_STAGE and parts[2].isdecimal()
-    return int(parts[2]) if is_ours else 0
+    number = "" if named is None else named.write_token.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0

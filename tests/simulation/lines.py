@@ -90,15 +90,21 @@ def read_slice(storage: Storage, slice_: FileSlice) -> dict[str, Line]:
 
 def write_base(storage: Storage, attempt: Attempt, key: SliceKey, line: Line) -> WriteStat:
     """A base file, its marker first."""
-    name = f"{key.file_id}_{attempt.write_token(0)}_{attempt.instant}.parquet"
+    name = f"{key.file_id}_{_token(attempt, key)}_{attempt.instant}.parquet"
     return _write(storage, attempt, key, name, line)
 
 
 def write_log(storage: Storage, attempt: Attempt, key: SliceKey, line: Line) -> WriteStat:
     """A log file, its marker first."""
-    name = f".{key.file_id}_{attempt.instant}.log.1_{attempt.write_token(0)}"
+    name = f".{key.file_id}_{attempt.instant}.log.1_{_token(attempt, key)}"
     stat = _write(storage, attempt, key, name, line)
     return replace(stat, log_version=1, log_files=(name,))
+
+
+def _token(attempt: Attempt, key: SliceKey) -> str:
+    """Some tasks are tried twice, as Spark does, which their files say."""
+    task, _, number = attempt.write_token(0).split("-")
+    return f"{task}-{sum(key.file_id.encode()) % 2}-{number}"
 
 
 def _write(storage: Storage, attempt: Attempt, key: SliceKey, name: str, line: Line) -> WriteStat:

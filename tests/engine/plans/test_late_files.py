@@ -2,6 +2,7 @@
 
 import pytest
 
+from lakewarden.engine.formats.payloads.commit import WriteStat
 from lakewarden.engine.kernel.errors import Conflict, Defect
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancel import cancel
@@ -73,10 +74,45 @@ def test_a_file_is_swept_of_which_only_the_marker_was_there_at_the_rollback() ->
 
 def test_files_say_which_attempt_of_ours_made_them() -> None:
     assert attempt_of("f1_7-0-3_20260101000000000.parquet") == 3
+    # A task that Spark has tried twice.
+    assert attempt_of("f1_7-1-3_20260101000000000.parquet") == 3
     assert attempt_of(".f1_20260101000000000.log.1_7-0-12") == 12
-    # Java's: a partition of a stage, and the number of a task.
-    assert attempt_of("f1_7-21-3_20260101000000000.parquet") == 0
     assert attempt_of("f1_20260101000000000") == 0
+
+
+def test_no_sweep_takes_what_a_commit_has_named() -> None:
+    world = World()
+    _, (fast, attempt) = taken_over(world, 2)
+    name = f"f1_0-1-{attempt.number}_{attempt.instant}.parquet"
+    file = MarkedFile("p=a", name)
+    leave_marker(world.storage, attempt.instant, file, MarkerKind.CREATE)
+    world.storage.put(file.path, b"tried twice")
+    stat = WriteStat(file_id="f1", path=file.path, partition_path="p=a", file_size_in_bytes=11)
+    fast.commit(attempt, stat)
+    world.clock.advance(SWEPT_AFTER_MS)
+    assert sweep(world.writer().context)[0].files_deleted == 0
+    assert world.data_files() == {file.path}
+
+
+def test_an_attempt_removes_what_another_engine_has_left_of_its_own() -> None:
+    world = World()
+    _, (fast, attempt) = taken_over(world, 2)
+    file = MarkedFile("p=a", f"f1_3-21-977_{attempt.instant}.parquet")
+    leave_marker(world.storage, attempt.instant, file, MarkerKind.CREATE)
+    world.storage.put(file.path, b"by Java")
+    fast.commit(attempt, fast.write_file(attempt, "f1"))
+    assert world.data_files() == world.committed_files()
+
+
+def test_a_paused_attempt_removes_nothing_of_the_one_that_took_over() -> None:
+    world = World()
+    (slow, paused), (fast, attempt) = taken_over(world, 2)
+    own = slow.write_file(paused, "f1")
+    theirs = fast.write_file(attempt, "f1")
+    with pytest.raises(Conflict):
+        slow.commit(paused, own)
+    assert world.data_files() == {theirs.path}
+    fast.commit(attempt, theirs)
 
 
 def test_law_1_all_files_of_an_instant_may_go_only_behind_a_cancel() -> None:

@@ -164,14 +164,14 @@ class Clustering:
         wish: Wish,
     ) -> Choice[str]:
         """The partitions to look into; those that are named need not have changed."""
-        names = wanted = window.partitions
+        names = changed = window.partitions
         named = _named(context.settings, wish)
         mode = strategy.mode or FilterMode(context.settings[FILTER_MODE])
-        if names is None or wanted is None or named or mode.ranks:
+        if names is None or changed is None or named or mode.ranks:
             every = state.source(use_metadata=True).partitions()
-            changed = every if wanted is None else wanted
-            wanted = tuple(sorted({*changed, *(name for name in named if name in every)}))
-            names = every if mode.ranks else wanted
+            there = (name for name in named if name in every)
+            changed = every if changed is None else tuple(sorted({*changed, *there}))
+            names = every if mode.ranks else changed
         filter_ = PartitionFilter.of(
             context.settings,
             mode,
@@ -179,7 +179,7 @@ class Clustering:
             allowed=self._allowed(state, names),
             hour=state.config.layout.zone.wall(context.now_ms()).hour,
         )
-        return within(filter_.choose(names), wanted)
+        return within(filter_.choose(names), changed)
 
     def _allowed(self, state: TableState, names: Sequence[str]) -> frozenset[str] | None:
         scheme, schema = state.config.partitions, state.reader_schema()

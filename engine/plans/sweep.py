@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile, delete_markers, marker_folder, read_markers
 from lakewarden.engine.plans.settings import SWEEP_DELAY_SECONDS
-from lakewarden.engine.plans.traces import clear_traces
+from lakewarden.engine.plans.traces import clear_signs, clear_traces
 from lakewarden.engine.plans.written_files import attempt_of, remove_written, written_in
 from lakewarden.engine.timeline.documents import PRIVATE_FOLDER, format_document, parse_document
 from lakewarden.engine.timeline.instant import Action
@@ -77,7 +77,8 @@ def clear_behind(context: Context, ledger: Ledger, swept: Iterable[str]) -> None
         schedule_sweep(context, instant, swept)
     if delete_markers(context.storage, instant) > announced:
         schedule_sweep(context, instant, swept, is_everywhere=True)
-    clear_traces(context.storage, ledger)
+    # The markers are not removed once more: nobody would count those that come meanwhile.
+    clear_signs(context.storage, ledger)
 
 
 def sweep(context: Context) -> tuple[Swept, ...]:

@@ -29,7 +29,7 @@ def undone_by(moment: Moment, target: Instant) -> tuple[InstantFiles, ...]:
     found = [
         files
         for files in moment.timeline.active.files
-        if files.begun_as in INGESTION | TABLE_SERVICES and _is_later(files, target, is_mor)
+        if files.begun_as in INGESTION | TABLE_SERVICES and _is_later(files, target, is_mor=is_mor)
     ]
     pending = [files for files in found if files.completed is None]
     completed = [files for files in found if files.completed is not None]
@@ -38,7 +38,7 @@ def undone_by(moment: Moment, target: Instant) -> tuple[InstantFiles, ...]:
     return (*pending, *completed)
 
 
-def _is_later(files: InstantFiles, target: Instant, is_mor: bool) -> bool:
+def _is_later(files: InstantFiles, target: Instant, *, is_mor: bool) -> bool:
     instant = files.instant
     if instant.key == target.key:
         return False

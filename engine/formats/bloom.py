@@ -113,6 +113,8 @@ def extend_bloom(
     entries_max: int = DEFAULT_ENTRIES_MAX,
 ) -> BloomFilter:
     """A filter that contains the keys besides those it had, as if they had been added at last."""
+    if not len(keys):
+        return bloom
     binaries = large_binary(keys)
     row_of_key, row_count = np.zeros(len(binaries), np.int64), 1
     if bloom.type_code == "DYNAMIC_V0":

@@ -31,7 +31,7 @@ from tests.writing.shapes import Shape
 
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 # Every so many places to die at, unless all of them are wanted.
-STRIDE, PARTS = (4, range(4)) if IS_SIMULATION else (29, range(1))
+STRIDE, PARTS = (4, range(4)) if IS_SIMULATION else (41, range(1))
 THRESHOLD = {"hoodie__log__compaction__blocks__threshold": 3}
 HISTORY = (
     inserted(4),

@@ -3,11 +3,14 @@
 from datetime import date
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.choice import Reason
 from lakewarden.engine.services.compaction.candidates import Candidate
+from lakewarden.engine.services.compaction.plan import Rules, choose_slices
 from lakewarden.engine.services.compaction.strategies import (
     Composite,
     LogFileSizeBased,
@@ -15,6 +18,7 @@ from lakewarden.engine.services.compaction.strategies import (
     chosen_strategy,
     date_of,
 )
+from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.view.file_names import BaseFile, LogFile
 from lakewarden.engine.view.slices import FileSlice
 
@@ -163,3 +167,31 @@ def test_partitions_that_are_no_days_are_refused_by_strategies_that_go_by_days()
         strategy("DayBased").partitions(["a", "2026/02/30"])
     assert refusal.value.code == "no_day_partition"
     assert strategy("DayBased").partitions(["alone"]).chosen == ("alone",)
+
+
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 9 * MB), min_size=1))),
+    target=st.integers(0, 60),
+    name=st.sampled_from(["BoundedIO", "LogFileSizeBased", "LogFileNumBased", "UnBounded"]),
+    wish=st.builds(
+        Wish,
+        max_bytes=st.none() | st.integers(0, 40 * MB),
+        max_file_groups=st.none() | st.integers(0, 5),
+    ),
+)
+def test_whatever_is_not_chosen_comes_back_and_bounds_are_kept(
+    sizes: list[tuple[int, list[int]]], target: int, name: str, wish: Wish
+) -> None:
+    groups = [candidate(str(n), base, tuple(logs)) for n, (base, logs) in enumerate(sizes)]
+    by_name = strategy(name, target__io=target, logfile__size__threshold=MB)
+    rules = Rules(strategy=by_name, wish=wish, new_base_bytes=120 * MB)
+    choice = choose_slices([one.slice for one in groups], rules)
+    names = [one.slice.file_id for one in choice.chosen]
+    names += [str(one.file_id) for one in choice.left_out]
+    assert sorted(names) == sorted(one.slice.file_id for one in groups)
+    assert all(one.comes_back for one in choice.left_out)
+    assert wish.max_file_groups is None or len(choice.chosen) <= wish.max_file_groups
+    taken = sum(one.slice.size_bytes for one in choice.chosen)
+    assert wish.max_bytes is None or taken <= wish.max_bytes
+    if name != "UnBounded" and choice.chosen:
+        assert sum(one.io_mb for one in choice.chosen[:-1]) < max(target, 1)

@@ -28,7 +28,8 @@ from tests.simulation.locks import LockKind
 from tests.simulation.scenario import Run, Scenario
 from tests.simulation.scheduler import Violation
 
-SEEDS = 60
+SEEDS = 150
+CONTROLS = 20
 IMMUTABLE = Scenario(Service.COMPACTION, False, LockKind.NONE)
 CLUSTERING = Scenario(Service.CLUSTERING, True, LockKind.KEPT)
 
@@ -95,7 +96,7 @@ STRANGERS = {
 
 @pytest.mark.parametrize("scenario", STRANGERS.values(), ids=STRANGERS)
 def test_no_promise_is_broken_by_strangers(scenario: Scenario) -> None:
-    assert violations(scenario, SEEDS // 3) is None
+    assert violations(scenario, CONTROLS) is None
 
 
 @pytest.mark.parametrize(
@@ -121,4 +122,4 @@ def test_a_promise_is_broken_without_law_1(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("is_cancellable", [True, False])
 def test_no_promise_rests_on_signs_of_life(lock: LockKind, is_cancellable: bool) -> None:
     scenario = Scenario(Service.CLUSTERING, is_cancellable, lock, lie=lies.hides_beats)
-    assert violations(scenario, SEEDS // 3) is None
+    assert violations(scenario, CONTROLS) is None

@@ -1,18 +1,24 @@
 """What readers take for a log compaction that is pending, rolled back, completed or compacted."""
 
+import pickle
 from functools import cache
 
 import pytest
 
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.start import start
+from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.view.file_names import parse_file_name
+from lakewarden.engine.view.planned_slices import operation_of
+from lakewarden.engine.write.settings import write_spec
 from tests.engine.services.worlds import (
     MOR,
     ServiceWorld,
@@ -165,3 +171,20 @@ def test_logs_above_a_pending_compaction_are_not_compacted_beside_it(world: Serv
     planned(world, COMPACTION)
     world.write(updated(4, ts=8), updated(4, ts=9))
     assert not schedule(world.context(**THRESHOLD), LOG_COMPACTION, Wish())
+
+
+def test_the_work_can_be_done_by_other_processes(world: ServiceWorld) -> None:
+    instant = planned(world)
+    context = world.context(**THRESHOLD)
+    attempt = start(context, instant).attempt
+    assert attempt is not None
+    state = TableState(world.storage)
+    spec = write_spec(state, state.schema(), context.settings, instant=instant, attempt=1)
+    tasks = [FoldTask(0, operation_of(world.slices()[0]))]
+    work = Placed(Place.here(world.storage, attempt), Folding(spec))
+    far_work, (far_task,) = pickle.loads(pickle.dumps((work, tasks)))
+    file = far_work.tried(2)(far_task)
+    attempt.stop()
+    assert files_of(world, instant) == [file.stat.path]
+    assert file.stat.path.endswith(".log.1_0-2-1")
+    assert file.stat.num_writes + file.stat.num_deletes == file.stat.total_updated_records_compacted

@@ -93,8 +93,8 @@ def _since(
     return Window(
         partitions=tuple(sorted({*touched, *carried, *back})),
         since=start.instant,
-        why=f"Since the {_word(service)} {start.instant}, partitions written to: {len(touched)}, left"
-        f" out by plans: {len(carried)}, handed back: {len(back)}.",
+        why=f"Since the {_word(service)} {start.instant}, partitions written to: {len(touched)},"
+        f" left out by plans: {len(carried)}, handed back: {len(back)}.",
         touched=touched,
         carried=carried,
         handed_back=back,

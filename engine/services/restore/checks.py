@@ -24,7 +24,7 @@ class Obstacle:
 
     code: str
     why: str
-    now: str
+    remedy: str
     instant: str | None = None
     # It goes away by itself.
     passes: bool = False
@@ -72,7 +72,7 @@ def _unsaved(moment: Moment, target: Instant) -> Iterator[Obstacle]:
         yield Obstacle(
             code="no_savepoint",
             why=f"There is no savepoint at {target.requested}.",
-            now="Name one of the savepoints, or restore to the instant without one.",
+            remedy="Name one of the savepoints, or restore to the instant without one.",
             instant=target.requested,
         )
 
@@ -84,7 +84,7 @@ def _archived(moment: Moment, target: Instant) -> Iterator[Obstacle]:
             yield Obstacle(
                 code="instants_archived",
                 why=f"The {instant.action.value} {instant.requested}, which is newer, is archived.",
-                now="Choose a later instant.",
+                remedy="Choose a later instant.",
                 instant=instant.requested,
             )
             return
@@ -97,7 +97,7 @@ def _savepointed(moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obs
             yield Obstacle(
                 code="savepointed",
                 why=f"The savepoint {one.requested} protects what would be taken back.",
-                now="Delete it first.",
+                remedy="Delete it first.",
                 instant=one.requested,
             )
 
@@ -112,7 +112,11 @@ def _cleaned(
         try:
             check_retained(moment.timeline, target.requested)
         except InvalidRequest as cause:
-            yield Obstacle(code="files_cleaned", why=cause.why, now=cause.now)
+            yield Obstacle(
+                code="files_cleaned",
+                why=cause.why,
+                remedy="Choose a later instant, or a savepoint.",
+            )
         return
     listed = savepoint.decode(active.read(own), active.path(own)).partition_metadata
     gone = {files.instant.requested for files in undone}
@@ -121,7 +125,7 @@ def _cleaned(
         yield Obstacle(
             code="files_cleaned",
             why=f"{path}, which the savepoint names, is not there.",
-            now="Choose another savepoint.",
+            remedy="Choose another savepoint.",
         )
         return
 
@@ -144,7 +148,7 @@ def _being_indexed(moment: Moment) -> Iterator[Obstacle]:
         yield Obstacle(
             code="index_pending",
             why=f"The indexing {one.requested} reads what would be taken back.",
-            now="Let it end, or drop its index.",
+            remedy="Let it end, or drop its index.",
             instant=one.requested,
         )
 
@@ -161,7 +165,7 @@ def _alive(context: Context, moment: Moment, undone: Sequence[InstantFiles]) -> 
             yield Obstacle(
                 code="instant_held",
                 why=f"The {files.begun_as.value} {requested}, begun {age} ago, is held by {live}.",
-                now="Wait until it has ended.",
+                remedy="Wait until it has ended.",
                 instant=requested,
                 passes=True,
             )

@@ -349,7 +349,7 @@ def _refused(
         first.code,
         what=what,
         why=f"{first.why}{more}",
-        now=first.now,
+        now=first.remedy,
         instant=first.instant or instant,
         obstacles=tuple(standing),
     )

@@ -159,7 +159,7 @@ def _refuse_cleaned(moment: Moment, target: Instant) -> None:
         check_retained(moment.timeline, target.requested)
     except InvalidRequest as cause:
         why = f"Files of it are gone: {cause.why}"
-        raise _refused(target.requested, "files_cleaned", why, cause.now) from cause
+        raise _refused(target.requested, "files_cleaned", why, "Choose a later instant.") from cause
 
 
 def _metadata(

@@ -60,7 +60,9 @@ class Preview:
     scope: str
 
     def __str__(self) -> str:
-        return f"{self.service}, not published: {_extent(self.groups, self.cancellable)}"
+        return (
+            f"{self.service}, not published: {_extent(self.groups, cancellable=self.cancellable)}"
+        )
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -81,7 +83,9 @@ class Plan:
     _door: "ServiceDoor" = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.service} {self.instant}: {_extent(self.groups, self.cancellable)}"
+        return (
+            f"{self.service} {self.instant}: {_extent(self.groups, cancellable=self.cancellable)}"
+        )
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ class Plan:
         self, spark: "SparkSession | None" = None, options: Options = None, **keywords: object
     ) -> Result:
         """Carry it out here, or by Spark's workers."""
-        return self._door.run(self.instant, spark=spark, options=options, **keywords)
+        return self._door.carry_out(self.instant, options, keywords, spark)
 
     def cancel(
         self,
@@ -181,7 +185,7 @@ class ServiceDoor:
             chosen = pending if instant is None else tuple(p for p in pending if p == instant)
             return Result(service=self._kind.service, left=chosen[: limits.plans])
         if instant is not None:
-            return run_plan(context_of(instant), self._kind, instant)
+            return self.carry_out(instant, options, keywords, spark)
         return run_pending(self._desk(options, keywords), self._kind, limits, context_of)
 
     def schedule_and_run(
@@ -214,7 +218,18 @@ class ServiceDoor:
             case Preview():
                 return done
             case Plan(instant=instant):
-                return self.run(instant, spark=spark, options=options, **keywords)
+                return self.carry_out(instant, options, keywords, spark)
+
+    def carry_out(
+        self,
+        instant: str,
+        options: Options = None,
+        keywords: Mapping[str, object] | None = None,
+        spark: "SparkSession | None" = None,
+    ) -> Result:
+        """Carry out one plan."""
+        context = self._desk(options, keywords, spark=spark, group=instant)
+        return run_plan(context, self._kind, instant)
 
     def plan(self, instant: str) -> Plan:
         """The plan of an instant that is on the timeline."""
@@ -299,7 +314,7 @@ class ServiceDoor:
         return scope_of(moment, files)
 
 
-def _extent(groups: frozenset[SliceKey], cancellable: bool) -> str:
+def _extent(groups: frozenset[SliceKey], *, cancellable: bool) -> str:
     places = len({group.partition for group in groups})
     kind = "cancellable" if cancellable else "not cancellable"
     return f"{len(groups)} file groups in {places} partitions, {kind}"

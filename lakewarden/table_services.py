@@ -61,9 +61,9 @@ class TableServices:
         self,
         instant: str,
         reason: str | None = None,
+        *,
         force: bool = False,
         wait_seconds: float = 0,
-        *,
         dry_run: bool = False,
     ) -> Cancellation:
         """Cancel whatever is pending at an instant, even while it is being carried out."""

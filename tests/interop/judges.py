@@ -27,11 +27,11 @@ class RustReader(LineClient):
 class JavaJudge(LineClient):
     """Java Hudi on Spark; for arguments see the commands in `judge.service`."""
 
-    def __init__(self, home: Path = HOME) -> None:
+    def __init__(self, home: Path = HOME, name: str = "java") -> None:
         (bundle,) = (home / "jars").glob("*.jar")
         command = [home / "venv" / "bin" / "python", "-m", "tests.interop.judge.service", bundle]
         environment = {"JAVA_HOME": os.fspath(java_home())}
-        super().__init__(command, environment=environment, log=home / f"java{_worker()}.log")
+        super().__init__(command, environment=environment, log=home / f"{name}{_worker()}.log")
 
     def read(self, table: Path, **how: Any) -> list[Row]:
         rows: list[Row] = self.ask("read", table=str(table), **how)

@@ -1,0 +1,101 @@
+"""Cleans by us and by Java on the same tables: plans of either are carried out by the other."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.formats.payloads import clean as payload
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.plans.publish import publish
+from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
+from lakewarden.engine.services.clean.result import Cleaned
+from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.clean.settings import Retention
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.instant import Action
+from tests.canonical import canonical_rows, difference
+from tests.engine.services.clean.test_golden import context_of
+from tests.golden_tables import GoldenTable
+from tests.interop.judges import JavaJudge
+from tests.interop.test_compaction import Stage
+from tests.writing.model import Write
+from tests.writing.shapes import Shape
+
+RETAINED = {"hoodie.clean.commits.retained": 1}
+SHAPES = (Shape("cow"), Shape("mor", index="RECORD_INDEX"))
+
+
+def cleaning(context: Context) -> Context:
+    return replace(context, settings=Settings.of(arguments=RETAINED))
+
+
+def cleaned(stage: Stage) -> Cleaned:
+    return clean(cleaning(stage.context))
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("one", SHAPES, ids=str)
+def test_java_goes_on_after_our_clean_and_we_after_javas(
+    one: Shape, java: JavaJudge, tmp_path: Path
+) -> None:
+    stage = Stage(one, java, tmp_path / "table")
+    stage.write("upsert", "upsert")
+    drop(stage, "c")
+    stage.write("upsert", "delete", "upsert")
+    if one.type == "mor":
+        for _ in range(2):
+            plan = schedule(stage.context, COMPACTION, Wish())
+            assert isinstance(plan, Scheduled)
+            execute(stage.context, COMPACTION, plan.instant)
+            stage.write("upsert")
+    assert cleaned(stage).files_deleted > 0
+    stage.agreement.check_snapshot(stage.story.model.contents(), "our clean")
+    stage.java_writes()
+    stage.java.clean()
+    stage.write("upsert", "upsert")
+    assert cleaned(stage).files_deleted > 0 or one.type == "mor"
+    stage.agree("cleans in turns")
+    stage.agreement.check_truth()
+
+
+def drop(stage: Stage, partition: str) -> None:
+    write = Write("delete_partitions", partitions=(partition,))
+    stage.story.model.apply(write)
+    stage.table.delete_partitions([f"p={partition}"])
+
+
+@pytest.mark.timeout(600)
+def test_java_carries_out_a_clean_that_we_have_left(java: JavaJudge, tmp_path: Path) -> None:
+    stage = Stage(SHAPES[0], java, tmp_path / "table")
+    stage.write("upsert", "upsert", "upsert", "upsert")
+    context = cleaning(stage.context)
+    drafted = draft_clean(context, look(context), Retention(commits=1), CleanWish())
+    assert drafted.files
+    plan = payload.encode_plan(content_of(context.storage, drafted))
+    publish(context, Action.CLEAN, plan, claims=False)
+    stage.java.clean()
+    there = {path.name for path in (tmp_path / "table").rglob("*.parquet")}
+    assert not there & {file.name for file in drafted.files}
+    stage.agree("our clean, carried out by Java")
+    stage.write("upsert")
+    assert cleaned(stage).finished == ()
+
+
+@pytest.mark.timeout(600)
+def test_we_carry_out_a_clean_that_java_has_left(java: JavaJudge, golden_copy: GoldenTable) -> None:
+    path = golden_copy("cow_clean_requested")
+    table = Table(str(path))
+    before = canonical_rows(table.read_arrow())
+    (finished,) = clean(context_of(path)).finished
+    assert finished.files_deleted == 6
+    assert not difference(java.read(path), before)
+    assert not difference(java.read(path, metadata=False), before)
+    assert java.validate(path) == {}
+    assert len(java.timeline(path)["active"]) == len(table.timeline().instants)

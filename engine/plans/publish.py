@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import Conflict, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.claims import append_claim
+from lakewarden.engine.plans.claims import append_claim, engine_version
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, reload
 from lakewarden.engine.storage.port import Lost, Unknown, Won
@@ -59,6 +59,9 @@ def publish_in(
 ) -> Published:
     """Steps 3 to 5, for whoever has the lock and has reloaded."""
     _refuse_while_restored(moment)
+    if claims:
+        # It takes a while once, and whoever dies between publishing and claiming is taken for Java.
+        engine_version()
     for _ in range(TIMES_TRIED_MAX):
         requested = Instant(moment.times.next(), action, State.REQUESTED)
         held.assert_held()

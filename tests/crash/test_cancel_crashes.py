@@ -56,6 +56,7 @@ def makes_room(trial: Trial, stage: FaultyStorage) -> None:
     assert isinstance(done, Scheduled)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("prepared", [waiting, abandoned])
 @pytest.mark.parametrize("ends", [cancels, cleans, makes_room])
 @pytest.mark.parametrize("kind", KINDS, ids=str)

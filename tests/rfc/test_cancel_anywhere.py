@@ -21,6 +21,7 @@ BATCHES = 5
 CANCELLED = {"cancelled", "plan_cancelled", "unknown_plan", "rolled_back_elsewhere"}
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_an_acknowledged_cancel_never_commits(batch: int) -> None:
     outcomes = set()
@@ -32,6 +33,7 @@ def test_an_acknowledged_cancel_never_commits(batch: int) -> None:
     assert Ending.CANCELLED in outcomes
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_cancelled_at_each_storage_call_nothing_of_the_plan_stays(kind: Kind) -> None:
     last = calls_of(kind, cancellable=True)[1]

@@ -19,7 +19,7 @@ from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 
 # A prime number, so that all kinds of calls have their turn.
-EVERY = 1 if IS_SIMULATION else 19
+EVERY = 1 if IS_SIMULATION else 31
 SHAPES = (Shape("cow"), Shape("cow", has_metadata=False))
 # A partition goes, another one has slices to be cleaned, and a savepoint keeps some.
 HISTORY = (

@@ -24,7 +24,7 @@ from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
 # A prime number, so that all kinds of calls have their turn.
-EVERY = 1 if IS_SIMULATION else 23
+EVERY = 1 if IS_SIMULATION else 37
 HISTORY = (inserted(2),)
 LATER = (updated(2, ts=2), inserted(3, partitions="abc"))
 # With so many more writes the metadata table has been compacted, and has to be made anew.
@@ -44,8 +44,8 @@ def restored(world: ServiceWorld, to: str, seed: int, storage: Storage | None = 
     [
         (INDEXED, LATER, EVERY),
         (Shape("cow", has_metadata=False), LATER, EVERY),
-        (INDEXED, LATER_STILL, 1 if IS_SIMULATION else 97),
-        (INDEXED, LATER_WITHOUT_THEM, 1 if IS_SIMULATION else 97),
+        (INDEXED, LATER_STILL, 1 if IS_SIMULATION else 149),
+        (INDEXED, LATER_WITHOUT_THEM, 1 if IS_SIMULATION else 149),
     ],
     ids=["metadata table", "listing", "compacted metadata table", "metadata table made anew"],
 )

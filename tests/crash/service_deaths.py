@@ -23,6 +23,8 @@ from tests.engine.services.worlds import ServiceWorld, contents, row
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
+# Rows that no plan is about, and the last ones.
+BESIDE = Write("upsert", (row("beside", 3, "c"),))
 LAST = Write("upsert", (row("last", 10, "c"),))
 # What an attempt meets that comes too late.
 _OVER = ("plan_not_executable", "plan_cancelled")
@@ -110,11 +112,13 @@ def assert_recovers(
     *history, following = writes
     assert_rows(world, shape, tuple(history), death)
     world.clock.advance(DEAD_AFTER_MS)
+    # Whoever writes next takes away a plan that was never published as a whole.
+    world.write(BESIDE)
     mortal.finish(world)
-    assert_rows(world, shape, tuple(history), death)
+    assert_rows(world, shape, (*history, BESIDE), death)
     world.write(following)
-    assert_rows(world, shape, writes, death)
+    assert_rows(world, shape, (*history, BESIDE, following), death)
     world.clock.advance(SWEPT_AFTER_MS)
     world.write(LAST)
-    assert_rows(world, shape, (*writes, LAST), death)
+    assert_rows(world, shape, (*history, BESIDE, following, LAST), death)
     assert_tidy(world, death)

@@ -4,21 +4,17 @@ They cost ten times as much as those on lines, so there are fewer of them.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from functools import cached_property
 from itertools import product
 
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.service import Service
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.storage.memory import MemoryStorage
-from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.table import Table
@@ -39,20 +35,6 @@ REAL_ARGUMENTS = {
     "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "false",
     "hoodie.log.compaction.blocks.threshold": "2",
 }
-
-
-def let_all_read_at_once() -> None:
-    """In Python 3.11 a cached property has one lock for the instances of all threads.
-
-    Here one thread runs at a time, and one that waits for its turn must not keep that lock.
-    """
-    for kind in (TableState, LsmArchive):
-        for attribute in vars(kind).values():
-            if isinstance(attribute, cached_property) and hasattr(attribute, "lock"):
-                attribute.lock = nullcontext()
-
-
-let_all_read_at_once()
 
 
 class RealRun(Run):

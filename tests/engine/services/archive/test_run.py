@@ -166,15 +166,16 @@ def test_cleans_are_archived_with_the_writes_around_them() -> None:
 
 def test_a_write_archives_only_when_that_is_due_and_not_switched_off() -> None:
     world = world_of(4)
-    assert archive_if_due(world.context()) is None
+    on = {"hoodie__archive__automatic": True}
+    assert archive_if_due(world.context(**on)) is None
     assert archive_if_due(world.context(**FEW, hoodie__archive__automatic=False)) is None
-    assert archive_if_due(world.context(**FEW, hoodie__archive__async=True)) is None
+    assert archive_if_due(world.context(**FEW, **on, hoodie__archive__async=True)) is None
     storage = FaultyStorage(world.storage)
-    context = world.context(51, storage)
+    context = world.context(51, storage, **on)
     before = len(storage.calls)
     assert archive_if_due(context) is None
     assert len(storage.calls) - before <= 2
-    assert archive_if_due(world.context(**FEW))
+    assert archive_if_due(world.context(**FEW, **on))
 
 
 def test_whoever_loses_the_lock_on_the_way_removes_nothing() -> None:

@@ -13,6 +13,7 @@ from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
+from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.write.far_rows import FAR_SETTINGS
@@ -29,6 +30,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
     "Plans of table services": (*CANCELLABLE.values(), *WINDOW_SETTINGS),
+    "Services after writes": INLINE_SETTINGS,
     "Compaction": COMPACTION_SETTINGS,
     "Log compaction": LOG_COMPACTION_SETTINGS,
     "Clustering": CLUSTERING_SETTINGS,

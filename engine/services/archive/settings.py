@@ -6,7 +6,10 @@ from lakewarden.engine.services.archive.plan import Limits
 from lakewarden.engine.timeline.archived.writer import LsmLimits
 
 ARCHIVE_AUTOMATIC = Setting(
-    "hoodie.archive.automatic", True, flag, "Whether a write archives after its commit"
+    "hoodie.archive.automatic",
+    False,
+    flag,
+    "Whether a write archives after its commit; Hudi's writers do unless they are told not to",
 )
 ARCHIVE_ASYNC = Setting(
     "hoodie.archive.async",

@@ -23,7 +23,10 @@ def _positive(text: str) -> int:
 
 
 CLEAN_AUTOMATIC = Setting(
-    "hoodie.clean.automatic", True, flag, "Whether a write cleans after its commit"
+    "hoodie.clean.automatic",
+    False,
+    flag,
+    "Whether a write cleans after its commit; Hudi's writers do unless they are told not to",
 )
 CLEAN_ASYNC = Setting(
     "hoodie.clean.async.enabled",

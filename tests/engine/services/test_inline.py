@@ -30,6 +30,7 @@ from tests.engine.services.worlds import (
 
 COMMIT = Commit(instant="20231114221320000", completed="20231114221321000", operation="UPSERT")
 OFF = {"hoodie__clean__automatic": "false", "hoodie__archive__automatic": "false"}
+ON = dict.fromkeys(OFF, "true")
 COMPACT = {**OFF, "hoodie__compact__inline": "true"}
 SCHEDULE = {**OFF, "hoodie__compact__schedule__inline": "true"}
 AT_ONCE = {"hoodie__compact__inline__max__delta__commits": "1"}
@@ -60,15 +61,15 @@ def names(done: AfterWrite) -> list[str]:
     return [one.service for one in done.tended]
 
 
-def test_writes_clean_and_archive_unless_they_are_told_otherwise() -> None:
+def test_writes_clean_and_archive_if_they_are_told_to() -> None:
     world = world_with_logs()
-    assert names(tend(world)) == ["clean", "archive"]
-    assert names(tend(world, **OFF)) == []
+    assert names(tend(world)) == []
+    assert names(tend(world, **ON)) == ["clean", "archive"]
 
 
 def test_cleaning_and_archiving_may_be_left_to_jobs_of_their_own() -> None:
     left = {"hoodie__clean__async__enabled": "true", "hoodie__archive__async": "true"}
-    assert names(tend(world_with_logs(), **left)) == []
+    assert names(tend(world_with_logs(), **ON, **left)) == []
 
 
 def test_all_services_can_be_switched_off_together() -> None:
@@ -79,6 +80,7 @@ def test_all_services_can_be_switched_off_together() -> None:
 def test_services_run_in_the_order_of_hudi() -> None:
     done = tend(
         world_with_logs(),
+        **ON,
         hoodie__compact__inline="true",
         hoodie__log__compaction__inline="true",
         hoodie__clustering__schedule__inline="true",
@@ -181,7 +183,7 @@ def test_the_metadata_table_is_archived_with_the_table() -> None:
     maintain_metadata_table(world.context(70), services=(MetadataService.COMPACTION,))
     world.clock.advance(1000)
     before = len(metadata_instants(world))
-    done = tend(world, **few)
+    done = tend(world, **ON, **few)
     assert [one.failure for one in done.tended] == [None, None]
     assert len(metadata_instants(world)) < before
     assert world.rows() == world.rows(use_metadata=False)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.cancelling import scope_of
@@ -18,6 +20,11 @@ from lakewarden.engine.services.choice import Draft, LeftOut, Refusal
 from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
 from lakewarden.engine.services.result import Result
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.state.explained import (
+    Explained,
+    explain_left_out,
+    explain_plan,
+)
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.state import InstantState
@@ -34,7 +41,8 @@ CANCELLED_ON_REQUEST = "cancelled on request"
 class Desk(Protocol):
     """Gives a context to work in, with what a call sets.
 
-    With a session Spark's workers carry out the tasks; its jobs are in a group of that name.
+    Keywords mean the operation's own settings first. With a session Spark's workers carry out the
+    tasks; its jobs are in a group of that name.
     """
 
     def __call__(
@@ -42,6 +50,7 @@ class Desk(Protocol):
         options: Options = None,
         keywords: Mapping[str, object] | None = None,
         *,
+        own: Sequence[Setting[object]] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context: ...
@@ -96,6 +105,10 @@ class Plan:
         """What has become of it by now."""
         return self._door.state_of(self.instant).value
 
+    def explain(self) -> tuple[Explained, ...]:
+        """What it takes and what it leaves out, each with the reason."""
+        return (*self._door.explained(self.instant), *explain_left_out(self.left_out))
+
     def run(
         self, spark: "SparkSession | None" = None, options: Options = None, **keywords: object
     ) -> Result:
@@ -119,9 +132,9 @@ class Plan:
 class ServiceDoor:
     """One table service of one table."""
 
-    def __init__(self, kind: TableService, desk: Desk) -> None:
+    def __init__(self, kind: TableService, desk: Desk, own: Sequence[Setting[object]]) -> None:
         self._kind = kind
-        self._desk = desk
+        self._desk = partial(desk, own=own)
 
     def __repr__(self) -> str:
         return f"<{self._kind.service}>"
@@ -265,6 +278,10 @@ class ServiceDoor:
             wait_seconds=wait_seconds,
             dry_run=dry_run,
         )
+
+    def explained(self, instant: str) -> tuple[Explained, ...]:
+        """What a pending plan takes, and the partitions that it leaves to the next one."""
+        return explain_plan(self._desk(), instant)
 
     def state_of(self, instant: str) -> InstantState:
         """What has become of a plan by now."""

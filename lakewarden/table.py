@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
-from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.plans.context import Context
@@ -22,6 +22,7 @@ from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
@@ -339,7 +340,8 @@ class Table(TableServices):
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:
         given = given_options(options, keywords, OF_WRITES)
-        return TableWriter(self._context(given, self.properties)).write(request)
+        context = self._context(given, self.properties)
+        return after_write(context, TableWriter(context).write(request)).commit
 
     def _taken(
         self, rows: Taken, options: Options, keywords: Mapping[str, object]
@@ -358,10 +360,11 @@ class Table(TableServices):
         options: Options = None,
         keywords: Mapping[str, object] | None = None,
         *,
+        own: Sequence[Setting[object]] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context:
-        context = self._context(given_options(options, keywords or {}), self.properties)
+        context = self._context(given_options(options, keywords or {}, own), self.properties)
         if spark is None:
             return context
         return replace(context, ports=replace(self._ports, executor=SparkExecutor(spark, group)))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.context import Context
@@ -10,12 +11,20 @@ from lakewarden.engine.plans.failed_writes import Settled, settle
 from lakewarden.engine.plans.sweep import Swept, sweep
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.clean.draft import CleanWish
 from lakewarden.engine.services.clean.result import Cleaned
 from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.service import CLUSTERING
+from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
+from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
+from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
+from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
+from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.services.restore.run import Restored, restore
 from lakewarden.engine.services.savepoint.run import (
     Savepoint,
@@ -23,6 +32,10 @@ from lakewarden.engine.services.savepoint.run import (
     list_savepoints,
     savepoint,
 )
+from lakewarden.engine.services.state.attempts import AttemptView, BeatView, attempts, beats
+from lakewarden.engine.services.state.blockers import Blocker, blockers
+from lakewarden.engine.services.state.ledgers import LedgerRow, ledger_of
+from lakewarden.engine.services.state.plans import PendingPlan, plans
 from lakewarden.service_door import CANCELLED_ON_REQUEST, Options, ServiceDoor
 
 if TYPE_CHECKING:
@@ -37,6 +50,7 @@ class TableServices:
         options: Options = None,
         keywords: Mapping[str, object] | None = None,
         *,
+        own: Sequence[Setting[object]] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context:
@@ -45,17 +59,17 @@ class TableServices:
     @property
     def compaction(self) -> ServiceDoor:
         """Merges the logs of file groups into new base files."""
-        return ServiceDoor(COMPACTION, self._desk)
+        return ServiceDoor(COMPACTION, self._desk, COMPACTION_SETTINGS)
 
     @property
     def log_compaction(self) -> ServiceDoor:
         """Puts many small logs of a file group into one."""
-        return ServiceDoor(LOG_COMPACTION, self._desk)
+        return ServiceDoor(LOG_COMPACTION, self._desk, LOG_COMPACTION_SETTINGS)
 
     @property
     def clustering(self) -> ServiceDoor:
         """Puts small file groups together, and sorts rows if asked."""
-        return ServiceDoor(CLUSTERING, self._desk)
+        return ServiceDoor(CLUSTERING, self._desk, CLUSTERING_SETTINGS)
 
     def cancel(
         self,
@@ -92,13 +106,13 @@ class TableServices:
             partitions=None if partitions is None else tuple(partitions),
             honour_trigger=honour_trigger,
         )
-        return clean(self._desk(options, keywords), wish, dry_run=dry_run)
+        return clean(self._desk(options, keywords, own=CLEAN_SETTINGS), wish, dry_run=dry_run)
 
     def archive(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> Archived:
         """Move old instants from the active timeline to the archive."""
-        return archive(self._desk(options, keywords), dry_run=dry_run)
+        return archive(self._desk(options, keywords, own=ARCHIVE_SETTINGS), dry_run=dry_run)
 
     def compact_timeline(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
@@ -133,3 +147,36 @@ class TableServices:
     def sweep(self) -> tuple[Swept, ...]:
         """Remove what paused attempts may have left behind instants that were rolled back."""
         return sweep(self._desk())
+
+    def maintain_metadata(
+        self,
+        services: Sequence[str] | None = None,
+        *,
+        dry_run: bool = False,
+        options: Options = None,
+        **keywords: object,
+    ) -> MetadataMaintenance:
+        """Clean, compact and archive the metadata table, or do some of that only."""
+        chosen = ALL_SERVICES if services is None else tuple(map(MetadataService, services))
+        context = self._desk(options, keywords, own=METADATA_SERVICE_SETTINGS)
+        return maintain_metadata_table(context, services=chosen, dry_run=dry_run)
+
+    def plans(self) -> tuple[PendingPlan, ...]:
+        """All that is planned or under way, of every service, and who is at it."""
+        return plans(self._desk())
+
+    def attempts(self) -> tuple[AttemptView, ...]:
+        """The attempts at what is pending."""
+        return attempts(self._desk())
+
+    def beats(self) -> tuple[BeatView, ...]:
+        """The signs of life that there are."""
+        return beats(self._desk())
+
+    def blockers(self) -> tuple[Blocker, ...]:
+        """What holds back clean, archive and the metadata table, and what to do about it."""
+        return blockers(self._desk())
+
+    def ledger(self, instant: str) -> tuple[LedgerRow, ...]:
+        """Who has tried an instant, and how it ended."""
+        return ledger_of(self._desk(), instant)

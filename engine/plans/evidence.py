@@ -44,7 +44,7 @@ def evidence_of(
         rollback=_rollback_of(moment, rollbacks, files, ledger),
         ledger=ledger.ends_in,
         inflight=files.inflight is not None,
-        plan=_plan_file(moment, files),
+        plan=plan_file(moment, files),
         beat=newest_sign(context, ledger),
     )
 
@@ -102,7 +102,8 @@ def _outlives_rollbacks(files: InstantFiles, ledger: Ledger) -> bool:
     return has_plan and ledger.ends_in is not LedgerEnd.CANCELLED
 
 
-def _plan_file(moment: Moment, files: InstantFiles) -> PlanFile:
+def plan_file(moment: Moment, files: InstantFiles) -> PlanFile:
+    """What is on the timeline of the plan of a pending instant."""
     if files.requested is None:
         return PlanFile.ABSENT
     if files.begun_as in INGESTION:

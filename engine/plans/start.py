@@ -8,6 +8,7 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import plan_file
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
 from lakewarden.engine.plans.moment import Moment, reload
@@ -21,7 +22,7 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.ledger import Appended, Ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled
-from lakewarden.engine.timeline.state import LedgerEnd
+from lakewarden.engine.timeline.state import LedgerEnd, PlanFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
     ledger = moment.ledger(instant)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         raise _cancelled(files)
+    if plan_file(moment, files) is not PlanFile.WHOLE:
+        why = "Its plan is torn or not there, so it was never really published."
+        raise _refused(files, "plan_torn", why, "Schedule another one; the next write removes it.")
     held = live_attempt(context, ledger)
     if held is not None:
         raise _held(files, f"It is being carried out by {held}.", held)

@@ -149,3 +149,39 @@ def test_answers_can_be_read(table: Table) -> None:
     assert str(plan) == f"compaction {plan.instant}: 2 file groups in 2 partitions, cancellable"
     assert str(plan.run()).startswith(f"compaction {plan.instant}: 6 rows in 2 files")
     assert str(table.compaction.schedule()).startswith("No compaction: ")
+
+
+def test_state_is_told_as_values(table: Table) -> None:
+    plan = a_plan(table.compaction.schedule(cancellable=True, max_file_groups=1))
+    (told,) = table.plans()
+    assert (told.instant, told.service, told.cancellable) == (plan.instant, "compaction", True)
+    chosen, left_out = plan.explain()[:1], plan.explain()[1:]
+    assert [one.verdict for one in chosen] == ["chosen"]
+    assert left_out
+    assert all(one.verdict == "left_out" for one in left_out)
+    assert table.attempts() == ()
+    assert table.beats() == ()
+    plan.cancel()
+    assert [row.entry for row in table.ledger(plan.instant)] == ["cancelled"]
+    assert table.plans() == ()
+
+
+def test_keywords_mean_the_settings_of_the_service_first(table: Table) -> None:
+    assert isinstance(table.clustering.schedule(small_file_limit=1, dry_run=True), Refusal)
+    assert isinstance(table.clustering.schedule(dry_run=True), Preview)
+
+
+def test_the_metadata_table_is_looked_after_by_itself(table: Table) -> None:
+    done = table.maintain_metadata(["compaction"])
+    assert [step.service for step in done.steps] == ["compaction"]
+    assert table.read_arrow().num_rows == 6
+
+
+def test_a_write_compacts_where_the_table_asks_for_it(tmp_path: Path) -> None:
+    table = table_with_logs(tmp_path)
+    options = {
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    table.upsert(updated(ts=9).table(), options=options)
+    assert not any(slice_.log_files for slice_ in table.file_slices())

@@ -12,6 +12,7 @@ from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action, State
+from lakewarden.engine.timeline.ledger import read_ledger
 from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
 
 
@@ -43,6 +44,17 @@ def test_a_plan_is_carried_out_and_committed() -> None:
     own.commit(attempt, own.write_file(attempt, "f1"))
     (done,) = world.timeline().instants
     assert (done.action, done.requested) == (Action.COMMIT, instant)
+
+
+def test_a_plan_that_was_cut_short_is_not_begun() -> None:
+    world = World()
+    instant = plan(world)
+    (requested,) = world.timeline().instants
+    path = world.timeline().path(requested)
+    world.storage.put(path, world.storage.read(path)[:20])
+    assert refusal(world, instant) == "plan_torn"
+    assert [i.state for i in world.timeline().instants] == [State.REQUESTED]
+    assert read_ledger(world.storage, instant).entries == ()
 
 
 def test_a_plan_that_has_completed_needs_no_attempt() -> None:

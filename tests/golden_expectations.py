@@ -48,9 +48,10 @@ CLEANED_PAST = {
     "mor_clean_keep_latest_commits",
     "mor_metadata_services",
     "v6_cow_archived",
-    "v8_cow_services_by_102",
     "v9_mor_by_111",
 }
+# Pasts that only a savepoint has kept, which Java does not read, and the keys they have.
+SAVED_PAST = {"v8_cow_services_by_102": {f"k00{number}" for number in range(6)}}
 
 
 # Ends of windows whose files a clean has removed: Java returns what is left, often nothing.

@@ -212,6 +212,8 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     paths = sorted(outcome.outputs)
     for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
         if entry is None or entry.size_bytes != outcome.outputs[path]:
+            # If it was cancelled this very moment, that is the reason.
+            attempt.look()
             raise _lost_output(attempt, path, entry)
     leftovers = sorted(marked - set(outcome.outputs))
     if leftovers:

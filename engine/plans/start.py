@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.claims import append_claim
@@ -63,6 +63,19 @@ def start(context: Context, instant: str) -> Started:
     return Started(attempt)
 
 
+def _assert_whole(moment: Moment, files: InstantFiles) -> None:
+    try:
+        is_whole = plan_file(moment, files) is PlanFile.WHOLE
+    except CorruptTable as error:
+        if error.code != "missing_file":
+            raise
+        # Whoever does not hold the lock has removed it this very moment.
+        raise _unknown(files.instant.requested) from error
+    if not is_whole:
+        why = "Its plan is torn or not there, so it was never really published."
+        raise _refused(files, "plan_torn", why, "Schedule another one; the next write removes it.")
+
+
 def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
     """Steps 4 to 6."""
     files = moment.pending(instant)
@@ -71,9 +84,7 @@ def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
     ledger = moment.ledger(instant)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         raise _cancelled(files)
-    if plan_file(moment, files) is not PlanFile.WHOLE:
-        why = "Its plan is torn or not there, so it was never really published."
-        raise _refused(files, "plan_torn", why, "Schedule another one; the next write removes it.")
+    _assert_whole(moment, files)
     held = live_attempt(context, ledger)
     if held is not None:
         raise _held(files, f"It is being carried out by {held}.", held)

@@ -24,6 +24,14 @@ def terminations() -> Iterator[list[int]]:
     signal.signal(signal.SIGTERM, before)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as a process at a terminal has it; those that run tests side by side ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_a_termination_is_raised_inside_and_given_on_at_the_end(terminations: list[int]) -> None:
     let_go = []
 
@@ -64,6 +72,7 @@ def test_inside_of_another_one_both_let_go(terminations: list[int]) -> None:
     assert terminations == [signal.SIGTERM]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_workers_learn_of_it_while_the_main_thread_waits_for_them(
     number: signal.Signals, terminations: list[int]

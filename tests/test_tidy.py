@@ -71,9 +71,15 @@ def page(path: str, text: str) -> Page:
     return Page(PurePosixPath(path), textwrap.dedent(text))
 
 
+@pytest.fixture(scope="module")
+def pages() -> tuple[Page, ...]:
+    """The pages of the checkout, read and parsed once."""
+    return pages_of(CHECKOUT)
+
+
+@pytest.mark.xdist_group("tidy")
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_checkout_keeps(rule: Rule) -> None:
-    pages = pages_of(CHECKOUT)
+def test_the_checkout_keeps(rule: Rule, pages: tuple[Page, ...]) -> None:
     if rule in PYTHON_RULES:
         pages = tuple(page for page in pages if page.is_python)
     findings = [f"{page.path}: {finding}" for page in pages for finding in rule(page)]

@@ -112,17 +112,21 @@ class Death:
         return f"replay with plan {str(self.plan)!r}"
 
 
-def deaths(before: World, operation: Callable[[Table], object]) -> Mapping[FaultPlan, Death]:
+def deaths(
+    before: World, operation: Callable[[Table], object], *, every: int = 1
+) -> Mapping[FaultPlan, Death]:
     """The operation killed at every storage call: before it, after it, and in the middle."""
-    return killed(before, lambda world, stage: operation(world.table(50, stage)))
+    return killed(before, lambda world, stage: operation(world.table(50, stage)), every=every)
 
 
-def creation_deaths(shape: Shape) -> Mapping[FaultPlan, Death]:
+def creation_deaths(shape: Shape, *, every: int = 1) -> Mapping[FaultPlan, Death]:
     """The creation of a table killed at every storage call."""
     clock = ManualClock()
     before = World(clock, fresh_memory_storage(clock=clock))
     return killed(
-        before, lambda world, stage: shape.create("", storage=stage, ports=ports(world.clock, 50))
+        before,
+        lambda world, stage: shape.create("", storage=stage, ports=ports(world.clock, 50)),
+        every=every,
     )
 
 

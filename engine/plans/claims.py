@@ -5,7 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from lakewarden.engine.kernel.errors import Unavailable, Unsettled
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.run.processes import ProcessMark
+from lakewarden.engine.run.processes import mark_from
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import (
     Appended,
@@ -17,7 +17,6 @@ from lakewarden.engine.timeline.ledger import (
 )
 from lakewarden.engine.timeline.ledger_entries import Claim, Entry
 
-_PARTS = 3
 _IN_DOUBT = "ledger_unsettled"
 
 
@@ -30,7 +29,7 @@ def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -
         attempt=ledger.next_number,
         owner=owner,
         host=mark.host,
-        process=f"{mark.pid} {mark.started} {mark.machine}",
+        process=mark.text,
         engine_version=engine_version(),
         started_at_ms=context.now_ms(),
     )
@@ -86,13 +85,10 @@ def _in_doubt(ledger: Ledger, entry: Entry, cause: str) -> Unsettled:
     )
 
 
-def has_surely_ended(context: Context, claim: Claim) -> bool:
-    """Whether the process that made a claim is known to be gone; False where nobody can tell."""
-    words = claim.process.split(" ", _PARTS - 1)
-    if len(words) != _PARTS or not words[0].isdecimal():
-        return False
-    mark = ProcessMark(claim.host, machine=words[2], pid=int(words[0]), started=words[1])
-    return context.ports.processes.is_gone(mark)
+def has_surely_ended(context: Context, process: str, host: str = "") -> bool:
+    """Whether a process is known by its mark to be gone; False where nobody can tell."""
+    mark = mark_from(process, host)
+    return mark is not None and context.ports.processes.is_gone(mark)
 
 
 @cache

@@ -13,7 +13,12 @@ from lakewarden.engine.plans.rollback_plans import Rollbacks, completed_rollback
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.beats import read_beat, read_standard_beat, sign_of
+from lakewarden.engine.timeline.beats import (
+    read_beat,
+    read_first_sign,
+    read_standard_beat,
+    sign_of,
+)
 from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.timeline.state import (
     BeatSign,
@@ -64,17 +69,25 @@ def newest_sign(context: Context, ledger: Ledger) -> BeatSign:
         return standard_sign(context, ledger.instant)
     if beat is None:
         return BeatSign.NONE
-    if has_surely_ended(context, claim):
+    if has_surely_ended(context, claim.process, claim.host):
         return BeatSign.DEAD
     return sign_of((beat,), context.now_ms(), context.settings[BEAT_MISSES])
 
 
 def standard_sign(context: Context, instant: str) -> BeatSign:
-    """The sign of life that Java gives and understands."""
+    """The sign of life that Java gives and understands.
+
+    One of ours that died before it had a claim is known by the mark in its first sign.
+    """
     interval_ms = context.settings[BEAT_INTERVAL_MS]
     beat = read_standard_beat(context.storage, instant, interval_ms)
     beats = () if beat is None else (beat,)
-    return sign_of(beats, context.now_ms(), context.settings[BEAT_MISSES])
+    sign = sign_of(beats, context.now_ms(), context.settings[BEAT_MISSES])
+    if sign is BeatSign.LIVE and has_surely_ended(
+        context, read_first_sign(context.storage, instant)
+    ):
+        return BeatSign.DEAD
+    return sign
 
 
 def is_recent(context: Context, modified_ms: int) -> bool:

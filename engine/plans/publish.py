@@ -14,7 +14,7 @@ from lakewarden.engine.plans.claims import append_claim, engine_version
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, reload
 from lakewarden.engine.storage.port import Lost, Unknown, Won
-from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.timeline.beats import write_first_sign
 from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.instant_files import create_instant
 from lakewarden.engine.timeline.layouts import Layout
@@ -60,13 +60,14 @@ def publish_in(
     """Steps 3 to 5, for whoever has the lock and has reloaded."""
     _refuse_while_restored(moment)
     if claims:
-        # It takes a while once, and whoever dies between publishing and claiming is taken for Java.
+        # It takes a while once, which should not pass between publishing and claiming.
         engine_version()
     for _ in range(TIMES_TRIED_MAX):
         requested = Instant(moment.times.next(), action, State.REQUESTED)
         held.assert_held()
         if claims:
-            context.storage.put(standard_path(requested.requested), b"")
+            first_sign = context.ports.processes.mine().text
+            write_first_sign(context.storage, requested.requested, first_sign)
         if _is_created(context, moment.layout, requested, content):
             attempt = _claimed(context, moment.layout, requested) if claims else None
             return Published(requested.requested, attempt)

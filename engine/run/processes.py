@@ -14,6 +14,7 @@ from typing import Protocol
 _STATUS_ENDED = ("Z", "X")
 # Fields of a process's status line, counted behind its name, which may hold spaces and brackets.
 _STATE, _STARTED = 0, 19
+_TEXT_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,19 @@ class ProcessMark:
     machine: str
     pid: int
     started: str
+
+    @property
+    def text(self) -> str:
+        """The mark as files carry it."""
+        return f"{self.pid} {self.started} {self.machine}"
+
+
+def mark_from(text: str, host: str = "") -> ProcessMark | None:
+    """The mark in a file's text; None where there is none, as in what other engines write."""
+    words = text.split(" ", _TEXT_PARTS - 1)
+    if len(words) != _TEXT_PARTS or not words[0].isdecimal():
+        return None
+    return ProcessMark(host, machine=words[2], pid=int(words[0]), started=words[1])
 
 
 class Processes(Protocol):

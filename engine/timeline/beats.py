@@ -1,7 +1,8 @@
 """Beats: signs of life of an attempt. A hint for others, never a licence for the attempt itself.
 
-Beside our own beats, which say how far the work is, the standard empty file is touched, so that
-Java Hudi sees the instant alive; of instants begun by Java there is only that file.
+Beside our own beats, which say how far the work is, the standard file is touched, so that Java
+Hudi sees the instant alive; of instants begun by Java there is only that file. Java looks at its
+time alone, so that our first sign, which comes before any claim, says there whose it is.
 """
 
 import re
@@ -63,6 +64,17 @@ def write_beat(storage: Storage, beat: Beat) -> None:
     """Give a sign of life, ours and the standard one."""
     storage.put(beat_path(beat.instant, beat.attempt), format_document(_KIND, beat))
     storage.put(standard_path(beat.instant), b"")
+
+
+def write_first_sign(storage: Storage, instant: str, process: str) -> None:
+    """Give the sign of life that comes before the instant, with the mark of its process."""
+    storage.put(standard_path(instant), process.encode())
+
+
+def read_first_sign(storage: Storage, instant: str) -> str:
+    """The mark in the first sign of an instant; nothing in later ones, and in those of Java."""
+    content = storage.read_if_present(standard_path(instant)) or b""
+    return content.decode(errors="replace")
 
 
 def read_beat(storage: Storage, instant: str, attempt: int) -> Beat | None:

@@ -107,6 +107,25 @@ def test_a_write_whose_process_is_gone_is_dead_at_once() -> None:
     assert pending(world) == []
 
 
+@pytest.mark.parametrize("policy", [EAGER, LAZY, {}])
+def test_a_write_whose_process_died_before_its_claim_is_dead_at_once(
+    policy: dict[str, str],
+) -> None:
+    living = World().writer(FaultPlan())
+    living.begin()
+    assert isinstance(living.storage, FaultyStorage)
+    (at,) = [call.number for call in living.storage.calls if call.path.endswith(".requested")]
+    world = World()
+    dying = world.writer(FaultPlan((Fault(at, FaultKind.FAIL_AFTER, is_fatal=True),)))
+    with pytest.raises(Crashed):
+        dying.begin()
+    (left,) = pending(world)
+    assert settle(writer(world, policy).context) == ()
+    world.gone.add(1)
+    assert [settled.instant for settled in settle(writer(world, policy).context)] == [left]
+    assert pending(world) == []
+
+
 @pytest.mark.parametrize("policy", [EAGER, LAZY])
 def test_t12_a_write_of_java_is_alive_as_long_as_it_says_so(policy: dict[str, str]) -> None:
     world = World()

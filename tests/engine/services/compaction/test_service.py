@@ -9,8 +9,10 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
 from lakewarden.engine.formats.payloads.compaction import decode_plan, encode_plan
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.metadata.column_stats import partition_ranges
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.start import start
+from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution
@@ -214,3 +216,15 @@ def plan_path(world: ServiceWorld, instant: str) -> str:
     (files,) = [one for one in active.files if one.instant.requested == instant]
     assert files.requested is not None
     return files.requested.entry.path
+
+
+def test_partition_statistics_cover_logs_that_came_after_the_plan() -> None:
+    world = new_service_world(MOR, inserted(4), updated(4))
+    plan = planned(world)
+    world.write(Write("upsert", (row("k0", 99, "a"),)))
+    execute(world.context(), COMPACTION, plan)
+    assert any(slice_.log_files for slice_ in world.slices())
+    statistics = TableState(world.storage).metadata.partition("partition_stats")
+    place = "p=a"
+    ranges = partition_ranges(statistics, ["v"], [place])
+    assert ranges[place]["v"].maximum.as_py() == 99 / 2

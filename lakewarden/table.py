@@ -66,14 +66,19 @@ class Table(TableServices):
         *,
         executor: Executor | None = None,
         ports: Ports | None = None,
+        session: Mapping[str, str] | None = None,
     ) -> None:
         storage = open_storage(Location(str(path), dict(storage_options or {})))
-        self._open(storage, ports or Ports(executor=executor or LocalExecutor()))
+        self._open(storage, ports or Ports(executor=executor or LocalExecutor()), session)
 
-    def _open(self, storage: Storage, ports: Ports) -> None:
+    def _open(
+        self, storage: Storage, ports: Ports, session: Mapping[str, str] | None = None
+    ) -> None:
         self._storage = storage
         self._ports = ports
         self._executor = ports.executor
+        # They hold for all tables of a session, so that those which mean nothing here are let be.
+        self._session = dict(session or {})
         load_config(storage)
 
     @classmethod
@@ -351,6 +356,7 @@ class Table(TableServices):
             return rows
         settings = Settings.of(
             arguments=given_options(options, keywords, OF_WRITES),
+            session=self._session,
             table=kept_settings(self.properties),
         )
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
@@ -370,7 +376,9 @@ class Table(TableServices):
         return replace(context, ports=replace(self._ports, executor=SparkExecutor(spark, group)))
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
-        settings = Settings.of(arguments=given, table=kept_settings(properties))
+        settings = Settings.of(
+            arguments=given, session=self._session, table=kept_settings(properties)
+        )
         lock = open_lock(self._storage, settings, self._ports)
         return Context(self._storage, lock, self._ports, settings)
 

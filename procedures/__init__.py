@@ -1,0 +1,1 @@
+"""Procedures: one declaration each, for SQL, Python, the command line, help and reference page."""

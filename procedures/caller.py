@@ -1,0 +1,62 @@
+"""Callers: what a procedure may use of whoever calls it, besides its arguments."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from lakewarden.procedures.permissions import Permissions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is; the storage's options may hold credentials, so they are never shown."""
+
+    path: str
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
+class Caller(Protocol):
+    """A session, a connection or a command line."""
+
+    @property
+    def permissions(self) -> Permissions:
+        """What this caller may touch."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the session sets, by Hudi's keys and ours."""
+
+    @property
+    def spark(self) -> "SparkSession | None":
+        """The session that can carry out large work, where there is one."""
+
+    def place_of(self, table: str) -> Place:
+        """Where a table of that name is; `InvalidRequest` when there is none."""
+
+    def place_at(self, path: str) -> Place:
+        """A place by its path, with the options that this caller has for its storage."""
+
+    def check_interrupted(self) -> None:
+        """Raise when the caller does not want an answer any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainCaller:
+    """A caller without a catalog: a table's name is its path."""
+
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    permissions: Permissions = field(default_factory=Permissions)
+    spark: "SparkSession | None" = None
+
+    def place_of(self, table: str) -> Place:
+        return self.place_at(table)
+
+    def place_at(self, path: str) -> Place:
+        return Place(path, self.storage_options)
+
+    def check_interrupted(self) -> None:
+        """A signal is what interrupts a process, and Python raises it by itself."""

@@ -1,0 +1,61 @@
+"""Invocation: one call of a procedure, from its arguments to its rows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import attrgetter
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.binding import bind
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Procedure
+
+Row = tuple[object, ...]
+
+
+def invoke(
+    procedure: Procedure,
+    caller: Caller,
+    positional: Sequence[object] = (),
+    named: Mapping[str, object] | None = None,
+) -> Iterator[Row]:
+    """Call a procedure; the rows are in the order of its columns.
+
+    Whatever is wrong with the arguments is said before anything is looked at, or done.
+    """
+    values = bind(procedure, positional, named or {})
+    if procedure.is_mutating and not values.get("dry_run", False):
+        caller.permissions.check_change(procedure.name)
+    limit = _limit(procedure, values)
+    caller.check_interrupted()
+    # A field has the parameter's name unless Python can't spell it, which no argument needs.
+    rows = procedure.call(**values).run(caller)
+    return _heeding(caller, islice(_tuples(procedure, rows), limit))
+
+
+def _tuples(procedure: Procedure, rows: Iterable[object]) -> Iterator[Row]:
+    cells = [attrgetter(column.field) for column in procedure.columns]
+    for row in rows:
+        yield tuple(cell(row) for cell in cells)
+
+
+def _limit(procedure: Procedure, values: Mapping[str, object]) -> int | None:
+    if procedure.limit_parameter is None:
+        return None
+    limit = values[procedure.limit_parameter]
+    if not isinstance(limit, int):
+        return None
+    if limit < 0:
+        raise InvalidRequest(
+            "bad_argument",
+            what=f"limit => {limit} makes no sense.",
+            why="It says how many rows are given at most.",
+            now="Give a number that is not negative.",
+            argument="limit",
+        )
+    return limit
+
+
+def _heeding(caller: Caller, rows: Iterator[Row]) -> Iterator[Row]:
+    for row in rows:
+        caller.check_interrupted()
+        yield row

@@ -1,0 +1,36 @@
+"""Opening: the table that a call names, by its name or by its path."""
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.caller import Caller, Place
+from lakewarden.table import Table
+
+
+def open_table(caller: Caller, table: str | None, path: str | None) -> Table:
+    """The table, if this caller may touch it."""
+    place = named_place(caller, table, path)
+    caller.permissions.check_path(place.path)
+    return Table(place.path, place.storage_options, session=caller.settings)
+
+
+def named_place(caller: Caller, table: str | None, path: str | None) -> Place:
+    """The place that `table` or `path` names; both may be given if they mean the same one."""
+    if not table and not path:
+        raise InvalidRequest(
+            "no_table",
+            what="No table is named.",
+            why="A procedure works on one table, named in the catalog or found by its path.",
+            now="Give table => 'name' or path => '/where/it/is'.",
+        )
+    if not table:
+        return caller.place_at(path or "")
+    place = caller.place_of(table)
+    if path and path.rstrip("/") != place.path.rstrip("/"):
+        raise InvalidRequest(
+            "two_tables",
+            what=f"The table {table} is at {place.path}, and the path is {path}.",
+            why="Both are given, and they mean different tables.",
+            now="Leave one of them out.",
+            table=table,
+            path=path,
+        )
+    return place

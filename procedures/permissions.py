@@ -1,0 +1,55 @@
+"""Permissions: which tables a caller may touch, and whether it may change them."""
+
+import os
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.storage.local_root import absolute
+from lakewarden.engine.storage.protocols import scheme_of
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """Everything is allowed unless something else is said."""
+
+    # Folders under which tables must be; None allows them anywhere.
+    allowed_roots: tuple[str, ...] | None = None
+    is_read_only: bool = False
+
+    def check_path(self, path: str) -> None:
+        """Refuse a path outside of the allowed roots, before anything of it is looked at."""
+        if self.allowed_roots is not None and not is_under(path, self.allowed_roots):
+            raise InvalidRequest(
+                "path_not_allowed",
+                what=f"{path} must not be touched from here.",
+                why="`lakewarden.allowed.roots` names the folders that tables may be in.",
+                now="Name a table inside one of them, or ask whoever runs this server.",
+                path=path,
+            )
+
+    def check_change(self, procedure: str) -> None:
+        """Refuse whatever changes a table where only looking is allowed."""
+        if self.is_read_only:
+            raise InvalidRequest(
+                "read_only",
+                what=f"{procedure} changes a table, which is not allowed here.",
+                why="`lakewarden.read.only` is set.",
+                now="Use dry_run => true to see what it would do, or a session that may write.",
+                procedure=procedure,
+            )
+
+
+def is_under(path: str, roots: Sequence[str]) -> bool:
+    """Whether a path is one of some folders or inside of one, wherever links and dots lead."""
+    place = _resolved(path)
+    return any(place == root or place.startswith(f"{root}/") for root in map(_resolved, roots))
+
+
+def _resolved(path: str) -> str:
+    scheme = scheme_of(path)
+    if scheme in (None, "file"):
+        return os.path.realpath(absolute(path)[1]).rstrip("/")
+    place = posixpath.normpath(path.removeprefix(f"{scheme}://"))
+    return f"{scheme}://{place}".rstrip("/")

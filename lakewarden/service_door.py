@@ -22,6 +22,7 @@ from lakewarden.engine.services.result import Result
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
 from lakewarden.engine.services.state.explained import (
     Explained,
+    explain_draft,
     explain_left_out,
     explain_plan,
 )
@@ -282,6 +283,14 @@ class ServiceDoor:
     def explained(self, instant: str) -> tuple[Explained, ...]:
         """What a pending plan takes, and the partitions that it leaves to the next one."""
         return explain_plan(self._desk(), instant)
+
+    def explain_next(
+        self, partitions: Sequence[str] | None = None, options: Options = None
+    ) -> tuple[Explained, ...]:
+        """What a plan scheduled now would take, and all that it would leave out and why."""
+        context = self._desk(options)
+        wish = Wish(partitions=None if partitions is None else tuple(partitions))
+        return explain_draft(context, self._kind.service, draft(context, self._kind, wish))
 
     def state_of(self, instant: str) -> InstantState:
         """What has become of a plan by now."""

@@ -34,7 +34,11 @@ from lakewarden.engine.services.savepoint.run import (
 )
 from lakewarden.engine.services.state.attempts import AttemptView, BeatView, attempts, beats
 from lakewarden.engine.services.state.blockers import Blocker, blockers
-from lakewarden.engine.services.state.ledgers import LedgerRow, ledger_of
+from lakewarden.engine.services.state.explained import Explained, explain_plan
+from lakewarden.engine.services.state.health import HealthRow, health
+from lakewarden.engine.services.state.ledgers import LedgerRow, ledger_of, ledgers
+from lakewarden.engine.services.state.locks import LockView, locks
+from lakewarden.engine.services.state.markers import MarkerView, markers
 from lakewarden.engine.services.state.plans import PendingPlan, plans
 from lakewarden.service_door import CANCELLED_ON_REQUEST, Options, ServiceDoor
 
@@ -144,9 +148,9 @@ class TableServices:
         """Bring every instant to its end that nobody works on any more."""
         return settle(self._desk(options, keywords), with_plans=True)
 
-    def sweep(self) -> tuple[Swept, ...]:
+    def sweep(self, *, dry_run: bool = False) -> tuple[Swept, ...]:
         """Remove what paused attempts may have left behind instants that were rolled back."""
-        return sweep(self._desk())
+        return sweep(self._desk(), dry_run=dry_run)
 
     def maintain_metadata(
         self,
@@ -165,6 +169,10 @@ class TableServices:
         """All that is planned or under way, of every service, and who is at it."""
         return plans(self._desk())
 
+    def explain_plan(self, instant: str) -> tuple[Explained, ...]:
+        """What a pending plan of any service takes, and what it leaves to the next one."""
+        return explain_plan(self._desk(), instant)
+
     def attempts(self) -> tuple[AttemptView, ...]:
         """The attempts at what is pending."""
         return attempts(self._desk())
@@ -177,6 +185,18 @@ class TableServices:
         """What holds back clean, archive and the metadata table, and what to do about it."""
         return blockers(self._desk())
 
-    def ledger(self, instant: str) -> tuple[LedgerRow, ...]:
-        """Who has tried an instant, and how it ended."""
-        return ledger_of(self._desk(), instant)
+    def ledger(self, instant: str | None = None) -> tuple[LedgerRow, ...]:
+        """Who has tried an instant, and how it ended; of all instants if none is named."""
+        return ledgers(self._desk()) if instant is None else ledger_of(self._desk(), instant)
+
+    def locks(self) -> tuple[LockView, ...]:
+        """The lock that writers of the table share, and who has it."""
+        return locks(self._desk())
+
+    def markers(self, instant: str | None = None) -> tuple[MarkerView, ...]:
+        """The data files that an instant has announced; of all instants if none is named."""
+        return markers(self._desk(), instant)
+
+    def health(self, options: Options = None) -> tuple[HealthRow, ...]:
+        """What of the table wants looking after, in figures, and the call that does it."""
+        return health(self._desk(options))

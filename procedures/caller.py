@@ -1,9 +1,10 @@
 """Callers: what a procedure may use of whoever calls it, besides its arguments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.permissions import Permissions
 
 if TYPE_CHECKING:
@@ -39,8 +40,11 @@ class Caller(Protocol):
     def place_at(self, path: str) -> Place:
         """A place by its path, with the options that this caller has for its storage."""
 
+    def tables_in(self, database: str) -> Sequence[str]:
+        """The names of a database's Hudi tables, as `place_of` takes them."""
+
     def check_interrupted(self) -> None:
-        """Raise when the caller does not want an answer any more."""
+        """Raise when the caller does not want an answer any more; any thread may ask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,15 @@ class PlainCaller:
 
     def place_at(self, path: str) -> Place:
         return Place(path, self.storage_options)
+
+    def tables_in(self, database: str) -> Sequence[str]:
+        raise InvalidRequest(
+            "no_catalog",
+            what=f"The database {database} is not known.",
+            why="There is no catalog here that could say what is in it.",
+            now="Name a table by its path, or call this from a Spark session.",
+            database=database,
+        )
 
     def check_interrupted(self) -> None:
         """A signal is what interrupts a process, and Python raises it by itself."""

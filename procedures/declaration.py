@@ -43,6 +43,7 @@ class RowLimit:
 
 TableName = Annotated[str | None, "The table's name in the catalog; its path where there is none."]
 TablePath = Annotated[str | None, "The table's path, instead of its name."]
+OnlyInstant = Annotated[str | None, "Only what is about this instant."]
 DryRun = Annotated[bool, "Change nothing; give the rows that it would give."]
 Filter = Annotated[str, "A condition on the columns; only rows that meet it.", RowFilter()]
 Limit = Annotated[int | None, "No more rows than these; all without a number.", RowLimit()]

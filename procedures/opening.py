@@ -1,6 +1,7 @@
 """Opening: the table that a call names, by its name or by its path."""
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.run.ports import Ports
 from lakewarden.procedures.caller import Caller, Place
 from lakewarden.table import Table
 
@@ -9,7 +10,13 @@ def open_table(caller: Caller, table: str | None, path: str | None) -> Table:
     """The table, if this caller may touch it."""
     place = named_place(caller, table, path)
     caller.permissions.check_path(place.path)
-    return Table(place.path, place.storage_options, session=caller.settings)
+    return table_at(caller, place)
+
+
+def table_at(caller: Caller, place: Place) -> Table:
+    """The table at a place, whose work ends when its caller wants no answer any more."""
+    ports = Ports(check_wanted=caller.check_interrupted)
+    return Table(place.path, place.storage_options, ports=ports, session=caller.settings)
 
 
 def named_place(caller: Caller, table: str | None, path: str | None) -> Place:

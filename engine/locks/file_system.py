@@ -10,7 +10,7 @@ between the two, and believe it has it. Therefore having created the file is not
 for long: `is_held` looks for our note in it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.break_tickets import BreakTickets
@@ -105,7 +105,14 @@ class FileSystemLock:
 
     def holder(self) -> Holder | None:
         found = self._look()
-        return found.holder if found else None
+        return replace(found.holder, expires_ms=self._expires_ms(found)) if found else None
+
+    def _expires_ms(self, found: _Found) -> int | None:
+        """By the same rules as in `_is_stale`."""
+        anybodys, ours = self._expiry.anybodys_seconds, self._expiry.ours_seconds
+        limits = [ours] if found.note is not None else []
+        limits += [anybodys] if anybodys is not None else []
+        return found.modified_ms + round(min(limits) * 1000) if limits else None
 
     def _create(self) -> Acquiring:
         content = encode_note(self._my_note())

@@ -16,6 +16,8 @@ class Holder:
     owner: str
     # Since when, in milliseconds since the epoch; None where the provider does not know.
     since_ms: int | None = None
+    # When it comes free by itself unless it is renewed; None where it never does.
+    expires_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,9 @@ class StorageLock:
 
     def holder(self) -> Holder | None:
         state = self._state()
-        return state.holder if state is not None and self._is_taken(state) else None
+        if state is None or not self._is_taken(state):
+            return None
+        return replace(state.holder, expires_ms=state.valid_until + DRIFT_MS)
 
     def _wanted(self) -> _State:
         valid_until = self._ports.clock.now_ms() + round(self._validity.valid_seconds * 1000)

@@ -93,6 +93,7 @@ class Attempt:
             raise _silenced(self, self._silenced_by) from self._silenced_by
         if self._is_interrupted():
             raise _interrupted(self)
+        self._context.ports.check_wanted()
         now = self._context.ports.clock.elapsed_seconds()
         if now - self._looked_at >= LOOK_EVERY_SECONDS:
             self._looked_at = now

@@ -4,12 +4,12 @@ Ours are direct: one empty file for each data file. Java's may also be lines in 
 timeline server, which only Java writes. An instant may have both after a take-over.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import corrupt
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Entry, Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
 
@@ -39,6 +39,15 @@ class MarkedFile:
         return f"{self.partition}/{self.name}" if self.partition else self.name
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Announcement:
+    """A file that was announced, when, and as what kind, where its marker says so."""
+
+    file: MarkedFile
+    kind: str | None
+    at_ms: int
+
+
 def marker_folder(instant: str) -> str:
     return f"{TEMP_FOLDER}/{instant}"
 
@@ -54,19 +63,33 @@ def leave_marker(storage: Storage, instant: str, file: MarkedFile, kind: MarkerK
 
 def read_markers(storage: Storage, instant: str) -> tuple[MarkedFile, ...] | None:
     """The files an instant has announced, sorted; None when it left no markers at all."""
-    folder = marker_folder(instant)
-    entries = storage.walk(folder)
+    entries = storage.walk(marker_folder(instant))
     if not entries:
         return None
-    marked: set[MarkedFile] = set()
+    found = _announcements(storage, instant, entries)
+    return tuple(sorted({one.file for one in found}))
+
+
+def read_announcements(storage: Storage, instant: str) -> tuple[Announcement, ...]:
+    """The same with all that markers tell of these files."""
+    entries = storage.walk(marker_folder(instant))
+    return tuple(sorted(set(_announcements(storage, instant, entries)), key=_by_file))
+
+
+def _announcements(
+    storage: Storage, instant: str, entries: Iterable[Entry]
+) -> Iterator[Announcement]:
     for entry in entries:
-        below = entry.path.removeprefix(f"{folder}/")
+        below = entry.path.removeprefix(f"{marker_folder(instant)}/")
         if below.startswith(_SERVER_PREFIX) and "/" not in below and _INFIX not in below:
             if below != _SERVER_TYPE:
-                marked.update(_lines(storage.read(entry.path), entry.path))
+                yield from _lines(storage.read(entry.path), entry)
         elif _INFIX in below:
-            marked.add(_announced(below, entry.path))
-    return tuple(sorted(marked))
+            yield _announced(below, entry)
+
+
+def _by_file(announcement: Announcement) -> tuple[MarkedFile, str, int]:
+    return announcement.file, announcement.kind or "", announcement.at_ms
 
 
 def delete_markers(storage: Storage, instant: str) -> int:
@@ -74,22 +97,22 @@ def delete_markers(storage: Storage, instant: str) -> int:
     return storage.delete_folder(marker_folder(instant))
 
 
-def _lines(payload: bytes, path: str) -> Iterator[MarkedFile]:
+def _lines(payload: bytes, entry: Entry) -> Iterator[Announcement]:
     try:
         text = payload.decode()
     except UnicodeDecodeError as error:
-        raise corrupt(path, error.start, "Names of files are expected, in UTF-8.") from None
+        raise corrupt(entry.path, error.start, "Names of files are expected, in UTF-8.") from None
     *whole, _ = text.split("\n")
     # The server answers a writer only after its line is written, so a line cut short by a crash
     # announces a file that nobody has begun.
     for line in whole:
         if line.strip():
-            yield _announced(line.strip(), path)
+            yield _announced(line.strip(), entry)
 
 
-def _announced(text: str, path: str) -> MarkedFile:
-    place, _, _ = text.rpartition(_INFIX)
+def _announced(text: str, entry: Entry) -> Announcement:
+    place, _, kind = text.rpartition(_INFIX)
     if not place or any(part in _NOT_NAMES for part in place.split("/")):
-        raise corrupt(path, None, f"{text!r:.200} is not the name of a marker.")
+        raise corrupt(entry.path, None, f"{text!r:.200} is not the name of a marker.")
     partition, _, name = place.rpartition("/")
-    return MarkedFile(partition, name)
+    return Announcement(MarkedFile(partition, name), kind or None, entry.modified_ms)

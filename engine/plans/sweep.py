@@ -5,7 +5,7 @@ it due looks once more for files that carry the instant, and removes them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads import commit, replace
@@ -81,37 +81,77 @@ def clear_behind(context: Context, ledger: Ledger, swept: Iterable[str]) -> None
     clear_signs(context.storage, ledger)
 
 
-def sweep(context: Context) -> tuple[Swept, ...]:
-    """Remove late files of every instant whose sweep is due; one listing when none is."""
+@dataclass(frozen=True, slots=True, order=True)
+class DueSweep:
+    """An entry that says to look again at an instant, and since when."""
+
+    due_ms: int
+    instant: str
+    path: str
+
+
+def sweep(context: Context, *, dry_run: bool = False) -> tuple[Swept, ...]:
+    """Remove late files of every instant whose sweep is due; one listing when none is.
+
+    A dry run tells what would go.
+    """
     swept = []
-    for file in context.storage.list(SWEEPS_FOLDER).files:
-        match = _NAME.fullmatch(file.name)
-        if match and int(match[1]) <= context.now_ms():
-            deleted = _swept(context, file.path, match[2])
-            if deleted is not None:
-                swept.append(Swept(match[2], deleted))
-                context.storage.delete(file.path)
+    for due in due_sweeps(context):
+        late = _late(context, due)
+        if late is None:
+            continue
+        deleted = len(late.files)
+        if not dry_run:
+            deleted = _removed(context, late)
+            context.storage.delete(due.path)
+        swept.append(Swept(due.instant, deleted))
     return tuple(swept)
 
 
-def _swept(context: Context, path: str, instant: str) -> int | None:
-    """How many files were removed; None while an attempt is at work, so that it is too early."""
-    ledger = read_ledger(context.storage, instant)
+def due_sweeps(context: Context) -> tuple[DueSweep, ...]:
+    """The sweeps whose time has come, those that were due first in front."""
+    found = sorted(
+        DueSweep(int(match[1]), match[2], file.path)
+        for file in context.storage.list(SWEEPS_FOLDER).files
+        if (match := _NAME.fullmatch(file.name))
+    )
+    return tuple(one for one in found if one.due_ms <= context.now_ms())
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """The late files of an instant, and the newest attempt that may have written them."""
+
+    ledger: Ledger
+    files: Sequence[MarkedFile] = ()
+    # None where the ledger allows nothing: then the entry means nothing.
+    attempt: int | None = None
+
+
+def _late(context: Context, due: DueSweep) -> _Late | None:
+    """What is to be removed; None while an attempt is at work, so that it is too early."""
+    ledger = read_ledger(context.storage, due.instant)
     if ledger.ends_in is LedgerEnd.CLAIM:
         return None
-    files = written_in(context.storage, instant, _places(context, path, instant))
+    files = written_in(context.storage, due.instant, _places(context, due.path, due.instant))
     match ledger.last_whole:
         case Cancelled() | Withdrawn():
-            deleted = remove_written(context, ledger, ledger.next_number, files)
+            return _Late(ledger, files, ledger.next_number)
         case Committed(attempt=attempt) as entry if attempt > 1 and entry.action.is_write:
             # What the attempts before it have written since they were superseded.
             outputs = _outputs(entry)
             late = [file for file in files if not _is_of(file, attempt, outputs)]
-            deleted = remove_written(context, ledger, attempt - 1, late)
+            return _Late(ledger, late, attempt - 1)
         case _:
-            # Law 1: without an end nobody touches its files; the entry means nothing.
-            return 0
-    clear_traces(context.storage, ledger)
+            # Law 1: without an end nobody touches its files.
+            return _Late(ledger)
+
+
+def _removed(context: Context, late: _Late) -> int:
+    if late.attempt is None:
+        return 0
+    deleted = remove_written(context, late.ledger, late.attempt, late.files)
+    clear_traces(context.storage, late.ledger)
     return deleted
 
 

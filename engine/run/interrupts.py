@@ -32,6 +32,10 @@ def interruption_watch() -> Callable[[], bool]:
     return _is_letting_go.is_set if _is_main() else _never
 
 
+def always_wanted() -> None:
+    """For work that nobody calls off."""
+
+
 @contextmanager
 def letting_go() -> Iterator[None]:
     """Have SIGTERM raised as `Terminated` in here, and given again when all has been let go of.

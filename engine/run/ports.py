@@ -1,5 +1,6 @@
 """The ports an operation is given: time, chance, threads, processes and ears, all exchangeable."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.clock import Clock, SystemClock
@@ -7,6 +8,7 @@ from lakewarden.engine.kernel.events import EventSink, ignore
 from lakewarden.engine.kernel.ids import Ids, SystemIds
 from lakewarden.engine.run.background import Background, ThreadBackground
 from lakewarden.engine.run.executor import Executor, LocalExecutor
+from lakewarden.engine.run.interrupts import always_wanted
 from lakewarden.engine.run.processes import Processes, SystemProcesses
 
 
@@ -20,3 +22,5 @@ class Ports:
     background: Background = field(default_factory=ThreadBackground)
     events: EventSink = ignore
     processes: Processes = field(default_factory=SystemProcesses)
+    # Raises when whoever has asked for the work does not want it any more; any thread may call it.
+    check_wanted: Callable[[], None] = always_wanted

@@ -173,10 +173,11 @@ def _remedy_against(scene: _Scene, held: Barrier) -> Remedy:
         case Hold.OPEN | Hold.ROLLBACK:
             return scene.remedies.settle()
         case Hold.SWEEP:
-            # Sweeps are done by cleans and commits once they are due.
-            return Remedy("table.sweep()", scene.remedies.clean().sql)
+            # Once it is due; cleans do so as well.
+            return scene.remedies.sweep()
+        case Hold.METADATA:
+            return scene.remedies.maintain_metadata()
         case _:
-            # The metadata table is compacted by the writes to come.
             return Remedy()
 
 

@@ -8,10 +8,10 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.service import Service
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.services.choice import LeftOut
-from lakewarden.engine.services.state.shape import PlannedGroup, PlanShape, shape_of
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.services.choice import Drafted, LeftOut, Refusal
+from lakewarden.engine.services.state.shape import PlanShape, shape_in, shape_of
 
 
 class Verdict(StrEnum):
@@ -47,7 +47,18 @@ def explain_plan(context: Context, instant: str) -> tuple[Explained, ...]:
             instant=instant,
         )
     missing = scope_of(moment, files).missing_partitions
-    return (*_chosen(context, moment, files), *(_missing(one) for one in missing))
+    shape, name = shape_of(moment, files), f"The {files.begun_as.value} {instant}"
+    chosen = _chosen(context, moment, shape, name, held_by=instant)
+    return (*chosen, *(_missing(one) for one in missing))
+
+
+def explain_draft(context: Context, service: Service, drafted: Drafted) -> tuple[Explained, ...]:
+    """What the next plan of a service would take, and all that it would leave out."""
+    if isinstance(drafted, Refusal):
+        return explain_left_out(drafted.left_out) or (_nothing(drafted),)
+    shape = shape_in(service.action, drafted.content, f"the next {service}")
+    chosen = _chosen(context, look(context), shape, f"The next {service}")
+    return (*chosen, *explain_left_out(drafted.left_out))
 
 
 def explain_left_out(left_out: tuple[LeftOut, ...]) -> tuple[Explained, ...]:
@@ -66,18 +77,19 @@ def explain_left_out(left_out: tuple[LeftOut, ...]) -> tuple[Explained, ...]:
     )
 
 
-def _chosen(context: Context, moment: Moment, files: InstantFiles) -> Iterator[Explained]:
-    shape = shape_of(moment, files)
+def _chosen(
+    context: Context, moment: Moment, shape: PlanShape, name: str, held_by: str | None = None
+) -> Iterator[Explained]:
     sizes = _sizes(context, moment, shape)
     for group in shape.groups:
         yield Explained(
             partition=group.partition,
             file_id=group.file_id,
             verdict=Verdict.CHOSEN,
-            reason=_why(group, files),
-            bytes=sum(sizes.get((group.partition, name), 0) for name in group.names),
+            reason=f"{name} has {len(group.names)} files of it.",
+            bytes=sum(sizes.get((group.partition, file), 0) for file in group.names),
             log_files_count=group.log_files,
-            held_by_instant=files.instant.requested,
+            held_by_instant=held_by,
         )
     for partition in shape.emptied:
         yield Explained(
@@ -85,13 +97,16 @@ def _chosen(context: Context, moment: Moment, files: InstantFiles) -> Iterator[E
             file_id=None,
             verdict=Verdict.CHOSEN,
             reason="Nothing is left of it.",
-            held_by_instant=files.instant.requested,
+            held_by_instant=held_by,
         )
 
 
-def _why(group: PlannedGroup, files: InstantFiles) -> str:
-    return (
-        f"The {files.begun_as.value} {files.instant.requested} has {len(group.names)} files of it."
+def _nothing(refusal: Refusal) -> Explained:
+    return Explained(
+        partition="",
+        file_id=None,
+        verdict=Verdict.LEFT_OUT,
+        reason=f"{refusal.reason}: {refusal.why}",
     )
 
 

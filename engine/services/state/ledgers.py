@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.state.pending import age_seconds
-from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger import instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.ledger_entries import (
     Cancelled,
     Claim,
@@ -41,6 +41,12 @@ def ledger_of(context: Context, instant: str) -> tuple[LedgerRow, ...]:
     return tuple(
         _row(context, instant, number, entry) for number, entry in enumerate(entries, start=1)
     )
+
+
+def ledgers(context: Context) -> tuple[LedgerRow, ...]:
+    """The entries of all ledgers that there are, the oldest instant first."""
+    instants = sorted(instants_with_ledger(context.storage))
+    return tuple(row for instant in instants for row in ledger_of(context, instant))
 
 
 def _row(context: Context, instant: str, number: int, entry: Entry | Torn) -> LedgerRow:

@@ -52,6 +52,19 @@ class Remedies:
     def clean(self) -> Remedy:
         return Remedy("table.clean()", self._call("run_clean"))
 
+    def archive(self) -> Remedy:
+        return Remedy("table.archive()", self._call("archive_commits"))
+
+    def cluster(self) -> Remedy:
+        call = self._call("run_clustering", "op => 'scheduleAndExecute'")
+        return Remedy("table.clustering.schedule_and_run()", call)
+
+    def sweep(self) -> Remedy:
+        return Remedy("table.sweep()", self._call("sweep"))
+
+    def maintain_metadata(self) -> Remedy:
+        return Remedy("table.maintain_metadata()", self._call("run_metadata_maintenance"))
+
     def settle(self) -> Remedy:
         """A clean puts in order what others have left, too."""
         return Remedy("table.rollback_failed_writes()", self._call("run_clean"))

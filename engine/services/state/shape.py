@@ -33,6 +33,8 @@ class PlanShape:
     """What a plan is about. Bytes are those that its planner reckoned with, if it says so."""
 
     groups: tuple[PlannedGroup, ...] = ()
+    # What Hudi counts of it: operations of a compaction, groups of a clustering.
+    operations: int = 0
     # Partitions that a clean removes as a whole.
     emptied: tuple[str, ...] = ()
     input_bytes: int | None = None
@@ -44,16 +46,20 @@ class PlanShape:
 
 def shape_of(moment: Moment, files: InstantFiles) -> PlanShape:
     """The shape of a pending plan; empty where there is no plan, or none that is whole."""
-    read = _READERS.get(files.begun_as)
-    if read is None or files.requested is None:
+    if files.begun_as not in _READERS or files.requested is None:
         return PlanShape()
     content = moment.timeline.active.read(files.requested.instant)
     try:
-        return read(content, files.requested.entry.path)
+        return shape_in(files.begun_as, content, files.requested.entry.path)
     except CorruptTable as error:
         if error.code != TORN_PLAN:
             raise
         return PlanShape()
+
+
+def shape_in(action: Action, content: bytes, path: str) -> PlanShape:
+    """The shape of a plan by what its requested file holds, or is going to hold."""
+    return _READERS[action](content, path)
 
 
 def _of_compaction(content: bytes, path: str) -> PlanShape:
@@ -67,7 +73,7 @@ def _of_compaction(content: bytes, path: str) -> PlanShape:
         for one in operations
     ]
     input_bytes = sum(_reckoned(one.metrics) for one in operations)
-    return PlanShape(groups=tuple(groups), input_bytes=input_bytes)
+    return PlanShape(groups=tuple(groups), operations=len(operations), input_bytes=input_bytes)
 
 
 def _of_clustering(content: bytes, path: str) -> PlanShape:
@@ -82,7 +88,8 @@ def _of_clustering(content: bytes, path: str) -> PlanShape:
         for slice_ in group.slices
     ]
     input_bytes = sum(_reckoned(group.metrics) for group in plan.input_groups)
-    return PlanShape(groups=tuple(groups), input_bytes=input_bytes)
+    count = len(plan.input_groups)
+    return PlanShape(groups=tuple(groups), operations=count, input_bytes=input_bytes)
 
 
 def _of_clean(content: bytes, path: str) -> PlanShape:

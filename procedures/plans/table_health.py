@@ -1,0 +1,87 @@
+"""`table_health`: what of a table, or of all tables of a database, wants looking after."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
+from lakewarden.engine.services.state.health import HealthRow
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Limit, Options, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("table_health")
+class TableHealth(Call):
+    """Figures of a table, each with what it means and the call that mends it."""
+
+    table: TableName = None
+    path: TablePath = None
+    database: Annotated[str | None, "All tables of a database of the catalog instead."] = None
+    limit: Limit = None
+    options: Options = None
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        metric: str
+        value: float | None
+        unit: str
+        threshold: Annotated[float | None, "From above it on somebody should look."]
+        verdict: Annotated[str, "ok, attention, shown where there is no threshold, or unreadable"]
+        remedy: Annotated[str, "A CALL to copy, where there is one."]
+        table: Annotated[str, "Which table it is about."]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        if self.database is None:
+            return self._of_table(caller, self.table, self.path)
+        if self.table or self.path:
+            raise InvalidRequest(
+                "bad_argument",
+                what="Either a table or a database is to be named.",
+                why="A database stands for all tables in it.",
+                now="Leave one of them out.",
+                argument="database",
+            )
+        return self._of_database(caller, self.database)
+
+    def _of_table(self, caller: Caller, table: str | None, path: str | None) -> Iterator[Row]:
+        for one in open_table(caller, table, path).health(self.options):
+            yield _row(one, table or path or "")
+
+    def _of_database(self, caller: Caller, database: str) -> Iterator[Row]:
+        """A table that cannot be read is a row; if none can be, the first cause is raised."""
+        failed: list[LakewardenError] = []
+        tables = caller.tables_in(database)
+        for name in tables:
+            caller.check_interrupted()
+            try:
+                yield from tuple(self._of_table(caller, name, None))
+            except LakewardenError as error:
+                failed.append(error)
+                if len(failed) == len(tables):
+                    raise failed[0] from None
+                yield _unreadable(name, error)
+
+
+def _row(one: HealthRow, table: str) -> TableHealth.Row:
+    return TableHealth.Row(
+        metric=one.metric,
+        value=one.value,
+        unit=one.unit,
+        threshold=one.threshold,
+        verdict=one.verdict.value,
+        remedy=one.remedy_sql,
+        table=table,
+    )
+
+
+def _unreadable(table: str, error: LakewardenError) -> TableHealth.Row:
+    return TableHealth.Row(
+        metric=error.code,
+        value=None,
+        unit="",
+        threshold=None,
+        verdict="unreadable",
+        remedy=str(error),
+        table=table,
+    )

@@ -1,6 +1,6 @@
 """Invocation: one call of a procedure, from its arguments to its rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter
 
@@ -8,6 +8,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.binding import bind
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.row_filter import row_filter
 
 Row = tuple[object, ...]
 
@@ -25,17 +26,27 @@ def invoke(
     values = bind(procedure, positional, named or {})
     if procedure.is_mutating and not values.get("dry_run", False):
         caller.permissions.check_change(procedure.name)
+    meets = _filter(procedure, values)
     limit = _limit(procedure, values)
     caller.check_interrupted()
     # A field has the parameter's name unless Python can't spell it, which no argument needs.
     rows = procedure.call(**values).run(caller)
-    return _heeding(caller, islice(_tuples(procedure, rows), limit))
+    heeded = _heeding(caller, _tuples(procedure, rows))
+    return islice(filter(meets, heeded), limit)
 
 
 def _tuples(procedure: Procedure, rows: Iterable[object]) -> Iterator[Row]:
     cells = [attrgetter(column.field) for column in procedure.columns]
     for row in rows:
         yield tuple(cell(row) for cell in cells)
+
+
+def _filter(procedure: Procedure, values: Mapping[str, object]) -> Callable[[Row], bool]:
+    """Whether a row is wanted."""
+    text = values.get(procedure.filter_parameter or "")
+    if not isinstance(text, str) or not text.strip():
+        return lambda _: True
+    return row_filter(text, procedure.columns)
 
 
 def _limit(procedure: Procedure, values: Mapping[str, object]) -> int | None:

@@ -1,0 +1,1 @@
+"""Conditions on rows: SQL's boolean expressions, compiled to plain functions."""

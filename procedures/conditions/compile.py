@@ -1,0 +1,285 @@
+"""Compiling: from the tree of a condition to a function of a row.
+
+Only what is listed here is taken; anything else is refused, with the word that it is about.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from lakewarden.procedures.conditions import logic
+from lakewarden.procedures.conditions.casts import cast_to
+from lakewarden.procedures.conditions.expression import PLAIN, Expression, Kind, constant
+from lakewarden.procedures.conditions.functions import FUNCTIONS, compiled, matches
+from lakewarden.procedures.conditions.refusals import (
+    not_that_kind,
+    not_these_arguments,
+    unknown_column,
+    unknown_word,
+)
+from lakewarden.procedures.conditions.values import number, text
+
+Columns = Mapping[str, Expression]
+
+DEPTH_MAX = 100
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+_NULL = constant(Kind.NOTHING, None)
+
+
+def compile_tree(node: exp.Expr, columns: Columns, depth: int = 0) -> Expression:
+    """The function that a tree stands for; columns are found by their lower-case names."""
+    build = _BUILDERS.get(type(node))
+    if build is None or depth > DEPTH_MAX:
+        raise unknown_word(node)
+    return build(node, lambda part: compile_tree(part, columns, depth + 1), columns)
+
+
+Build = Callable[[exp.Expr], Expression]
+
+
+def _literal(node: exp.Expr, _: Build, __: Columns) -> Expression:
+    if node.is_string:
+        return constant(Kind.TEXT, node.this)
+    spelled = str(node.this)
+    value = number(spelled)
+    return constant(Kind.NUMBER, float(spelled) if "e" in spelled.lower() else value)
+
+
+def _column(node: exp.Expr, _: Build, columns: Columns) -> Expression:
+    found = columns.get(node.name.lower())
+    if found is None or node.args.get("table"):
+        raise unknown_column(node, list(columns))
+    return found
+
+
+def _function(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    name = str(node.this).lower()
+    if name == "coalesce":
+        return _coalesce(node, build)
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise unknown_word(node)
+    arguments = [build(one) for one in node.expressions]
+    if not function.fewest <= len(arguments) <= len(function.takes):
+        raise not_these_arguments(node, function.fewest, len(function.takes))
+    for one, taken, argument in zip(node.expressions, function.takes, arguments, strict=False):
+        _check(one, argument, taken)
+    return Expression(function.kind, lambda row: function.of([one.value(row) for one in arguments]))
+
+
+def _coalesce(node: exp.Expr, build: Build) -> Expression:
+    choices = [build(one) for one in node.expressions]
+    if not choices:
+        raise not_these_arguments(node, 1, None)
+
+    def first(row: tuple[object, ...]) -> object:
+        found = (choice.value(row) for choice in choices)
+        return next((value for value in found if value is not None), None)
+
+    return Expression(_common_kind(node.expressions, choices), first)
+
+
+def _connected(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    # A long chain is a deep tree, so that its parts are taken side by side.
+    parts = [_truth(one, build) for one in node.flatten()]
+    join = logic.conjunction if isinstance(node, exp.And) else logic.disjunction
+    return Expression(Kind.TRUTH, join(parts))
+
+
+def _not(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    return Expression(Kind.TRUTH, logic.negation(_truth(node.this, build)))
+
+
+def _compared(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    left, right = _pair(node, node.expression, build)
+    return Expression(Kind.TRUTH, logic.comparison(type(node), left, right))
+
+
+def _null_safe(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    left, right = _pair(node, node.expression, build)
+    negate = isinstance(node, exp.NullSafeNEQ)
+    return Expression(Kind.TRUTH, logic.null_safe_equality(left, right, negate=negate))
+
+
+def _between(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    if node.args.get("symmetric"):
+        raise unknown_word(node)
+    value, low = _pair(node, node.args["low"], build)
+    high = _pair(node, node.args["high"], build)[1]
+    parts = [
+        Expression(Kind.TRUTH, logic.comparison(exp.GTE, value, low)),
+        Expression(Kind.TRUTH, logic.comparison(exp.LTE, value, high)),
+    ]
+    return Expression(Kind.TRUTH, logic.conjunction(parts))
+
+
+def _in(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    if not node.expressions:
+        raise unknown_word(node)
+    choices = [_pair(node, one, build)[1] for one in node.expressions]
+    return Expression(Kind.TRUTH, logic.membership(build(node.this), choices))
+
+
+def _is(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    if not isinstance(node.expression, exp.Null | exp.Boolean):
+        raise unknown_word(node.expression)
+    left, right = _pair(node, node.expression, build)
+    return Expression(Kind.TRUTH, logic.null_safe_equality(left, right, negate=False))
+
+
+def _like(node: exp.Expr, build: Build, _: Columns, escape: str = "\\") -> Expression:
+    if isinstance(node.expression, exp.Any | exp.All | exp.Tuple):
+        raise unknown_word(node.expression)
+    value, pattern = _plain(node.this, build), _plain(node.expression, build)
+    any_case = isinstance(node, exp.ILike)
+    found = Expression(Kind.TRUTH, logic.likeness(value, pattern, escape, any_case=any_case))
+    negated = node.args.get("negate")
+    return Expression(Kind.TRUTH, logic.negation(found)) if negated else found
+
+
+def _escaped(node: exp.Expr, build: Build, columns: Columns) -> Expression:
+    is_one = isinstance(node.expression, exp.Literal) and len(node.expression.name) == 1
+    if not isinstance(node.this, exp.Like | exp.ILike) or not is_one:
+        raise unknown_word(node.expression)
+    return _like(node.this, build, columns, node.expression.name)
+
+
+def _rlike(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    value, pattern = _plain(node.this, build), _plain(node.expression, build)
+    if isinstance(node.expression, exp.Literal):
+        compiled(node.expression.name)
+    found = Expression(Kind.TRUTH, lambda row: matches(value.value(row), pattern.value(row)))
+    negated = node.args.get("negate")
+    return Expression(Kind.TRUTH, logic.negation(found)) if negated else found
+
+
+def _reckoned(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    left, right = _numeric(node.this, build), _numeric(node.expression, build)
+    return Expression(Kind.NUMBER, logic.arithmetic(type(node), left, right))
+
+
+def _negative(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    zero = constant(Kind.NUMBER, 0)
+    return Expression(Kind.NUMBER, logic.arithmetic(exp.Sub, zero, _numeric(node.this, build)))
+
+
+def _joined(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    # Texts that stand side by side are one text; `||` joins two of anything.
+    nodes = node.expressions or [node.this, node.expression]
+    parts = [_plain(one, build) for one in nodes]
+
+    def join(row: tuple[object, ...]) -> object:
+        texts = [text(part.value(row)) for part in parts]
+        known = [one for one in texts if one is not None]
+        return "".join(known) if len(known) == len(texts) else None
+
+    return Expression(Kind.TEXT, join)
+
+
+def _cast(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    target = cast_to(node.args["to"])
+    if target is None:
+        raise unknown_word(node)
+    kind, cast = target
+    value = _plain(node.this, build)
+    return Expression(kind, lambda row: cast(value.value(row)))
+
+
+def _case(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    nodes = [one.args["true"] for one in node.args["ifs"]]
+    results = [build(one) for one in nodes]
+    conditions = [_branch(node, one.this, build) for one in node.args["ifs"]]
+    default = node.args.get("default")
+    otherwise = build(default) if default is not None else _NULL
+    kind = _common_kind([*nodes, default or node], [*results, otherwise])
+    pairs = list(zip(conditions, results, strict=True))
+    return Expression(kind, logic.choice(pairs, otherwise))
+
+
+def _branch(node: exp.Expr, condition: exp.Expr, build: Build) -> Expression:
+    if node.this is None:
+        return _truth(condition, build)
+    left, right = _pair(node, condition, build)
+    return Expression(Kind.TRUTH, logic.comparison(exp.EQ, left, right))
+
+
+def _item(node: exp.Expr, build: Build, _: Columns) -> Expression:
+    holder, (key,) = build(node.this), map(build, node.expressions)
+    _check(node.this, holder, frozenset({Kind.LIST, Kind.MAP}))
+
+    def item(row: tuple[object, ...]) -> object:
+        held, wanted = holder.value(row), key.value(row)
+        if isinstance(held, Mapping):
+            return held.get(wanted)
+        is_there = isinstance(held, Sequence) and isinstance(wanted, int) and wanted >= 0
+        return held[wanted] if is_there and wanted < len(held) else None  # type: ignore[index,arg-type,operator]
+
+    return Expression(Kind.TEXT, item)
+
+
+def _pair(node: exp.Expr, other: exp.Expr, build: Build) -> tuple[Expression, Expression]:
+    """What a node is about and something it is compared with, if they can be."""
+    left, right = build(node.this), build(other)
+    kinds = {left.kind, right.kind}
+    if len(kinds - {Kind.NOTHING}) > 1 and not (Kind.TEXT in kinds and kinds <= PLAIN):
+        raise not_that_kind(other, right.kind, f"something to compare with a {left.kind}")
+    return left, right
+
+
+def _truth(node: exp.Expr, build: Build) -> Expression:
+    found = build(node)
+    _check(node, found, frozenset({Kind.TRUTH, Kind.NOTHING}))
+    return found
+
+
+def _plain(node: exp.Expr, build: Build) -> Expression:
+    found = build(node)
+    _check(node, found, PLAIN)
+    return found
+
+
+def _numeric(node: exp.Expr, build: Build) -> Expression:
+    found = build(node)
+    _check(node, found, frozenset({Kind.NUMBER, Kind.TEXT, Kind.NOTHING}))
+    return found
+
+
+def _check(node: exp.Expr, found: Expression, wanted: frozenset[Kind]) -> None:
+    if found.kind not in wanted:
+        raise not_that_kind(node, found.kind, " or ".join(sorted(wanted - {Kind.NOTHING})))
+
+
+def _common_kind(nodes: Sequence[exp.Expr], found: Sequence[Expression]) -> Kind:
+    kinds = [one.kind for one in found if one.kind is not Kind.NOTHING]
+    for node, one in zip(nodes, found, strict=True):
+        if one.kind not in (Kind.NOTHING, kinds[0]):
+            raise not_that_kind(node, one.kind, kinds[0])
+    return kinds[0] if kinds else Kind.NOTHING
+
+
+_Builder = Callable[[exp.Expr, Build, Columns], Expression]
+_BUILDERS: Mapping[type[exp.Expr], _Builder] = {
+    **dict.fromkeys(_COMPARISONS, _compared),
+    **dict.fromkeys(_ARITHMETIC, _reckoned),
+    **dict.fromkeys((exp.And, exp.Or), _connected),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), _null_safe),
+    **dict.fromkeys((exp.Like, exp.ILike), _like),
+    **dict.fromkeys((exp.Cast, exp.TryCast), _cast),
+    **dict.fromkeys((exp.Concat, exp.DPipe), _joined),
+    exp.Anonymous: _function,
+    exp.Between: _between,
+    exp.Boolean: lambda node, _, __: constant(Kind.TRUTH, node.this),
+    exp.Bracket: _item,
+    exp.Case: _case,
+    exp.Column: _column,
+    exp.Escape: _escaped,
+    exp.In: _in,
+    exp.Is: _is,
+    exp.Literal: _literal,
+    exp.Neg: _negative,
+    exp.Not: _not,
+    exp.Null: lambda _, __, ___: _NULL,
+    exp.Paren: lambda node, build, _: build(node.this),
+    exp.RegexpLike: _rlike,
+}

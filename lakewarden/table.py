@@ -44,6 +44,7 @@ from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.service_door import Options
+from lakewarden.table_metadata import TableMetadata
 from lakewarden.table_services import TableServices
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 Taken = TypeVar("Taken")
 
 
-class Table(TableServices):
+class Table(TableServices, TableMetadata):
     """A Hudi table. Every call sees the table as it is at that moment.
 
     Writes take options by Hudi's names, or as keywords that are the end of such a name:

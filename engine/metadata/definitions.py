@@ -48,6 +48,11 @@ def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefini
     )
 
 
+def undefined(partition: str, state: str) -> IndexDefinition:
+    """An index of which nothing is known but the partition that it is, or shall be."""
+    return _definition(partition, {}, state)
+
+
 def defined_indexes(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:
     """The records in the file, by the partition that each is about."""
     try:

@@ -14,7 +14,7 @@ from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, Tab
 from lakewarden.engine.timeline.layouts import layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.listing import data_files
-from lakewarden.engine.view.slices import Visibility, file_groups
+from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
 FILES = "files"
@@ -53,10 +53,14 @@ class MetadataTable:
             self._groups[name] = self._open(name)
         return self._groups[name]
 
-    def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
+    def slices(self, name: str) -> tuple[FileSlice, ...]:
+        """The newest slices of a partition's file groups; none where it has no files."""
         files = data_files(self._storage.list(name).files)
-        groups = file_groups(name, files, self._view())
-        if not groups:
+        return tuple(group.latest_merged() for group in file_groups(name, files, self._view()))
+
+    def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
+        slices = self.slices(name)
+        if not slices:
             raise CorruptTable(
                 "missing_metadata_partition",
                 what=f"The metadata table's partition {name!r} has no files.",
@@ -65,9 +69,7 @@ class MetadataTable:
                 partition=name,
             )
         is_valid = self._is_valid()
-        return tuple(
-            MetadataFileGroup(self._storage, group.latest_merged(), is_valid) for group in groups
-        )
+        return tuple(MetadataFileGroup(self._storage, slice_, is_valid) for slice_ in slices)
 
     def _view(self) -> Visibility:
         if self._visibility is None:

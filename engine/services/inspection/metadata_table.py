@@ -1,0 +1,103 @@
+"""What the metadata table says, seen from outside: its files, their sizes, and what it lists."""
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.table import FILES
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.view.listing import FileSource, StorageListing
+
+_NO_SIZES: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSizes:
+    """What the newest slices of one partition of the metadata table take."""
+
+    partition: str
+    file_groups_count: int
+    base_files_count: int
+    base_bytes: int
+    log_files_count: int
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedFile:
+    """A data file, as the storage shows it and as the metadata table lists it."""
+
+    partition: str
+    name: str
+    # None where it is not there.
+    storage_bytes: int | None
+    metadata_bytes: int | None
+
+    @property
+    def is_same(self) -> bool:
+        return self.storage_bytes == self.metadata_bytes
+
+
+def metadata_listing(state: TableState) -> FileSource:
+    """The files that the metadata table lists; a table without one is refused."""
+    if not state.config.has_metadata(FILES):
+        raise no_metadata_table(state)
+    return state.source(use_metadata=True)
+
+
+def sizes_of(state: TableState, partition: str) -> MetadataSizes:
+    """What one partition of the metadata table takes, built or being built."""
+    slices = state.metadata.slices(partition)
+    bases = [one.base_file.size_bytes for one in slices if one.base_file is not None]
+    logs = [log.size_bytes for one in slices for log in one.log_files]
+    return MetadataSizes(
+        partition=partition,
+        file_groups_count=len(slices),
+        base_files_count=len(bases),
+        base_bytes=sum(bases),
+        log_files_count=len(logs),
+        log_bytes=sum(logs),
+    )
+
+
+def metadata_sizes(state: TableState) -> tuple[MetadataSizes, ...]:
+    """What each partition of the metadata table takes."""
+    if not state.config.metadata_partitions:
+        raise no_metadata_table(state)
+    return tuple(sizes_of(state, one) for one in sorted(state.config.metadata_partitions))
+
+
+def compare_files(state: TableState) -> Iterator[ComparedFile]:
+    """All files of the storage and of the metadata table, side by side.
+
+    Files of pending instants are left out: the metadata table learns of them when they complete.
+    """
+    pending = {instant.requested for instant in state.timeline.active.pending()}
+    listed = _sizes(metadata_listing(state), frozenset())
+    there = _sizes(StorageListing(state.storage), pending)
+    for partition in sorted(listed.keys() | there.keys()):
+        ours, theirs = listed.get(partition, _NO_SIZES), there.get(partition, _NO_SIZES)
+        for name in sorted(ours.keys() | theirs.keys()):
+            yield ComparedFile(
+                partition=partition,
+                name=name,
+                storage_bytes=theirs.get(name),
+                metadata_bytes=ours.get(name),
+            )
+
+
+def no_metadata_table(state: TableState) -> InvalidRequest:
+    return InvalidRequest(
+        "no_metadata_table",
+        what=f"The table {state.config.name!r} has no metadata table.",
+        why="`hoodie.table.metadata.partitions` of its properties lists none.",
+        now="CALL create_metadata_table(...) makes one, on a table that has files or not.",
+        table=state.config.name,
+    )
+
+
+def _sizes(source: FileSource, without: Set[str]) -> dict[str, dict[str, int]]:
+    return {
+        partition: {file.name: file.size_bytes for file in files if file.instant not in without}
+        for partition, files in source.files().items()
+    }

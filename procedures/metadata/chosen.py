@@ -1,0 +1,10 @@
+"""Which partitions and columns of a table a call is about."""
+
+from typing import Annotated
+
+from lakewarden.procedures.declaration import Also
+
+PartitionPaths = Annotated[str, "Paths of partitions, separated by commas; all without any."]
+TargetColumns = Annotated[
+    str, "Columns, separated by commas; all without any.", Also("targetColumns")
+]

@@ -22,6 +22,7 @@ from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.services.history.history import History
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
 from lakewarden.engine.spark.frames import scan_frame
@@ -151,6 +152,10 @@ class Table(TableServices, TableMetadata):
     def timeline(self) -> ActiveTimeline:
         """The active timeline."""
         return self._state().timeline.active
+
+    def history(self) -> History:
+        """What instants have to say, active and archived ones."""
+        return History(self._storage, self._state().timeline)
 
     def partitions(self) -> tuple[str, ...]:
         """The partition paths; a table without partitions has the one path ""."""

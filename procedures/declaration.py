@@ -38,7 +38,12 @@ class RowFilter:
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """Marks the argument that says how many rows are given at most, after the filter."""
+    """Marks the argument that says how many rows are given at most, after the filter.
+
+    It says nothing where the caller has given all of some other arguments.
+    """
+
+    unless: tuple[str, ...] = ()
 
 
 TableName = Annotated[str | None, "The table's name in the catalog; its path where there is none."]
@@ -104,6 +109,7 @@ class Procedure:
     # By which an answer is cut down once it is there, if the procedure has such arguments.
     filter_parameter: str | None = None
     limit_parameter: str | None = None
+    limit_unless: tuple[str, ...] = ()
 
 
 Declared = TypeVar("Declared", bound=Call)
@@ -136,6 +142,7 @@ def _declaration(name: str, call: type[Call], *, is_mutating: bool) -> Procedure
         call=call,
         filter_parameter=_marked(call, hints, RowFilter),
         limit_parameter=_marked(call, hints, RowLimit),
+        limit_unless=_unless(hints.values()),
     )
 
 
@@ -163,6 +170,11 @@ def _marked(call: type[Call], hints: Mapping[str, object], mark: type) -> str | 
         if any(isinstance(note, mark) for note in _parts(hints[one.name])[1]):
             return one.name
     return None
+
+
+def _unless(hints: Iterable[object]) -> tuple[str, ...]:
+    notes = (note for hint in hints for note in _parts(hint)[1])
+    return next((note.unless for note in notes if isinstance(note, RowLimit)), ())
 
 
 def _fields(declared: type) -> tuple[Field[object], ...]:

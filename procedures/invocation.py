@@ -50,7 +50,8 @@ def _filter(procedure: Procedure, values: Mapping[str, object]) -> Callable[[Row
 
 
 def _limit(procedure: Procedure, values: Mapping[str, object]) -> int | None:
-    if procedure.limit_parameter is None:
+    unless = procedure.limit_unless
+    if procedure.limit_parameter is None or (unless and all(values[one] for one in unless)):
         return None
     limit = values[procedure.limit_parameter]
     if not isinstance(limit, int):

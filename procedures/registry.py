@@ -5,11 +5,21 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures import indexes, metadata, plans
+from lakewarden.procedures import (
+    history,
+    indexes,
+    metadata,
+    plans,
+)
 from lakewarden.procedures.declaration import Call, Procedure
 
 # Each folder is a chapter of the reference.
-CHAPTERS: tuple[ModuleType, ...] = (plans, metadata, indexes)
+CHAPTERS: tuple[ModuleType, ...] = (
+    history,
+    plans,
+    metadata,
+    indexes,
+)
 
 
 def procedures_of(chapter: ModuleType) -> Iterator[Procedure]:

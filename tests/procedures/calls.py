@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lakewarden.procedures.caller import Caller, PlainCaller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
 
-Rows = list[dict[str, object]]
+Rows = list[dict[str, Any]]
 
 
 def call(name: str, *positional: object, caller: Caller | None = None, **named: object) -> Rows:
@@ -19,7 +20,7 @@ def call(name: str, *positional: object, caller: Caller | None = None, **named: 
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def call_one(name: str, *positional: object, **named: object) -> dict[str, object]:
+def call_one(name: str, *positional: object, **named: object) -> dict[str, Any]:
     """The only row of a call."""
     (row,) = call(name, *positional, **named)
     return row

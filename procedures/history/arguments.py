@@ -1,0 +1,8 @@
+"""Arguments that several procedures about history share."""
+
+from typing import Annotated
+
+ShowArchived = Annotated[bool, "Also those that have left the active timeline."]
+OfInstant = Annotated[str, "The instant that it is about, active or archived."]
+StartTime = Annotated[str, "Only instants requested then or later."]
+EndTime = Annotated[str, "Only instants requested then or earlier."]

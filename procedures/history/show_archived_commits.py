@@ -1,0 +1,30 @@
+"""`show_archived_commits`: the archived writes of a table in figures."""
+
+from collections.abc import Iterable
+
+from lakewarden.engine.services.history.history import Span
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.history.arguments import EndTime, StartTime
+from lakewarden.procedures.history.commit_row import ArchivedCommitRow, archived_commit_row
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("show_archived_commits")
+class ShowArchivedCommits(Call):
+    """The writes that have left the active timeline, newest first; a row each."""
+
+    table: TableName = None
+    limit: Limit = 10
+    start_ts: StartTime = ""
+    end_ts: EndTime = ""
+    filter: Filter = ""
+    path: TablePath = None
+
+    Row = ArchivedCommitRow
+
+    def run(self, caller: Caller) -> Iterable[ArchivedCommitRow]:
+        history = open_table(caller, self.table, self.path).history()
+        span = Span(self.start_ts or None, self.end_ts or None)
+        return map(archived_commit_row, history.archived(COMPLETED_WRITES, span))

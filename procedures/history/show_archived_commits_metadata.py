@@ -1,0 +1,33 @@
+"""`show_archived_commits_metadata`: the archived writes of a table by file group."""
+
+from collections.abc import Iterable
+
+from lakewarden.engine.services.history.history import Span
+from lakewarden.engine.services.history.writes import decode_write, stats_of
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.history.arguments import EndTime, StartTime
+from lakewarden.procedures.history.commit_row import StatRow, stat_row
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("show_archived_commits_metadata")
+class ShowArchivedCommitsMetadata(Call):
+    """What archived writes did to each file group, the newest write first."""
+
+    table: TableName = None
+    limit: Limit = 10
+    start_ts: StartTime = ""
+    end_ts: EndTime = ""
+    filter: Filter = ""
+    path: TablePath = None
+
+    Row = StatRow
+
+    def run(self, caller: Caller) -> Iterable[StatRow]:
+        history = open_table(caller, self.table, self.path).history()
+        span = Span(self.start_ts or None, self.end_ts or None)
+        for recorded in history.archived(COMPLETED_WRITES, span):
+            for partition, stat in stats_of(decode_write(recorded)):
+                yield stat_row(recorded, partition, stat)

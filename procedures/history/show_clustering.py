@@ -1,0 +1,52 @@
+"""`show_clustering`: the clusterings of a table, planned, under way and done."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.formats.payloads.replace import ClusteringPlan
+from lakewarden.engine.services.history.history import state_word
+from lakewarden.engine.services.history.plans import clustering_plans
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+# What stands for partitions that were not asked for.
+NOT_SHOWN = "*"
+
+
+@procedure("show_clustering")
+class ShowClustering(Call):
+    """The clusterings on the active timeline, newest first; a row each."""
+
+    table: TableName = None
+    path: TablePath = None
+    limit: Limit = 20
+    show_involved_partition: Annotated[bool, "Name the partitions in the plan."] = False
+    filter: Filter = ""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        timestamp: Annotated[str, "Its instant."]
+        input_group_size: Annotated[int | None, "The groups in its plan; null if it is torn."]
+        state: Annotated[str, "REQUESTED, INFLIGHT or COMPLETED"]
+        involved_partitions: Annotated[str, "Separated by commas; * where not asked for."]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        for instant, plan in clustering_plans(open_table(caller, self.table, self.path).history()):
+            yield self.Row(
+                timestamp=instant.requested,
+                input_group_size=None if plan is None else len(plan.input_groups),
+                state=state_word(instant),
+                involved_partitions=_partitions(plan)
+                if self.show_involved_partition
+                else NOT_SHOWN,
+            )
+
+    def _involved(self, plan: ClusteringPlan | None) -> str:
+        return _partitions(plan) if self.show_involved_partition else NOT_SHOWN
+
+
+def _partitions(plan: ClusteringPlan | None) -> str:
+    groups = () if plan is None else plan.input_groups
+    return ",".join(sorted({one.partition_path or "" for group in groups for one in group.slices}))

@@ -1,0 +1,87 @@
+"""What users of Hudi's procedures about history and files know: arguments and columns, typed out.
+
+A letter tells a column's type: text, whole number, floating point, boolean, timestamp.
+"""
+
+ROW_TYPES = {"S": "STRING", "L": "BIGINT", "D": "DOUBLE", "B": "BOOLEAN", "T": "TIMESTAMP"}
+
+_COMMIT_FIGURES = (
+    "total_bytes_written L; total_files_added L; total_files_updated L; total_partitions_written L;"
+    " total_records_written L; total_update_records_written L; total_errors L"
+)
+_STATS = (
+    "commit_time S; state_transition_time S; action S; partition S; file_id S; previous_commit S;"
+    " num_writes L; num_inserts L; num_deletes L; num_update_writes L; total_errors L;"
+    " total_log_blocks L; total_corrupt_log_blocks L; total_rollback_blocks L; total_log_records L;"
+    " total_updated_records_compacted L; total_bytes_written L"
+)
+
+PROMISED: dict[str, tuple[str, str]] = {
+    "show_timeline": (
+        "table path limit showArchived filter startTime endTime",
+        "instant_time S; action S; state S; requested_time T; inflight_time T; completed_time T;"
+        " timeline_type S; rollback_info S",
+    ),
+    "show_compaction": ("table path limit", "timestamp S; operation_size L; state S"),
+    "show_clustering": (
+        "table path limit show_involved_partition",
+        "timestamp S; input_group_size L; state S; involved_partitions S",
+    ),
+    "show_cleans": (
+        "table limit showArchived filter",
+        "clean_time S; state_transition_time S; action S; start_clean_time S;"
+        " time_taken_in_millis L; total_files_deleted L; earliest_commit_to_retain S;"
+        " last_completed_commit_timestamp S; version L",
+    ),
+    "show_cleans_metadata": (
+        "table limit showArchived filter",
+        "clean_time S; state_transition_time S; action S; start_clean_time S; partition_path S;"
+        " policy S; delete_path_patterns L; success_delete_files L; failed_delete_files L;"
+        " is_partition_deleted B; time_taken_in_millis L; total_files_deleted L",
+    ),
+    "show_clean_plans": (
+        "table limit showArchived filter",
+        "plan_time S; state S; action S; earliest_instant_to_retain S;"
+        " last_completed_commit_timestamp S; policy S; version L; total_partitions_to_clean L;"
+        " total_partitions_to_delete L; extra_metadata S",
+    ),
+    "show_commits": (
+        "table limit",
+        f"commit_time S; state_transition_time S; action S; {_COMMIT_FIGURES}",
+    ),
+    "show_commits_metadata": ("table limit", _STATS),
+    "show_archived_commits": (
+        "table limit start_ts end_ts",
+        f"commit_time S; state_transition_time S; {_COMMIT_FIGURES}",
+    ),
+    "show_archived_commits_metadata": ("table limit start_ts end_ts", _STATS),
+    "show_commit_files": (
+        "table limit instant_time",
+        "action S; partition_path S; file_id S; previous_commit S; total_records_updated L;"
+        " total_records_written L; total_bytes_written L; total_errors L; file_size L",
+    ),
+    "show_commit_partitions": (
+        "table limit instant_time",
+        "action S; partition_path S; total_files_added L; total_files_updated L;"
+        " total_records_inserted L; total_records_updated L; total_bytes_written L; total_errors L",
+    ),
+    "show_commit_write_stats": (
+        "table limit instant_time",
+        "action S; total_bytes_written L; total_records_written L; avg_record_size L",
+    ),
+    "show_commit_extra_metadata": (
+        "table limit instant_time metadata_key",
+        "instant_time S; action S; metadata_key S; metadata_value S",
+    ),
+    "commits_compare": ("table path", "compare_detail S"),
+    "show_rollbacks": (
+        "table limit",
+        "instant S; rollback_instant S; total_files_deleted L; time_taken_in_millis L;"
+        " total_partitions L",
+    ),
+    "show_rollback_detail": (
+        "table limit instant_time",
+        "instant S; rollback_instant S; partition S; deleted_file S; succeeded B",
+    ),
+    "export_instants": ("table local_folder limit actions desc", "export_detail S"),
+}

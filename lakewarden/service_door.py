@@ -13,21 +13,23 @@ from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
 from lakewarden.engine.plans.moment import Moment, look, pending_ledgers
-from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.services.choice import Draft, LeftOut, Refusal
 from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
 from lakewarden.engine.services.result import Result
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.services.state.explained import (
     Explained,
     explain_draft,
     explain_left_out,
     explain_plan,
 )
+from lakewarden.engine.services.state.shape import PlanShape, shape_in, shape_of
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.state import InstantState
 from lakewarden.engine.view.slices import SliceKey
 
@@ -68,6 +70,8 @@ class Preview:
     left_out: tuple[LeftOut, ...]
     input_bytes: int
     scope: str
+    # What Hudi counts of it: operations of a compaction, groups of a clustering.
+    operations: int = 0
 
     def __str__(self) -> str:
         return (
@@ -88,6 +92,10 @@ class Plan:
     cancellable: bool
     groups: frozenset[SliceKey]
     missing_partitions: tuple[str, ...] = ()
+    # What Hudi counts of it: operations of a compaction, groups of a clustering.
+    operations: int = 0
+    # As its planner reckoned; None where it does not say.
+    input_bytes: int | None = None
     # What scheduling has left out and why; known to whoever has scheduled it.
     left_out: tuple[LeftOut, ...] = ()
     _door: "ServiceDoor" = field(repr=False, compare=False)
@@ -247,15 +255,26 @@ class ServiceDoor:
 
     def plan(self, instant: str) -> Plan:
         """The plan of an instant that is on the timeline."""
-        scope = self._scope(look(self._desk()), instant)
+        moment = look(self._desk())
+        files = self._files(moment, instant)
+        scope, shape = scope_of(moment, files), shape_of(moment, files)
         return Plan(
             instant=instant,
             service=self._kind.service,
             cancellable=scope.is_cancellable,
             groups=scope.groups,
             missing_partitions=scope.missing_partitions,
+            operations=shape.operations,
+            input_bytes=shape.input_bytes,
             _door=self,
         )
+
+    def workers_for(
+        self, plan: Plan, spark: "SparkSession | None", options: Options = None
+    ) -> "SparkSession | None":
+        """The session, if a plan is so large that its workers pay; otherwise threads do it."""
+        least = self._desk(options).settings[SPARK_BYTES_MIN]
+        return spark if (plan.input_bytes or 0) >= least else None
 
     def pending(self) -> tuple[Plan, ...]:
         """The plans that wait to be carried out, or are being carried out; oldest first."""
@@ -314,6 +333,7 @@ class ServiceDoor:
             left_out=drafted.left_out,
             input_bytes=drafted.input_bytes,
             scope=drafted.scope,
+            operations=self._shape(drafted).operations,
         )
 
     def _plan(self, done: Scheduled, context: Context, wish: Wish) -> Plan:
@@ -323,11 +343,16 @@ class ServiceDoor:
             cancellable=is_cancellable(context.settings, self._kind.service, wish.cancellable),
             groups=done.draft.groups,
             missing_partitions=done.draft.missing_partitions,
+            operations=self._shape(done.draft).operations,
+            input_bytes=done.draft.input_bytes,
             left_out=done.draft.left_out,
             _door=self,
         )
 
-    def _scope(self, moment: Moment, instant: str) -> PlanScope:
+    def _shape(self, drafted: Draft) -> PlanShape:
+        return shape_in(self._kind.service.action, drafted.content, f"the {self._kind.service}")
+
+    def _files(self, moment: Moment, instant: str) -> InstantFiles:
         files = moment.pending(instant)
         if files is None or files.begun_as is not self._kind.service.action:
             raise InvalidRequest(
@@ -337,7 +362,7 @@ class ServiceDoor:
                 now="Look at the pending ones.",
                 instant=instant,
             )
-        return scope_of(moment, files)
+        return files
 
 
 def _extent(groups: frozenset[SliceKey], *, cancellable: bool) -> str:

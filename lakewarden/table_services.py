@@ -8,6 +8,7 @@ from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import Settled, settle
+from lakewarden.engine.plans.reset import Reset, reset
 from lakewarden.engine.plans.sweep import Swept, sweep
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
@@ -20,17 +21,30 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
+from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
+from lakewarden.engine.services.removal import (
+    Removal,
+    drop_partitions,
+    expire_partitions,
+    truncate,
+)
 from lakewarden.engine.services.restore.run import Restored, restore
 from lakewarden.engine.services.savepoint.run import (
     Savepoint,
     delete_savepoint,
     list_savepoints,
     savepoint,
+)
+from lakewarden.engine.services.stale import (
+    InflightView,
+    StaleEnd,
+    end_stale,
+    inflight_instants,
 )
 from lakewarden.engine.services.state.attempts import AttemptView, BeatView, attempts, beats
 from lakewarden.engine.services.state.blockers import Blocker, blockers
@@ -100,15 +114,20 @@ class TableServices:
         max_commits: int | None = None,
         partitions: Sequence[str] | None = None,
         honour_trigger: bool = False,
+        only_pending: bool = False,
         dry_run: bool = False,
         options: Options = None,
         **keywords: object,
     ) -> Cleaned:
-        """Remove files that are too old for any reader, and what failed work has left."""
+        """Remove files that are too old for any reader, and what failed work has left.
+
+        With `only_pending` the cleans that others have begun are finished, and none is planned.
+        """
         wish = CleanWish(
             max_commits=max_commits,
             partitions=None if partitions is None else tuple(partitions),
             honour_trigger=honour_trigger,
+            only_pending=only_pending,
         )
         return clean(self._desk(options, keywords, own=CLEAN_SETTINGS), wish, dry_run=dry_run)
 
@@ -141,6 +160,49 @@ class TableServices:
     def restore(self, instant: str, *, dry_run: bool = False) -> Restored:
         """Take the table back to a write or a savepoint; all that came later is undone."""
         return restore(self._desk(), instant, dry_run=dry_run)
+
+    def drop_partitions(
+        self,
+        partitions: Sequence[str],
+        *,
+        dry_run: bool = False,
+        options: Options = None,
+        **keywords: object,
+    ) -> Removal:
+        """Delete partitions by their paths, and tell what goes; those that are empty are no error.
+
+        Their files stay readable as of earlier times until a clean removes them.
+        """
+        return drop_partitions(self._desk(options, keywords), partitions, dry_run=dry_run)
+
+    def truncate(
+        self, *, dry_run: bool = False, options: Options = None, **keywords: object
+    ) -> Removal:
+        """Delete all rows, and tell what goes."""
+        return truncate(self._desk(options, keywords), dry_run=dry_run)
+
+    def expire_partitions(
+        self, *, dry_run: bool = False, options: Options = None, **keywords: object
+    ) -> Removal:
+        """Delete the partitions that nothing was written to for as long as is set."""
+        context = self._desk(options, keywords, own=EXPIRY_SETTINGS)
+        return expire_partitions(context, dry_run=dry_run)
+
+    def inflight_instants(self, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
+        """What is pending, plans and writes, and that old at least."""
+        return inflight_instants(self._desk(), min_age_minutes)
+
+    def end_stale(
+        self, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
+    ) -> tuple[StaleEnd, ...]:
+        """Take back plans that were begun and left that long ago, and writes if asked for."""
+        return end_stale(self._desk(), min_age_minutes, with_writes=with_writes, dry_run=dry_run)
+
+    def reset_plan(
+        self, instant: str, *, removes_plan: bool = False, dry_run: bool = False
+    ) -> Reset:
+        """Take back what dead attempts at a plan have done, and the plan too if that is wanted."""
+        return reset(self._desk(), instant, removes_plan=removes_plan, dry_run=dry_run)
 
     def rollback_failed_writes(
         self, options: Options = None, **keywords: object

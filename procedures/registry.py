@@ -10,6 +10,7 @@ from lakewarden.procedures import (
     indexes,
     metadata,
     plans,
+    services,
 )
 from lakewarden.procedures.declaration import Call, Procedure
 
@@ -17,6 +18,7 @@ from lakewarden.procedures.declaration import Call, Procedure
 CHAPTERS: tuple[ModuleType, ...] = (
     history,
     plans,
+    services,
     metadata,
     indexes,
 )

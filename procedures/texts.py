@@ -5,9 +5,9 @@ from datetime import datetime
 import pyarrow as pa
 
 
-def listed(text: str) -> tuple[str, ...]:
-    """The items of a list that is separated by commas."""
-    return tuple(item.strip() for item in text.split(",") if item.strip())
+def listed(text: str | None) -> tuple[str, ...]:
+    """The items of a list that is separated by commas; none without a text."""
+    return tuple(item.strip() for item in (text or "").split(",") if item.strip())
 
 
 def value_text(value: pa.Scalar | None) -> str | None:

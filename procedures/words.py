@@ -8,7 +8,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 
 def one_word(argument: str, given: str, words: Iterable[str]) -> str:
     """The word that is meant; case, spaces, `_` and `-` don't matter."""
-    known = {_plain(word): word for word in words}
+    known = {_plain(word): str(word) for word in words}
     found = known.get(_plain(given))
     if found is None:
         nearest = difflib.get_close_matches(_plain(given), known, n=1, cutoff=0.5)
@@ -20,12 +20,6 @@ def one_word(argument: str, given: str, words: Iterable[str]) -> str:
             argument=argument,
         )
     return found
-
-
-def listed(text: str | None) -> tuple[str, ...]:
-    """The items of a list that is separated by commas, each once."""
-    items = (item.strip() for item in (text or "").split(","))
-    return tuple(dict.fromkeys(item for item in items if item))
 
 
 def _plain(text: str) -> str:

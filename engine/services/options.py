@@ -13,9 +13,11 @@ from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
+from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
+from lakewarden.engine.services.settings import SERVICE_SETTINGS
 from lakewarden.engine.write.far_rows import FAR_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
@@ -29,13 +31,18 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Finding keys": INDEX_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
-    "Plans of table services": (*CANCELLABLE.values(), *WINDOW_SETTINGS),
+    "Plans of table services": (
+        *CANCELLABLE.values(),
+        *WINDOW_SETTINGS,
+        *SERVICE_SETTINGS,
+    ),
     "Services after writes": INLINE_SETTINGS,
     "Compaction": COMPACTION_SETTINGS,
     "Log compaction": LOG_COMPACTION_SETTINGS,
     "Clustering": CLUSTERING_SETTINGS,
     "Clean": CLEAN_SETTINGS,
     "Archive": ARCHIVE_SETTINGS,
+    "Expiry of partitions": EXPIRY_SETTINGS,
     "Services of the metadata table": METADATA_SERVICE_SETTINGS,
     "Locks": LOCK_SETTINGS,
 }

@@ -11,7 +11,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
     DeleteKeys,
     DeleteWhere,
@@ -122,13 +122,18 @@ def delete_partitions(
         )
     for path in partitions:
         _check_path(path, config)
+    return delete_chosen_partitions(tuple(dict.fromkeys(partitions)), schema)
+
+
+def delete_chosen_partitions(partitions: ChosenPartitions, schema: pa.Schema) -> WriteRequest:
+    """Deletes of partitions that are there, or that are chosen once the write has a state."""
     return WriteRequest(
         operation=Operation.DELETE_PARTITION,
         incoming=Incoming(schema.empty_table()),
         finds_keys=False,
         divides=True,
         replacement=Replacement.NAMED_PARTITIONS,
-        partitions=tuple(dict.fromkeys(partitions)),
+        partitions=partitions,
     )
 
 

@@ -131,7 +131,7 @@ class Planner:
             case Replacement.TOUCHED_PARTITIONS:
                 return current_slices(self._state, rows.partition_paths())
             case Replacement.NAMED_PARTITIONS:
-                return current_slices(self._state, request.partitions)
+                return current_slices(self._state, request.partitions_of(self._state))
             case _:
                 return current_slices(self._state, None)
 

@@ -41,6 +41,8 @@ class Incoming:
 # Rows that follow from what the table holds are made anew whenever a write begins anew, from the
 # very state of the table that conflicts are judged by.
 Derivation = Callable[[TableState], Incoming]
+# The same for partitions.
+ChosenPartitions = tuple[str, ...] | Callable[[TableState], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class WriteRequest:
     # Existing keys are looked up; without it every row is new.
     finds_keys: bool = True
     replacement: Replacement = Replacement.NOTHING
-    partitions: tuple[str, ...] = ()
+    partitions: ChosenPartitions = ()
     # Rows go into new file groups of balanced sizes, whatever small ones there are.
     divides: bool = False
     # The columns that rows are sorted by before they are divided.
@@ -66,6 +68,9 @@ class WriteRequest:
     @property
     def replaces(self) -> bool:
         return self.replacement is not Replacement.NOTHING
+
+    def partitions_of(self, state: TableState) -> tuple[str, ...]:
+        return self.partitions if isinstance(self.partitions, tuple) else self.partitions(state)
 
     def incoming_of(self, state: TableState) -> Incoming | FarRows:
         if isinstance(self.incoming, Incoming | FarRows):

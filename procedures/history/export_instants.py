@@ -11,7 +11,8 @@ from lakewarden.engine.timeline.instant import Action
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, DryRun, Filter, TableName, TablePath, procedure
 from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.words import listed, one_word
+from lakewarden.procedures.texts import listed
+from lakewarden.procedures.words import one_word
 
 
 @procedure("export_instants", is_mutating=True)

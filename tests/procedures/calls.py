@@ -5,6 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.config import kept_settings, load_config
 from lakewarden.procedures.caller import Caller, PlainCaller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
@@ -24,6 +31,13 @@ def call_one(name: str, *positional: object, **named: object) -> dict[str, Any]:
     """The only row of a call."""
     (row,) = call(name, *positional, **named)
     return row
+
+
+def context_of(path: str) -> Context:
+    """What an operation on a table needs, as another process would have it."""
+    storage, ports = open_storage(Location(path)), Ports()
+    settings = Settings.of(table=kept_settings(load_config(storage).properties))
+    return Context(storage, open_lock(storage, settings, ports), ports, settings)
 
 
 def contents_of(folder: Path) -> Mapping[str, str]:

@@ -37,6 +37,42 @@ OURS = {
     "show_heartbeats": Promise("table path instant", "instant attempt owner"),
     "show_locks": Promise("table path", "lock state owner"),
     "show_markers": Promise("table path instant", "instant partition file_name"),
+    "run_metadata_maintenance": Promise("table path services", "service outcome instant"),
+    "sweep": Promise("table path", "instant deleted_files_count message"),
     "show_ledger": Promise("table path instant", "instant number entry"),
 }
-PROMISES = OURS
+
+_PLANS = "timestamp operation_size state"
+# As Hudi has them.
+HUDIS = {
+    "run_compaction": Promise("op table path timestamp options instants limit", _PLANS),
+    "run_log_compaction": Promise("op table path timestamp options instants limit", _PLANS),
+    "run_indexing": Promise("op table path timestamp options instants limit", _PLANS),
+    "run_clustering": Promise(
+        "table path predicate order show_involved_partition op order_strategy options instants"
+        " selected_partitions partition_regex_pattern limit",
+        "timestamp input_group_size state involved_partitions",
+    ),
+    "run_clean": Promise(
+        "table schedule_in_line clean_policy retain_commits hours_retained"
+        " file_versions_retained trigger_strategy trigger_max_commits options",
+        "start_clean_time time_taken_in_millis total_files_deleted earliest_commit_to_retain"
+        " bootstrap_part_metadata version",
+    ),
+    "run_ttl": Promise("table ttl_policy retain_days options", "deleted_partitions"),
+    "archive_commits": Promise(
+        "table path min_commits max_commits retain_commits enable_metadata", "result"
+    ),
+    "run_timeline_compaction": Promise("table path", "start_compaction_time time_taken_in_millis"),
+    "run_rollback_inflight_tableservice": Promise(
+        "table path pending_instant delete_request_instant_file", "instant time_cost"
+    ),
+    "cleanup_stale_inflight_commits": Promise(
+        "table allowed_inflight_interval_minutes include_ingestion_commits dry_run",
+        "instant_time action rollback_status",
+    ),
+    "show_inflight_commits": Promise("table min_age_minutes", "instant_time action state"),
+    "drop_partition": Promise("table partition", "result"),
+    "truncate_table": Promise("table partitions", "result time_cost"),
+}
+PROMISES = HUDIS | OURS

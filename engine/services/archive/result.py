@@ -38,6 +38,9 @@ class TimelineCompacted:
     files_after: int
     # The version of the archive's manifest that is current now.
     version: int
+    # When it began, as a time of the timeline, and how long it took.
+    started: str = ""
+    milliseconds: int = 0
     is_dry_run: bool = False
 
     def __bool__(self) -> bool:

@@ -27,7 +27,7 @@ from lakewarden.engine.services.archive.settings import (
 from lakewarden.engine.services.clean.settings import retention_of
 from lakewarden.engine.timeline.archived.manifest import load_snapshot
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.instant import Instant, time_text
 from lakewarden.engine.timeline.ledger import Ledger, remove_ledger
 
 
@@ -111,12 +111,17 @@ def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> Timel
     limits = lsm_limits(context.settings)
     if dry_run:
         return _dry_compaction(context, look(context), limits)
+    began_ms = context.now_ms()
     with context.lock.hold():
-        folder = reload(context).layout.history_folder
-        before = load_snapshot(context.storage, folder)
-        after = compact_and_clean(context.storage, folder, limits)
+        layout = reload(context).layout
+        before = load_snapshot(context.storage, layout.history_folder)
+        after = compact_and_clean(context.storage, layout.history_folder, limits)
     return TimelineCompacted(
-        files_before=len(before.files), files_after=len(after.files), version=after.version
+        files_before=len(before.files),
+        files_after=len(after.files),
+        version=after.version,
+        started=time_text(began_ms, layout.zone),
+        milliseconds=context.now_ms() - began_ms,
     )
 
 
@@ -171,5 +176,6 @@ def _dry_compaction(context: Context, moment: Moment, limits: LsmLimits) -> Time
         files_before=len(snapshot.files),
         files_after=len(snapshot.files) - sum(len(files) - 1 for files in merged),
         version=snapshot.version,
+        started=time_text(context.now_ms(), moment.layout.zone),
         is_dry_run=True,
     )

@@ -78,6 +78,7 @@ def carry_out(context: Context, attempt: Attempt, content: bytes, path: str) -> 
         partitions=tuple(sorted(orders.files)),
         partitions_deleted=gone,
         earliest_retained=metadata.earliest_commit_to_retain or None,
+        milliseconds=metadata.time_taken_in_millis,
     )
 
 

@@ -55,6 +55,8 @@ class CleanWish:
     partitions: tuple[str, ...] | None = None
     # Wait until as many commits have completed as are set, as writes do.
     honour_trigger: bool = False
+    # Carry out what is pending, and plan nothing.
+    only_pending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

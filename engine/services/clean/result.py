@@ -19,6 +19,7 @@ class Finished:
     partitions_deleted: tuple[str, ...] = ()
     # None where versions were counted.
     earliest_retained: str | None = None
+    milliseconds: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class Cleaned:
     partitions: tuple[str, ...] = ()
     partitions_deleted: tuple[str, ...] = ()
     earliest_retained: str | None = None
+    milliseconds: int = 0
     # What is old and stays, each with the instant that holds it back.
     kept: tuple[Kept, ...] = ()
     # In sentences: where it looked, and why there was nothing to do.

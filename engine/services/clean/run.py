@@ -6,6 +6,7 @@ clean is drafted without the lock, published under it if it still holds, and car
 
 from dataclasses import dataclass, replace
 
+from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.payloads import clean as clean_payload
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
@@ -16,7 +17,8 @@ from lakewarden.engine.plans.publish import publish_in, to_inflight
 from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
-from lakewarden.engine.services.clean.carry_out import carry_out
+from lakewarden.engine.plans.written_files import look_at_paths
+from lakewarden.engine.services.clean.carry_out import Orders, carry_out, orders_of
 from lakewarden.engine.services.clean.draft import (
     CleanDraft,
     CleanWish,
@@ -29,10 +31,13 @@ from lakewarden.engine.services.clean.remains import clear_remains
 from lakewarden.engine.services.clean.result import Cleaned, Finished
 from lakewarden.engine.services.clean.settings import Retention, retention_of
 from lakewarden.engine.services.savepoint.run import repair_savepoints
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant
 
 # Drafts made while others may write. The one after them is made under the lock.
 DRAFTS_MAX = 3
+
+_ONLY_PENDING = "No new clean was asked for, only those that are pending."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,7 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
     moment = look(context)
     refuse_unmaintained(moment.config)
     if dry_run:
-        drafted = draft_clean(context, moment, retention, wish)
-        return replace(_answer(context, moment, drafted), is_dry_run=True)
+        return _foreseen(context, moment, retention, wish)
     if wish.honour_trigger and not moment.timeline.active.pending((Action.CLEAN,)):
         # After most writes it is too early, and that should cost them next to nothing.
         framed = frame_clean(context, moment, retention, wish)
@@ -71,6 +75,8 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
     )
     if held is not None:
         return replace(prepared, why_nothing=held.why, held_by=held.instant)
+    if wish.only_pending:
+        return replace(prepared, why_nothing=_ONLY_PENDING)
     published = _published(context, retention, wish)
     if published.attempt is None:
         return _nothing(context, published, prepared)
@@ -88,9 +94,57 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
         partitions=done.partitions,
         partitions_deleted=done.partitions_deleted,
         earliest_retained=done.earliest_retained,
+        milliseconds=done.milliseconds,
         kept=answer.kept,
         scope=answer.scope,
         held_by=answer.held_by,
+    )
+
+
+def _foreseen(context: Context, moment: Moment, retention: Retention, wish: CleanWish) -> Cleaned:
+    """What a clean would come to as things are: first the pending ones, then a new one."""
+    pending = tuple(_foreseen_end(context, moment, one) for one in _pending_cleans(moment))
+    if wish.only_pending:
+        return Cleaned(finished=pending, why_nothing=_ONLY_PENDING, is_dry_run=True)
+    drafted = draft_clean(context, moment, retention, wish)
+    doomed = {path for one in _pending_cleans(moment) for path in _orders(moment, one).paths}
+    left = tuple(file for file in drafted.files if file.path not in doomed)
+    drafted = replace(drafted, selection=replace(drafted.selection, files=left))
+    return replace(_answer(context, moment, drafted), finished=pending, is_dry_run=True)
+
+
+def _pending_cleans(moment: Moment) -> tuple[Instant, ...]:
+    """Those with a plan that is whole; others are removed by the next clean."""
+    active = moment.timeline.active
+    return tuple(one for one in active.pending((Action.CLEAN,)) if _is_planned(active, one))
+
+
+def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
+    files = active.files_of(instant)
+    if files is None or files.requested is None:
+        return False
+    return is_whole_container(active.read(files.requested.instant))
+
+
+def _orders(moment: Moment, instant: Instant) -> Orders:
+    files = moment.timeline.active.files_of(instant)
+    assert files is not None
+    assert files.requested is not None
+    path = files.requested.entry.path
+    content = moment.timeline.active.read(files.requested.instant)
+    return orders_of(clean_payload.decode_plan(content, path), path)
+
+
+def _foreseen_end(context: Context, moment: Moment, instant: Instant) -> Finished:
+    orders = _orders(moment, instant)
+    there = [entry for entry in look_at_paths(context, orders.paths) if entry is not None]
+    return Finished(
+        instant=instant.requested,
+        completed="",
+        files_deleted=len(orders.paths),
+        bytes_deleted=sum(entry.size_bytes for entry in there),
+        partitions=tuple(sorted(orders.files)),
+        partitions_deleted=orders.partitions,
     )
 
 

@@ -6,15 +6,10 @@ import pytest
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
 from lakewarden.procedures.caller import Place, PlainCaller
 from lakewarden.service_door import Plan
 from tests.engine.services.worlds import updated
-from tests.procedures.calls import call, call_one, contents_of
+from tests.procedures.calls import call, call_one, contents_of, context_of
 from tests.writing.shapes import carry_out
 
 
@@ -103,8 +98,7 @@ def test_signs_of_life_and_markers_and_locks_are_shown(path: str) -> None:
     shown = call_one("show_heartbeats", path=path, instant="20200101000000000")
     assert (shown["attempt"], shown["state"]) == (0, "live")
     assert call_one("show_locks", path=path)["state"] == "free"
-    lock = open_lock(open_storage(Location(path)), Settings(), Ports())
-    with lock.hold():
+    with context_of(path).lock.hold():
         held = call_one("show_locks", path=path)
     assert held["state"] == "held"
     assert held["expires_at"] > held["held_since"]
@@ -112,9 +106,10 @@ def test_signs_of_life_and_markers_and_locks_are_shown(path: str) -> None:
 
 def test_the_remedy_of_a_blocker_can_be_copied(path: str) -> None:
     planned(path, cancellable=True)
-    for number in range(12):
+    for number in range(3):
         carry_out(Table(path), updated(ts=3 + number))
-    rows = call("show_blockers", path=path)
+    settings = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2"}
+    rows = call("show_blockers", path=path, caller=PlainCaller(settings=settings))
     assert {row["blocked_service"] for row in rows} >= {"clean"}
     assert all(row["reason"] for row in rows)
     assert rows[0]["remedy"].startswith("CALL cancel_plan(path => '")

@@ -1,0 +1,76 @@
+"""Expiry: partitions that nothing has been written to for so long that they may go."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.timeline.instant import epoch_ms
+
+_DAY_MS = 24 * 3600 * 1000
+
+KEEP_BY_TIME = "KEEP_BY_TIME"
+POLICY: Setting[str] = Setting(
+    "hoodie.partition.ttl.strategy.type",
+    KEEP_BY_TIME,
+    one_of(KEEP_BY_TIME),
+    "By what partitions expire: the last write to them",
+)
+# Zero stands for not set, as nobody could want that.
+DAYS_RETAINED: Setting[int] = Setting(
+    "hoodie.partition.ttl.strategy.days.retain",
+    0,
+    whole_number,
+    "For how many days after the last write to it a partition stays; 0 where none expires",
+)
+EXPIRY_SETTINGS: tuple[Setting[object], ...] = (POLICY, DAYS_RETAINED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long partitions stay."""
+
+    days: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Retention":
+        """What is set; without a number of days nothing may go."""
+        days = settings[DAYS_RETAINED]
+        if settings[POLICY] != KEEP_BY_TIME or days < 1:
+            raise InvalidRequest(
+                "no_retention",
+                what="It is not known which partitions have expired.",
+                why="Neither the call nor the table says for how many days they are kept.",
+                now=f"Give retain_days => 30, or set {DAYS_RETAINED.key}.",
+            )
+        return cls(days=days)
+
+
+def last_writes(state: TableState) -> Mapping[str, int]:
+    """When each partition was written to last, by the files that readers see now."""
+    zone = state.config.layout.zone
+    newest: dict[str, int] = {}
+    for slice_ in current_slices(state, None):
+        times = [slice_.base_instant, *(log.instant for log in slice_.log_files)]
+        # A time that can't be read says that nobody knows: then it counts as new.
+        moments = [epoch_ms(time, zone) for time in times]
+        known = [moment for moment in moments if moment is not None]
+        at_ms = max(known) if len(known) == len(moments) else _NEVER_EXPIRES
+        newest[slice_.partition] = max(newest.get(slice_.partition, 0), at_ms)
+    return newest
+
+
+def expired(state: TableState, retention: Retention, now_ms: int) -> Mapping[str, int]:
+    """The partitions that may go, each with the time of the last write to it."""
+    before = now_ms - retention.days * _DAY_MS
+    return {path: at for path, at in sorted(last_writes(state).items()) if at < before}
+
+
+def expiring(retention: Retention, now_ms: int) -> Callable[[TableState], tuple[str, ...]]:
+    """Which partitions a write takes away, asked when it is clear on which state it builds."""
+    return lambda state: tuple(expired(state, retention, now_ms))
+
+
+_NEVER_EXPIRES = 1 << 62

@@ -1,0 +1,123 @@
+"""Removal: partitions, or all rows, are deleted by a write; what goes is told, or foreseen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.payloads import replace
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.expiry import Retention, expired, expiring, last_writes
+from lakewarden.engine.services.inline import after_write
+from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write import operations
+from lakewarden.engine.write.request import WriteRequest
+from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.writer import TableWriter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedPartition:
+    """A partition without rows from now on."""
+
+    partition: str
+    file_groups: int
+    bytes: int
+    last_write_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What was deleted, or would be; it is true when something was."""
+
+    partitions: tuple[RemovedPartition, ...] = ()
+    # Those that were named and hold no rows.
+    empty: tuple[str, ...] = ()
+    # None in a dry run, and where nothing was to be done.
+    commit: Commit | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.partitions)
+
+
+def drop_partitions(
+    context: Context, partitions: Sequence[str], *, dry_run: bool = False
+) -> Removal:
+    """Delete everything in partitions that are named by their paths."""
+    state = TableState(context.storage)
+    request = operations.delete_partitions(partitions, state.schema().columns, state.config)
+    named = request.partitions_of(state)
+    found = {one.partition: one for one in _seen(state, named)}
+    empty = tuple(path for path in named if path not in found)
+    return _removed(context, request, tuple(found.values()), dry_run=dry_run, empty=empty)
+
+
+def truncate(context: Context, *, dry_run: bool = False) -> Removal:
+    """Delete everything."""
+    state = TableState(context.storage)
+    request = operations.overwrite(state.schema().columns.empty_table())
+    return _removed(context, request, _seen(state, None), dry_run=dry_run)
+
+
+def expire_partitions(context: Context, *, dry_run: bool = False) -> Removal:
+    """Delete the partitions whose time is over.
+
+    Which they are is decided anew on the state that the write builds upon: what was written to
+    meanwhile stays.
+    """
+    retention, now_ms = Retention.of(context.settings), context.now_ms()
+    state = TableState(context.storage)
+    chosen = _seen(state, tuple(expired(state, retention, now_ms)))
+    request = operations.delete_chosen_partitions(
+        expiring(retention, now_ms), state.schema().columns
+    )
+    return _removed(context, request, chosen, dry_run=dry_run)
+
+
+def _removed(
+    context: Context,
+    request: WriteRequest,
+    foreseen: tuple[RemovedPartition, ...],
+    *,
+    dry_run: bool,
+    empty: tuple[str, ...] = (),
+) -> Removal:
+    if dry_run or not foreseen:
+        return Removal(partitions=foreseen, empty=empty)
+    commit = after_write(context, TableWriter(context).write(request)).commit
+    replaced = _replaced_by(context, commit.instant)
+    known = {one.partition: one for one in foreseen}
+    partitions = tuple(
+        known.get(path) or RemovedPartition(partition=path, file_groups=len(groups), bytes=0)
+        for path, groups in sorted(replaced.items())
+    )
+    return Removal(partitions=partitions, empty=empty, commit=commit)
+
+
+def _replaced_by(context: Context, instant: str) -> Mapping[str, Sequence[str]]:
+    """The file groups that a write has put nothing in the place of, as it says itself."""
+    moment = look(context)
+    write = moment.completed_write(instant)
+    assert write is not None
+    active = moment.timeline.active
+    return replace.decode(active.read(write), active.path(write)).partition_to_replace_file_ids
+
+
+def _seen(state: TableState, partitions: tuple[str, ...] | None) -> tuple[RemovedPartition, ...]:
+    """The partitions that hold files, of some or of all."""
+    if partitions == ():
+        return ()
+    slices: dict[str, list[FileSlice]] = {}
+    for slice_ in current_slices(state, partitions):
+        slices.setdefault(slice_.partition, []).append(slice_)
+    written = last_writes(state) if slices else {}
+    return tuple(
+        RemovedPartition(
+            partition=path,
+            file_groups=len(slices[path]),
+            bytes=sum(slice_.size_bytes for slice_ in slices[path]),
+            last_write_ms=written.get(path),
+        )
+        for path in sorted(slices)
+    )

@@ -1,0 +1,115 @@
+"""Stale instants: what was begun long ago and gives no sign of life any more."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.live_attempt import live_attempt
+from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.plans.reset import reset
+from lakewarden.engine.plans.rollback import rollback
+from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.services.state.pending import (
+    Pending,
+    age_seconds,
+    began_at_ms,
+    looked,
+    pending_instants,
+)
+from lakewarden.engine.timeline.instant import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InflightView:
+    """A pending instant, how old it is, and who is at it."""
+
+    instant: str
+    action: Action
+    state: str
+    age_seconds: float | None
+    held_by: str | None = None
+    # Whether it has got beyond its plan; a write has from the start.
+    is_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleEnd:
+    """What became of a stale instant; without an answer it was a dry run."""
+
+    instant: str
+    action: Action
+    is_done: bool | None = None
+    message: str = ""
+
+
+def inflight_instants(context: Context, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
+    """What is pending and that old at least, oldest first."""
+    moment = looked(context)
+    views = []
+    for one in pending_instants(context, moment):
+        age = age_seconds(context, began_at_ms(moment, one.requested))
+        if age is None or age >= min_age_minutes * 60:
+            views.append(_view(context, one, age))
+    return tuple(views)
+
+
+def end_stale(
+    context: Context, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
+) -> tuple[StaleEnd, ...]:
+    """Take back what is stale: plans that were begun, and writes if that is wanted too.
+
+    What gives signs of life is left alone, however old. One that fails is told among the others; if
+    all fail, the first failure is raised.
+    """
+    actions = TABLE_SERVICES | INGESTION if with_writes else TABLE_SERVICES
+    chosen = [
+        one
+        for one in inflight_instants(context, min_age_minutes)
+        if one.action in actions and one.is_begun and one.held_by is None
+    ]
+    if dry_run:
+        return tuple(
+            StaleEnd(instant=one.instant, action=one.action, message="It would be taken back.")
+            for one in chosen
+        )
+    failures: list[LakewardenError] = []
+    ends = tuple(_ended(context, chosen, failures))
+    if failures and len(failures) == len(ends):
+        raise failures[0]
+    return ends
+
+
+def _ended(
+    context: Context, chosen: list[InflightView], failures: list[LakewardenError]
+) -> Iterator[StaleEnd]:
+    for one in chosen:
+        context.ports.check_wanted()
+        is_done, message = True, ""
+        try:
+            message = _taken_back(context, one)
+        except LakewardenError as error:
+            failures.append(error)
+            is_done, message = False, str(error)
+        yield StaleEnd(instant=one.instant, action=one.action, is_done=is_done, message=message)
+
+
+def _taken_back(context: Context, one: InflightView) -> str:
+    if one.action in TABLE_SERVICES:
+        outcome = reset(context, one.instant).outcome.value
+        return f"The plan is {outcome.replace('_', ' ')}."
+    done = rollback(context, one.instant)
+    return f"It was rolled back by {done.rollback}; {done.files_deleted} files are gone."
+
+
+def _view(context: Context, pending: Pending, age: float | None) -> InflightView:
+    live = live_attempt(context, pending.ledger)
+    files = pending.files
+    return InflightView(
+        instant=pending.requested,
+        action=pending.action,
+        state=files.instant.state.name,
+        age_seconds=age,
+        held_by=None if live is None else str(live),
+        is_begun=pending.action in INGESTION or files.inflight is not None,
+    )

@@ -1,0 +1,152 @@
+"""Orders: what a service is to do with which plans, and what became of each of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
+from lakewarden.engine.services.choice import Refusal
+from lakewarden.engine.services.result import Execution
+from lakewarden.engine.timeline.state import InstantState
+from lakewarden.service_door import Options, Plan, Preview, ServiceDoor
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HELD = "plan_held"
+
+
+class Operation(StrEnum):
+    """Which part of the work is wanted."""
+
+    SCHEDULE = "schedule"
+    EXECUTE = "execute"
+    SCHEDULE_AND_EXECUTE = "scheduleAndExecute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is wanted of a service."""
+
+    operation: Operation
+    # These pending plans only; all of them if none is named.
+    instants: tuple[str, ...] = ()
+    # So many plans are carried out at most, the oldest first.
+    limit: int | None = None
+    cancellable: bool | None = None
+    partitions: tuple[str, ...] | None = None
+    honour_trigger: bool = False
+    dry_run: bool = False
+    options: Options = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fulfilled:
+    """What became of one plan, or why there is none."""
+
+    instant: str | None = None
+    state: InstantState | None = None
+    operations: int = 0
+    partitions: tuple[str, ...] = ()
+    execution: Execution | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """Who carries plans out: the service of a table, for a caller who may lose interest."""
+
+    door: ServiceDoor
+    spark: "SparkSession | None"
+    check_wanted: Callable[[], None]
+
+    def fulfil(self, order: Order) -> tuple[Fulfilled, ...]:
+        """Do what is ordered; the newest plan stands first.
+
+        A plan that fails is told among the others; if all fail, the first failure is raised. What
+        somebody else has in hand is no failure.
+        """
+        pending = self._pending(order)
+        if order.operation is Operation.EXECUTE:
+            executed = self._executed(pending[: order.limit], order)
+            return executed or (Fulfilled(message="No plan is pending. Schedule one."),)
+        done = self._scheduled(order)
+        if order.operation is Operation.SCHEDULE:
+            return (_told(done),)
+        chosen = (*pending, *([] if isinstance(done, Refusal) else [done]))[: order.limit]
+        executed = self._executed(chosen, order)
+        return executed if done in chosen or (executed and not done) else (_told(done), *executed)
+
+    def _scheduled(self, order: Order) -> Plan | Preview | Refusal:
+        return self.door.schedule(
+            order.cancellable,
+            partitions=order.partitions,
+            honour_trigger=order.honour_trigger,
+            dry_run=order.dry_run,
+            options=order.options,
+        )
+
+    def _pending(self, order: Order) -> tuple[Plan, ...]:
+        """The plans that are to be carried out, oldest first; each that is named must be there."""
+        if order.operation is Operation.SCHEDULE:
+            return ()
+        pending = self.door.pending()
+        strangers = sorted(set(order.instants) - {plan.instant for plan in pending})
+        if strangers:
+            raise _not_pending(strangers)
+        return tuple(p for p in pending if not order.instants or p.instant in order.instants)
+
+    def _executed(self, plans: Sequence[Plan | Preview], order: Order) -> tuple[Fulfilled, ...]:
+        failures: list[LakewardenError] = []
+        told = [self._tried(plan, order, failures) for plan in plans]
+        if failures and len(failures) == len(told):
+            raise failures[0]
+        return tuple(reversed(told))
+
+    def _tried(
+        self, plan: Plan | Preview, order: Order, failures: list[LakewardenError]
+    ) -> Fulfilled:
+        self.check_wanted()
+        if isinstance(plan, Preview) or order.dry_run:
+            return _of_plan(plan, InstantState.COMPLETED, f"{plan}; it would be carried out")
+        try:
+            spark = self.door.workers_for(plan, self.spark, order.options)
+            done = self.door.carry_out(plan.instant, order.options, spark=spark)
+        except LakewardenError as error:
+            # What looks like a failure may be that nobody wants the answer any more.
+            self.check_wanted()
+            if error.code != _HELD:
+                failures.append(error)
+            return _of_plan(plan, self.door.state_of(plan.instant), str(error))
+        (execution,) = done.executions
+        return _of_plan(plan, InstantState.COMPLETED, str(execution), execution)
+
+
+def _told(done: Plan | Preview | Refusal) -> Fulfilled:
+    if isinstance(done, Refusal):
+        return Fulfilled(message=str(done))
+    return _of_plan(done, InstantState.REQUESTED, str(done))
+
+
+def _of_plan(
+    plan: Plan | Preview, state: InstantState, message: str, execution: Execution | None = None
+) -> Fulfilled:
+    return Fulfilled(
+        instant=plan.instant if isinstance(plan, Plan) else None,
+        state=state,
+        operations=plan.operations,
+        partitions=plan.partitions,
+        execution=execution,
+        message=message,
+    )
+
+
+def _not_pending(strangers: Sequence[str]) -> InvalidRequest:
+    return InvalidRequest(
+        "unknown_plan",
+        what=f"Not pending: {', '.join(strangers)}.",
+        why="Plans that are named must all be there; nothing was done.",
+        now="Look at show_plans for what is pending.",
+        instants=tuple(strangers),
+    )

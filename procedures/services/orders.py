@@ -1,0 +1,82 @@
+"""What arguments of procedures that carry out plans mean, and what their rows have in common."""
+
+from collections.abc import Mapping
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.services.clustering import settings as clustering
+from lakewarden.engine.services.compaction import settings as compaction
+from lakewarden.engine.timeline.state import InstantState
+from lakewarden.procedures.texts import listed
+from lakewarden.procedures.words import one_word
+from lakewarden.service_orders import Operation, Order
+
+# Hudi's older word for doing both.
+_RUN = "run"
+# Whoever names one of these in a call wants it heeded; otherwise an explicit call waits for none.
+_TRIGGERS = (
+    compaction.TRIGGER,
+    compaction.DELTA_COMMITS,
+    compaction.DELTA_SECONDS,
+    clustering.INLINE_MAX_COMMITS,
+)
+
+
+def order_of(
+    op: str | None,
+    instants: str | None,
+    *,
+    limit: int | None,
+    cancellable: bool | None,
+    dry_run: bool,
+    options: Mapping[str, str] | None,
+    partitions: tuple[str, ...] | None = None,
+) -> Order:
+    """The order that a call gives; instants that are named are executed."""
+    named = listed(instants)
+    operation = _operation(op, is_named=bool(named))
+    if named and operation is not Operation.EXECUTE:
+        raise InvalidRequest(
+            "bad_argument",
+            what=f"op => {op!r} does not go together with instants.",
+            why="Instants name plans that are there, and so they can only be executed.",
+            now="Leave op out, or give op => 'execute'.",
+            argument="op",
+        )
+    return Order(
+        operation=operation,
+        instants=named,
+        limit=_positive(limit),
+        cancellable=cancellable,
+        partitions=partitions,
+        honour_trigger=_names_trigger(options),
+        dry_run=dry_run,
+        options=options,
+    )
+
+
+def state_word(state: InstantState | None) -> str | None:
+    """A state in the words of Hudi's timeline, as far as it has one."""
+    return None if state is None else state.value.partition(",")[0].upper()
+
+
+def _operation(op: str | None, *, is_named: bool) -> Operation:
+    if op is None:
+        return Operation.EXECUTE if is_named else Operation.SCHEDULE_AND_EXECUTE
+    word = one_word("op", op, (*Operation, _RUN))
+    return Operation.SCHEDULE_AND_EXECUTE if word == _RUN else Operation(word)
+
+
+def _names_trigger(options: Mapping[str, str] | None) -> bool:
+    return any(name in (options or {}) for setting in _TRIGGERS for name in setting.names)
+
+
+def _positive(limit: int | None) -> int | None:
+    if limit is not None and limit < 1:
+        raise InvalidRequest(
+            "bad_argument",
+            what=f"limit => {limit} makes no sense.",
+            why="It says how many plans are carried out at most.",
+            now="Give a number above zero, or leave it out.",
+            argument="limit",
+        )
+    return limit

@@ -1,0 +1,50 @@
+"""`run_rollback_inflight_tableservice`: take a plan back that was begun and left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Annotated
+
+from lakewarden.engine.plans.reset import ResetOutcome
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+_MESSAGES = {
+    ResetOutcome.REQUESTED_AGAIN: "The plan waits again to be carried out.",
+    ResetOutcome.CANCELLED: "The plan is cancelled, and comes back in the next one.",
+    ResetOutcome.NOT_BEGUN: "Nobody has begun with it; there is nothing to take back.",
+    ResetOutcome.COMPLETED: "It has completed meanwhile.",
+}
+
+
+@procedure("run_rollback_inflight_tableservice", is_mutating=True)
+class RunRollbackInflightTableservice(Call):
+    """Take back what dead attempts at a plan have done; one that somebody works on is refused."""
+
+    table: TableName = None
+    path: TablePath = None
+    pending_instant: Annotated[str, "The instant of the plan."]
+    delete_request_instant_file: Annotated[bool, "The plan goes as well."] = False
+    dry_run: DryRun = False
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        instant: str
+        time_cost: Annotated[str, "Milliseconds, as a text as in Hudi."]
+        outcome: Annotated[str, "requested_again, cancelled, not_begun or completed"]
+        message: str
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        table, began = open_table(caller, self.table, self.path), monotonic()
+        done = table.reset_plan(
+            self.pending_instant,
+            removes_plan=self.delete_request_instant_file,
+            dry_run=self.dry_run,
+        )
+        yield self.Row(
+            instant=done.instant,
+            time_cost=str(round((monotonic() - began) * 1000)),
+            outcome=done.outcome.value,
+            message=_MESSAGES[done.outcome],
+        )

@@ -157,6 +157,14 @@ class Table(TableServices, TableMetadata):
         """What instants have to say, active and archived ones."""
         return History(self._storage, self._state().timeline)
 
+    def state(self) -> TableState:
+        """The table as it is now, for whoever looks at its files; it never changes."""
+        return self._state()
+
+    def settings(self, options: Options = None, **keywords: object) -> Settings:
+        """What a call with these options would go by: they themselves, the session, the table."""
+        return self._settings(given_options(options, keywords), self.properties)
+
     def partitions(self) -> tuple[str, ...]:
         """The partition paths; a table without partitions has the one path ""."""
         return self._state().source(use_metadata=True).partitions()
@@ -382,11 +390,12 @@ class Table(TableServices, TableMetadata):
         return replace(context, ports=replace(self._ports, executor=SparkExecutor(spark, group)))
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
-        settings = Settings.of(
-            arguments=given, session=self._session, table=kept_settings(properties)
-        )
+        settings = self._settings(given, properties)
         lock = open_lock(self._storage, settings, self._ports)
         return Context(self._storage, lock, self._ports, settings)
+
+    def _settings(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Settings:
+        return Settings.of(arguments=given, session=self._session, table=kept_settings(properties))
 
     def _scan(self, query: Query) -> Scan:
         return plan_query(self._state(), query)

@@ -6,11 +6,13 @@ from types import ModuleType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures import (
+    files,
     history,
     indexes,
     metadata,
     plans,
     services,
+    tables,
 )
 from lakewarden.procedures.declaration import Call, Procedure
 
@@ -21,6 +23,8 @@ CHAPTERS: tuple[ModuleType, ...] = (
     services,
     metadata,
     indexes,
+    files,
+    tables,
 )
 
 

@@ -84,4 +84,42 @@ PROMISED: dict[str, tuple[str, str]] = {
         "instant S; rollback_instant S; partition S; deleted_file S; succeeded B",
     ),
     "export_instants": ("table local_folder limit actions desc", "export_detail S"),
+    "show_fsview_all": (
+        "table path max_instant include_max include_in_flight exclude_compaction limit path_regex"
+        " filter",
+        "partition S; file_id S; base_instant S; data_file S; data_file_size L; num_delta_files L;"
+        " total_delta_file_size L; delta_files S",
+    ),
+    "show_fsview_latest": (
+        "table path max_instant include_max include_in_flight exclude_compaction limit path_regex"
+        " filter partition_path merge",
+        "partition S; file_id S; base_instant S; data_file S; data_file_size L; num_delta_files L;"
+        " total_delta_file_size L; delta_size_compaction_scheduled L;"
+        " delta_size_compaction_unscheduled L; delta_to_base_radio_compaction_scheduled D;"
+        " delta_to_base_radio_compaction_unscheduled D; delta_files_compaction_scheduled S;"
+        " delta_files_compaction_unscheduled S",
+    ),
+    "show_logfile_metadata": (
+        "table path log_file_path_pattern limit filter",
+        "instant_time S; record_count L; block_type S; header_metadata S; footer_metadata S",
+    ),
+    "show_logfile_records": ("table path log_file_path_pattern merge limit filter", "records S"),
+    "show_file_status": (
+        "table path partition file filter",
+        "status S; action S; instant S; timeline S; full_path S",
+    ),
+    "show_invalid_parquet": (
+        "path parallelism limit needDelete partitions instants filter",
+        "path S",
+    ),
+    "stats_file_sizes": (
+        "table partition_path limit",
+        "commit_time S; min L; 10th D; 50th D; avg D; 95th D; max L; num_files L; std_dev D",
+    ),
+    "stats_wa": (
+        "table limit",
+        "commit_time S; total_upserted L; total_written L; write_amplification_factor S",
+    ),
+    "show_table_properties": ("table path limit filter", "key S; value S"),
+    "show_config": ("table path key", "key S; value S; origin S; default S; description S"),
 }

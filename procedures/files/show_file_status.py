@@ -1,0 +1,50 @@
+"""`show_file_status`: what has become of a file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.services.files.status import file_status
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("show_file_status")
+class ShowFileStatus(Call):
+    """Whether a file is there, or else what has removed it; one row."""
+
+    table: TableName = None
+    path: TablePath = None
+    partition: Annotated[str | None, "The path of its partition, if the table has any."] = None
+    file: Annotated[str, "The name of the file."]
+    filter: Filter = ""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        status: Annotated[str, "exist, deleted, or unknown where nothing tells of it"]
+        action: Annotated[str | None, "What has removed it, or has written the one there."]
+        instant: Annotated[str | None, "The instant that has done so."]
+        timeline: Annotated[str | None, "Where that instant is: active or archived."]
+        full_path: Annotated[str | None, "The address of a file that is there."]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        table = open_table(caller, self.table, self.path)
+        if self.partition is None and table.config.is_partitioned:
+            raise InvalidRequest(
+                "missing_argument",
+                what="show_file_status needs partition.",
+                why="The table has partitions, and the same name may be in several.",
+                now="Give partition => '...', as show_fsview_all tells it.",
+                argument="partition",
+            )
+        found = file_status(table.history(), self.partition or "", self.file)
+        where = {None: None, True: "archived", False: "active"}
+        yield self.Row(
+            status=found.status,
+            action=found.action,
+            instant=found.instant,
+            timeline=where[found.is_archived],
+            full_path=found.path,
+        )

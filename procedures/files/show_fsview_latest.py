@@ -1,0 +1,106 @@
+"""`show_fsview_latest`: the newest file slice of each file group."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.files.view import ViewedSlice, ViewWish, latest_slices
+from lakewarden.engine.view.file_names import LogFile
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.files.arguments import (
+    ExcludeCompaction,
+    IncludeInFlight,
+    IncludeMax,
+    MaxInstant,
+    PathRegex,
+    names_text,
+)
+from lakewarden.procedures.opening import open_table
+
+# What Hudi gives where there is no base file to compare with.
+NO_BASE = -1.0
+
+
+@procedure("show_fsview_latest")
+class ShowFsviewLatest(Call):
+    """The newest slice of each file group, with what a pending compaction will fold of it."""
+
+    table: TableName = None
+    path: TablePath = None
+    max_instant: MaxInstant = ""
+    include_max: IncludeMax = False
+    include_in_flight: IncludeInFlight = False
+    exclude_compaction: ExcludeCompaction = False
+    limit: Limit = 10
+    path_regex: PathRegex = ""
+    filter: Filter = ""
+    partition_path: Annotated[str, "The same as path_regex, of which one may be given."] = ""
+    merge: Annotated[bool, "Put the logs above and below a pending compaction together."] = True
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        partition: str
+        file_id: str
+        base_instant: str
+        data_file: Annotated[str, "The address of its base file; empty without one."]
+        data_file_size: Annotated[int, "In bytes."]
+        num_delta_files: int
+        total_delta_file_size: Annotated[int, "In bytes."]
+        delta_size_compaction_scheduled: Annotated[int, "Of logs in a pending plan, in bytes."]
+        delta_size_compaction_unscheduled: Annotated[int, "Of all other logs, in bytes."]
+        delta_to_base_radio_compaction_scheduled: Annotated[float, "-1 without a base file."]
+        delta_to_base_radio_compaction_unscheduled: Annotated[float, "-1 without a base file."]
+        delta_files_compaction_scheduled: Annotated[str, "Names of logs in a pending plan."]
+        delta_files_compaction_unscheduled: Annotated[str, "Names of all other logs."]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        if self.path_regex and self.partition_path:
+            raise InvalidRequest(
+                "bad_argument",
+                what="path_regex and partition_path are both given.",
+                why="They choose the same thing.",
+                now="Leave one of them out.",
+                argument="partition_path",
+            )
+        state = open_table(caller, self.table, self.path).state()
+        wish = ViewWish(
+            before=self.max_instant,
+            is_inclusive=self.include_max,
+            has_pending=self.include_in_flight,
+            without_compaction=self.exclude_compaction,
+            partitions=self.path_regex or self.partition_path,
+        )
+        for viewed in latest_slices(state, wish, merge=self.merge):
+            yield _row(state, viewed)
+
+
+def _row(state: TableState, viewed: ViewedSlice) -> ShowFsviewLatest.Row:
+    slice_, base = viewed.slice, viewed.slice.base_file
+    base_bytes = base.size_bytes if base else 0
+    scheduled, unscheduled = _bytes(viewed.scheduled), _bytes(viewed.unscheduled)
+    return ShowFsviewLatest.Row(
+        partition=slice_.partition,
+        file_id=slice_.file_id,
+        base_instant=slice_.base_instant,
+        data_file=state.storage.uri(slice_.path(base)) if base else "",
+        data_file_size=base_bytes,
+        num_delta_files=len(slice_.log_files),
+        total_delta_file_size=scheduled + unscheduled,
+        delta_size_compaction_scheduled=scheduled,
+        delta_size_compaction_unscheduled=unscheduled,
+        delta_to_base_radio_compaction_scheduled=_ratio(scheduled, base_bytes),
+        delta_to_base_radio_compaction_unscheduled=_ratio(unscheduled, base_bytes),
+        delta_files_compaction_scheduled=names_text([log.name for log in viewed.scheduled]),
+        delta_files_compaction_unscheduled=names_text([log.name for log in viewed.unscheduled]),
+    )
+
+
+def _bytes(logs: Sequence[LogFile]) -> int:
+    return sum(log.size_bytes for log in logs)
+
+
+def _ratio(log_bytes: int, base_bytes: int) -> float:
+    return log_bytes / base_bytes if base_bytes else NO_BASE

@@ -1,0 +1,66 @@
+"""`show_logfile_metadata`: the blocks of log files."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.services.files.logs import blocks_of, matching_logs
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+# The names that Hudi has for them.
+BLOCK_TYPES: Mapping[BlockKind, str] = {
+    BlockKind.COMMAND: "COMMAND_BLOCK",
+    BlockKind.DELETE: "DELETE_BLOCK",
+    BlockKind.CORRUPT: "CORRUPT_BLOCK",
+    BlockKind.AVRO: "AVRO_DATA_BLOCK",
+    BlockKind.HFILE: "HFILE_DATA_BLOCK",
+    BlockKind.PARQUET: "PARQUET_DATA_BLOCK",
+    BlockKind.CDC: "CDC_DATA_BLOCK",
+}
+
+
+@procedure("show_logfile_metadata")
+class ShowLogfileMetadata(Call):
+    """The blocks of log files, in the order they are read; a row each, for corrupt ones too."""
+
+    table: TableName = None
+    path: TablePath = None
+    log_file_path_pattern: Annotated[
+        str, "Which logs, as a shell's pattern below the table: 'city=Oslo/*.log.*'."
+    ]
+    limit: Limit = 10
+    filter: Filter = ""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        instant_time: Annotated[str, "Of the write; corrupt_block where the block is unreadable."]
+        record_count: int
+        block_type: str
+        header_metadata: Annotated[str, "As a JSON object; of a corrupt block, what is wrong."]
+        footer_metadata: Annotated[str, "As a JSON object; nobody writes any."]
+        log_file: Annotated[str, "Its path below the table."]
+        block_offset: Annotated[int, "Where in the file it begins."]
+        block_size_bytes: int
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        storage = open_table(caller, self.table, self.path).state().storage
+        for found in blocks_of(storage, matching_logs(storage, self.log_file_path_pattern)):
+            yield self.Row(
+                instant_time=found.block.instant or "corrupt_block",
+                record_count=found.record_count,
+                block_type=BLOCK_TYPES[found.block.kind],
+                header_metadata=_headers(found.block),
+                footer_metadata="{}",
+                log_file=found.path,
+                block_offset=found.block.offset,
+                block_size_bytes=found.block.size_bytes,
+            )
+
+
+def _headers(block: Block) -> str:
+    headers = {header.name: value for header, value in block.headers.items()}
+    return json.dumps(headers | ({"reason": block.reason} if block.reason else {}))

@@ -1,0 +1,68 @@
+"""`show_config`: what every setting is worth, and who has said so."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.kernel.settings import Settings, refuse_unknown
+from lakewarden.engine.services.effective import (
+    EffectiveSetting,
+    effective_settings,
+    setting_text,
+)
+from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import (
+    Call,
+    Filter,
+    Limit,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("show_config")
+class ShowConfig(Call):
+    """The settings that hold for a table, or for the session without one; a row each.
+
+    An argument wins over the session, that over the table, that over the default.
+    """
+
+    table: TableName = None
+    path: TablePath = None
+    key: Annotated[str | None, "Only this setting, or those with this in their name."] = None
+    filter: Filter = ""
+    limit: Limit = None
+    options: Options = None
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        key: str
+        value: Annotated[str | None, "What holds; secrets are hidden."]
+        origin: Annotated[str, "argument, session, table, environment or default"]
+        default: str | None
+        description: Annotated[str, "What it is for; and what is wrong with a value that is."]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        return map(_row, effective_settings(self._settings(caller), self.key))
+
+    def _settings(self, caller: Caller) -> Settings:
+        if self.table or self.path:
+            return open_table(caller, self.table, self.path).settings(self.options)
+        refuse_unknown(self.options or {}, ALL_SETTINGS)
+        return Settings.of(arguments=self.options, session=caller.settings)
+
+
+def _row(found: EffectiveSetting) -> ShowConfig.Row:
+    setting = found.setting
+    fault = "" if found.fault is None else f" Not valid: {found.fault}"
+    return ShowConfig.Row(
+        key=setting.key,
+        value=found.value,
+        origin=found.origin.value,
+        default=setting_text(setting.default),
+        description=f"{setting.description}{fault}",
+    )

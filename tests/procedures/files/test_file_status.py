@@ -1,0 +1,83 @@
+"""What has become of a file, and which files are broken."""
+
+from pathlib import Path
+
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from tests.golden_tables import GoldenTable
+from tests.procedures.calls import call, call_one
+from tests.procedures.history.removed_files import cleaned_files, restored_files, rolled_back_files
+
+
+def test_a_file_that_is_there_is_told_with_its_write(path: str) -> None:
+    row = call("show_fsview_all", path=path, limit=1)[0]
+    file = Path(row["data_file"])
+    status = call_one("show_file_status", path=path, partition=row["partition"], file=file.name)
+    assert status == {
+        "status": "exist",
+        "action": "deltacommit",
+        "instant": row["base_instant"],
+        "timeline": "active",
+        "full_path": str(file),
+    }
+
+
+def test_a_file_that_a_clean_has_removed(golden: GoldenTable) -> None:
+    path = golden("mor_archived_lsm_levels")
+    for instant, partition, name in cleaned_files(str(path)):
+        status = call_one("show_file_status", path=str(path), partition=partition, file=name)
+        assert (status["status"], status["action"]) == ("deleted", "clean")
+        assert status["instant"] == instant
+        is_active = bool(list((path / ".hoodie" / "timeline").glob(f"{instant}_*")))
+        assert status["timeline"] == ("active" if is_active else "archived")
+
+
+def test_a_file_that_a_rollback_has_removed(golden: GoldenTable) -> None:
+    path = str(golden("cow_rollback_of_failed_write"))
+    found = rolled_back_files(path)
+    assert found
+    for instant, partition, name in found:
+        status = call_one("show_file_status", path=path, partition=partition, file=name)
+        assert (status["action"], status["instant"]) == ("rollback", instant)
+
+
+def test_a_file_that_a_restore_has_removed(golden: GoldenTable) -> None:
+    path = str(golden("cow_restore"))
+    found = restored_files(path)
+    assert found
+    for instant, partition, name in found:
+        status = call_one("show_file_status", path=path, partition=partition, file=name)
+        assert (status["action"], status["instant"]) == ("restore", instant)
+
+
+def test_nobody_knows_a_file_that_never_was(path: str) -> None:
+    assert call_one("show_file_status", path=path, partition="p=a", file="x.parquet") == {
+        "status": "unknown",
+        "action": None,
+        "instant": None,
+        "timeline": None,
+        "full_path": None,
+    }
+    with pytest.raises(InvalidRequest, match="needs partition"):
+        call("show_file_status", path=path, file="x.parquet")
+
+
+def test_broken_files_are_shown_with_what_is_wrong(golden_copy: GoldenTable) -> None:
+    path = golden_copy("cow_clean_keep_latest_commits")
+    assert call("show_invalid_parquet", path=str(path)) == []
+    good = sorted(file for file in path.rglob("*.parquet") if ".hoodie" not in file.parts)
+    good[0].write_bytes(b"")
+    good[1].write_bytes(good[1].read_bytes()[:-10])
+    rows = call("show_invalid_parquet", path=str(path))
+    assert [row["path"] for row in rows] == [str(good[0]), str(good[1])]
+    assert all("no readable Parquet file" in row["reason"] for row in rows)
+    partition = str(good[0].parent.relative_to(path))
+    some = call("show_invalid_parquet", path=str(path), partitions=partition, parallelism=1)
+    assert str(good[0]) in {row["path"] for row in some}
+    instant = good[0].stem.rpartition("_")[2]
+    of_write = call("show_invalid_parquet", path=str(path), instants=instant)
+    assert {row["path"].rpartition("_")[2] for row in of_write} == {f"{instant}.parquet"}
+    with pytest.raises(InvalidRequest, match="deletes nothing"):
+        call("show_invalid_parquet", path=str(path), needDelete=True)
+    assert good[0].exists()

@@ -17,6 +17,8 @@ from bench.places import built_once
 from bench.private_copies import new_folder, private_copy
 from bench.workloads import FIRST_TS, hex_texts, order_columns, order_rows
 from bench.write_workload import CHECKED_COLUMN, KEY, ORDERING, Checksum
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.ports import Ports
 from lakewarden.table import Table
 
 FLOOR = "a copy of the files"
@@ -138,7 +140,13 @@ def _build(folder: Path, files: Files) -> None:
     random = np.random.default_rng(SEED)
     folder.rmdir()
     table = Table.create(
-        str(folder), order_columns(), key=[KEY], ordering=[ORDERING], index="SIMPLE"
+        str(folder),
+        order_columns(),
+        key=[KEY],
+        ordering=[ORDERING],
+        index="SIMPLE",
+        # Several workers would divide the rows among themselves.
+        ports=Ports(executor=LocalExecutor(1)),
     )
     for _ in range(files.count):
         ids = hex_texts(random, files.rows_each, KEY_WIDTH, dashes=True)

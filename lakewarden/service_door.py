@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from lakewarden.call_checks import at_least_one, partition_paths, seconds, yes_or_no
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
@@ -15,14 +16,23 @@ from lakewarden.engine.plans.evidence import pending_state
 from lakewarden.engine.plans.moment import Moment, look, pending_ledgers
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
 from lakewarden.engine.plans.service import Service, is_cancellable
+from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.services.choice import Draft, LeftOut, Refusal
-from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
+from lakewarden.engine.services.pending import (
+    RunLimits,
+    foresee_run,
+    pending_plans,
+    run_pending,
+    run_plan,
+)
 from lakewarden.engine.services.result import Result
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.schedule import Scheduled, draft, foresee_room, schedule
 from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.services.state.explained import (
     Explained,
+    Verdict,
     explain_draft,
+    explain_groups,
     explain_left_out,
     explain_plan,
 )
@@ -32,6 +42,7 @@ from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.state import InstantState
 from lakewarden.engine.view.slices import SliceKey
+from lakewarden.previews import Preview, extent_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,30 +71,6 @@ class Desk(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """The plan that would be published now."""
-
-    service: Service
-    cancellable: bool
-    groups: frozenset[SliceKey]
-    missing_partitions: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    input_bytes: int
-    scope: str
-    # What Hudi counts of it: operations of a compaction, groups of a clustering.
-    operations: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.service}, not published: {_extent(self.groups, cancellable=self.cancellable)}"
-        )
-
-    @property
-    def partitions(self) -> tuple[str, ...]:
-        return tuple(sorted({group.partition for group in self.groups}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """A plan on the timeline."""
 
@@ -96,14 +83,15 @@ class Plan:
     operations: int = 0
     # As its planner reckoned; None where it does not say.
     input_bytes: int | None = None
-    # What scheduling has left out and why; known to whoever has scheduled it.
+    # What scheduling has left out and why, and which cancellable plans have made room for it; known
+    # to whoever has scheduled it.
     left_out: tuple[LeftOut, ...] = ()
+    pre_empted: tuple[str, ...] = ()
     _door: "ServiceDoor" = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        return (
-            f"{self.service} {self.instant}: {_extent(self.groups, cancellable=self.cancellable)}"
-        )
+        extent = extent_of(self.groups, cancellable=self.cancellable)
+        return f"{self.service} {self.instant}: {extent}"
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -115,13 +103,26 @@ class Plan:
         return self._door.state_of(self.instant).value
 
     def explain(self) -> tuple[Explained, ...]:
-        """What it takes and what it leaves out, each with the reason."""
-        return (*self._door.explained(self.instant), *explain_left_out(self.left_out))
+        """What it takes and what it leaves out, each with the reason; also when it has ended."""
+        told = {one.partition for one in self.left_out}
+        taken = [
+            row
+            for row in self._door.explained(self)
+            if row.verdict is Verdict.CHOSEN or row.partition not in told
+        ]
+        return (*taken, *explain_left_out(self.left_out))
 
     def run(
-        self, spark: "SparkSession | None" = None, options: Options = None, **keywords: object
+        self,
+        spark: "SparkSession | None" = None,
+        options: Options = None,
+        *,
+        dry_run: bool = False,
+        **keywords: object,
     ) -> Result:
         """Carry it out here, or by Spark's workers."""
+        if dry_run:
+            return self._door.run(self.instant, dry_run=True)
         return self._door.carry_out(self.instant, options, keywords, spark)
 
     def cancel(
@@ -155,6 +156,7 @@ class ServiceDoor:
         max_bytes: int | None = None,
         max_file_groups: int | None = None,
         partitions: Sequence[str] | None = None,
+        filter: Filter | None = None,
         honour_trigger: bool = False,
         dry_run: bool = False,
         options: Options = None,
@@ -162,15 +164,17 @@ class ServiceDoor:
     ) -> "Plan | Preview | Refusal":
         """Put a plan on the timeline, or say why there is nothing to do.
 
-        An explicit wish does not wait for triggers, unless `honour_trigger` says so. A dry run
-        gives the plan that would be published.
+        It takes only partitions that are named, and those whose columns a filter allows. An
+        explicit wish does not wait for triggers, unless `honour_trigger` says so. A dry run gives
+        the plan that would be published.
         """
         context = self._desk(options, keywords)
         wish = Wish(
-            cancellable=cancellable,
-            max_bytes=_positive("max_bytes", max_bytes),
-            max_file_groups=_positive("max_file_groups", max_file_groups),
-            partitions=None if partitions is None else tuple(partitions),
+            cancellable=None if cancellable is None else yes_or_no("cancellable", cancellable),
+            max_bytes=at_least_one("max_bytes", max_bytes),
+            max_file_groups=at_least_one("max_file_groups", max_file_groups),
+            partitions=partition_paths(context, partitions),
+            filter=filter,
             honour_trigger=honour_trigger,
         )
         if dry_run:
@@ -197,15 +201,15 @@ class ServiceDoor:
         At most `limit` plans are begun, and none any more after `deadline` seconds. A dry run says
         which plans these are.
         """
-        limits = RunLimits(plans=_positive("limit", limit), deadline=deadline)
+        limits = RunLimits(
+            plans=at_least_one("limit", limit), deadline=seconds("deadline", deadline)
+        )
 
         def context_of(plan: str) -> Context:
             return self._desk(options, keywords, spark=spark, group=plan)
 
         if dry_run:
-            pending = pending_plans(self._desk(options, keywords), self._kind)
-            chosen = pending if instant is None else tuple(p for p in pending if p == instant)
-            return Result(service=self._kind.service, left=chosen[: limits.plans])
+            return foresee_run(self._desk(options, keywords), self._kind, limits, instant)
         if instant is not None:
             return self.carry_out(instant, options, keywords, spark)
         return run_pending(self._desk(options, keywords), self._kind, limits, context_of)
@@ -217,18 +221,26 @@ class ServiceDoor:
         max_bytes: int | None = None,
         max_file_groups: int | None = None,
         partitions: Sequence[str] | None = None,
+        filter: Filter | None = None,
+        deadline: float | None = None,
         honour_trigger: bool = False,
         dry_run: bool = False,
         spark: "SparkSession | None" = None,
         options: Options = None,
         **keywords: object,
     ) -> "Result | Preview":
-        """Schedule a plan and carry it out; what is pending already is left alone."""
+        """Schedule a plan and carry it out; what is pending already is left alone.
+
+        After `deadline` seconds the plan is not begun any more, and stays on the timeline.
+        """
+        clock = self._desk(options, keywords).ports.clock
+        limit, began = seconds("deadline", deadline), clock.elapsed_seconds()
         done = self.schedule(
             cancellable,
             max_bytes=max_bytes,
             max_file_groups=max_file_groups,
             partitions=partitions,
+            filter=filter,
             honour_trigger=honour_trigger,
             dry_run=dry_run,
             options=options,
@@ -239,6 +251,8 @@ class ServiceDoor:
                 return Result(service=self._kind.service, refusal=done)
             case Preview():
                 return done
+            case Plan(instant=instant) if _is_over(limit, clock.elapsed_seconds() - began):
+                return Result(service=self._kind.service, left=(instant,))
             case Plan(instant=instant):
                 return self.carry_out(instant, options, keywords, spark)
 
@@ -294,21 +308,26 @@ class ServiceDoor:
             self._desk(),
             instant,
             reason,
-            force=force,
-            wait_seconds=wait_seconds,
+            force=yes_or_no("force", force),
+            wait_seconds=seconds("wait_seconds", wait_seconds) or 0,
             dry_run=dry_run,
         )
 
-    def explained(self, instant: str) -> tuple[Explained, ...]:
-        """What a pending plan takes, and the partitions that it leaves to the next one."""
-        return explain_plan(self._desk(), instant)
+    def explained(self, plan: Plan) -> tuple[Explained, ...]:
+        """What a plan takes, and the partitions that it leaves to the next one."""
+        try:
+            return explain_plan(self._desk(), plan.instant)
+        except InvalidRequest as error:
+            if error.code != "unknown_plan":
+                raise
+            return explain_groups(plan.groups, f"It was in the plan, which is {plan.state}.")
 
     def explain_next(
         self, partitions: Sequence[str] | None = None, options: Options = None
     ) -> tuple[Explained, ...]:
         """What a plan scheduled now would take, and all that it would leave out and why."""
         context = self._desk(options)
-        wish = Wish(partitions=None if partitions is None else tuple(partitions))
+        wish = Wish(partitions=partition_paths(context, partitions))
         return explain_draft(context, self._kind.service, draft(context, self._kind, wish))
 
     def state_of(self, instant: str) -> InstantState:
@@ -334,6 +353,7 @@ class ServiceDoor:
             input_bytes=drafted.input_bytes,
             scope=drafted.scope,
             operations=self._shape(drafted).operations,
+            pre_empts=foresee_room(context, self._kind, wish, drafted),
         )
 
     def _plan(self, done: Scheduled, context: Context, wish: Wish) -> Plan:
@@ -346,6 +366,7 @@ class ServiceDoor:
             operations=self._shape(done.draft).operations,
             input_bytes=done.draft.input_bytes,
             left_out=done.draft.left_out,
+            pre_empted=done.pre_empted,
             _door=self,
         )
 
@@ -365,25 +386,11 @@ class ServiceDoor:
         return files
 
 
-def _extent(groups: frozenset[SliceKey], *, cancellable: bool) -> str:
-    places = len({group.partition for group in groups})
-    kind = "cancellable" if cancellable else "not cancellable"
-    return f"{len(groups)} file groups in {places} partitions, {kind}"
+def _is_over(deadline: float | None, spent_seconds: float) -> bool:
+    return deadline is not None and spent_seconds >= deadline
 
 
 def _ended(*, is_gone: bool, is_done: bool) -> InstantState:
     if is_gone:
         return InstantState.ROLLED_BACK
     return InstantState.COMPLETED if is_done else InstantState.UNKNOWN
-
-
-def _positive(name: str, number: int | None) -> int | None:
-    if number is not None and number < 1:
-        raise InvalidRequest(
-            "bad_argument",
-            what=f"{name}={number} makes no sense.",
-            why="It says how much is done at most.",
-            now="Give a number above zero, or leave it out.",
-            argument=name,
-        )
-    return number

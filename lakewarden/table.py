@@ -10,6 +10,7 @@ from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.foreseen import foresee_rollback
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.undo import RolledBack
 from lakewarden.engine.read.changes import plan_changes
@@ -351,9 +352,12 @@ class Table(TableServices, TableMetadata):
         request = operations.delete_partitions(partitions, columns, self.config)
         return self._write(request, options, keywords)
 
-    def rollback(self, instant: str, options: Options = None, **keywords: object) -> RolledBack:
+    def rollback(
+        self, instant: str, options: Options = None, *, dry_run: bool = False, **keywords: object
+    ) -> RolledBack:
         """Undo a write: one that is pending, or the newest one that has completed."""
-        return rollback(self._context(given_options(options, keywords), self.properties), instant)
+        context = self._context(given_options(options, keywords), self.properties)
+        return foresee_rollback(context, instant) if dry_run else rollback(context, instant)
 
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]

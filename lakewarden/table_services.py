@@ -3,12 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lakewarden.call_checks import (
+    at_least_one,
+    metadata_services,
+    partition_paths,
+    seconds,
+    yes_or_no,
+)
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import Settled, settle
 from lakewarden.engine.plans.reset import Reset, reset
+from lakewarden.engine.plans.foreseen import foresee_settling
 from lakewarden.engine.plans.sweep import Swept, sweep
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
@@ -24,7 +32,7 @@ from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
-from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
+from lakewarden.engine.services.metadata_table.result import MetadataMaintenance
 from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.services.removal import (
@@ -103,8 +111,8 @@ class TableServices:
             self._desk(),
             instant,
             reason or CANCELLED_ON_REQUEST,
-            force=force,
-            wait_seconds=wait_seconds,
+            force=yes_or_no("force", force),
+            wait_seconds=seconds("wait_seconds", wait_seconds) or 0,
             dry_run=dry_run,
         )
 
@@ -123,13 +131,14 @@ class TableServices:
 
         With `only_pending` the cleans that others have begun are finished, and none is planned.
         """
+        context = self._desk(options, keywords, own=CLEAN_SETTINGS)
         wish = CleanWish(
-            max_commits=max_commits,
-            partitions=None if partitions is None else tuple(partitions),
+            max_commits=at_least_one("max_commits", max_commits),
+            partitions=partition_paths(context, partitions),
             honour_trigger=honour_trigger,
             only_pending=only_pending,
         )
-        return clean(self._desk(options, keywords, own=CLEAN_SETTINGS), wish, dry_run=dry_run)
+        return clean(context, wish, dry_run=dry_run)
 
     def archive(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
@@ -144,14 +153,19 @@ class TableServices:
         return run_timeline_compaction(self._desk(options, keywords), dry_run=dry_run)
 
     def savepoint(
-        self, instant: str | None = None, *, user: str = "", comment: str = ""
+        self,
+        instant: str | None = None,
+        *,
+        user: str = "",
+        comment: str = "",
+        dry_run: bool = False,
     ) -> Savepoint:
         """Keep the table as it was at a write, the newest one if none is named."""
-        return savepoint(self._desk(), instant, user=user, comment=comment)
+        return savepoint(self._desk(), instant, user=user, comment=comment, dry_run=dry_run)
 
-    def delete_savepoint(self, instant: str) -> Savepoint:
+    def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Savepoint:
         """Let a savepoint go."""
-        return delete_savepoint(self._desk(), instant)
+        return delete_savepoint(self._desk(), instant, dry_run=dry_run)
 
     def savepoints(self) -> tuple[Savepoint, ...]:
         """The savepoints there are, oldest first."""
@@ -205,10 +219,13 @@ class TableServices:
         return reset(self._desk(), instant, removes_plan=removes_plan, dry_run=dry_run)
 
     def rollback_failed_writes(
-        self, options: Options = None, **keywords: object
+        self, options: Options = None, *, dry_run: bool = False, **keywords: object
     ) -> tuple[Settled, ...]:
         """Bring every instant to its end that nobody works on any more."""
-        return settle(self._desk(options, keywords), with_plans=True)
+        context = self._desk(options, keywords)
+        if dry_run:
+            return foresee_settling(context, with_plans=True)
+        return settle(context, with_plans=True)
 
     def sweep(self, *, dry_run: bool = False) -> tuple[Swept, ...]:
         """Remove what paused attempts may have left behind instants that were rolled back."""
@@ -223,7 +240,7 @@ class TableServices:
         **keywords: object,
     ) -> MetadataMaintenance:
         """Clean, compact and archive the metadata table, or do some of that only."""
-        chosen = ALL_SERVICES if services is None else tuple(map(MetadataService, services))
+        chosen = ALL_SERVICES if services is None else metadata_services(services)
         context = self._desk(options, keywords, own=METADATA_SERVICE_SETTINGS)
         return maintain_metadata_table(context, services=chosen, dry_run=dry_run)
 

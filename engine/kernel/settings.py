@@ -36,6 +36,8 @@ class Setting(Generic[T]):
     parse: Callable[[str], T] = field(repr=False)
     description: str = ""
     aliases: tuple[str, ...] = ()
+    # What the operation that it belongs to calls it as a keyword, besides the ends of its names.
+    short: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -102,9 +104,11 @@ def by_keyword(
     """Keyword arguments as options: a keyword is the end of a key, with `_` for the dots.
 
     So `small_file_limit` means `hoodie.parquet.small.file.limit`; an end that several keys share
-    means none of them, but that of an operation's own ones.
+    means none of them, but that of an operation's own ones, and the short name of one of these.
     """
-    meanings = _keywords(known) | _keywords(own)
+    own = tuple(own)
+    shorts = {setting.short: {setting.key} for setting in own if setting.short}
+    meanings = _keywords(known) | _keywords(own) | shorts
     options: dict[str, object] = {}
     for keyword, value in given.items():
         keys = meanings.get(keyword, set())
@@ -171,10 +175,14 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in values.items()
-    }
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: object) -> str:
+    """A value as settings spell it: several names stand in one, separated by commas."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _parsed(setting: Setting[T], name: str, text: str) -> T:

@@ -38,12 +38,12 @@ def rollback(
     if files is not None and files.begun_as in INGESTION | TABLE_SERVICES:
         answer = acknowledge(context, instant, reason)
         if answer.outcome is not Ending.ALREADY_COMMITTED:
-            return _aborted(context, instant) or _earlier(context, look(context), instant)
+            return _aborted(context, instant) or earlier(context, look(context), instant)
     with context.lock.hold() as held:
         moment = reload(context)
         undoing = _begun(context, held, moment, instant, reason)
     done = None if undoing is None else carry_out(context, undoing)
-    return done or _earlier(context, look(context), instant)
+    return done or earlier(context, look(context), instant)
 
 
 def _aborted(context: Context, instant: str) -> RolledBack | None:
@@ -60,7 +60,7 @@ def _begun(
     files = None if write is None else moment.timeline.active.files_of(write)
     if files is None:
         return None
-    metadata = _metadata(moment, files)
+    metadata = metadata_of(moment, files)
     assert_may_be_taken_back(context, moment, files, metadata)
     ledger = read_ledger(context.storage, instant)
     held.assert_held()
@@ -71,14 +71,15 @@ def _begun(
     return begin_undoing(context, held, moment, rollbacks, files, written=written)
 
 
-def _metadata(moment: Moment, files: InstantFiles) -> CommitMetadata:
+def metadata_of(moment: Moment, files: InstantFiles) -> CommitMetadata:
+    """What a completed write says of itself."""
     assert files.completed is not None
     content = moment.timeline.active.read(files.completed.instant)
     is_replace = files.instant.action is Action.REPLACE_COMMIT
     return (decode_replace if is_replace else decode_commit)(content, files.completed.entry.path)
 
 
-def _earlier(context: Context, moment: Moment, instant: str) -> RolledBack:
+def earlier(context: Context, moment: Moment, instant: str) -> RolledBack:
     """The rollback that somebody else has completed already."""
     active = moment.timeline.active
     by = completed_rollback_of(active, instant)

@@ -18,6 +18,11 @@ class Service(StrEnum):
         """The action under which its plans are on the timeline."""
         return _ACTIONS[self]
 
+    @property
+    def words(self) -> str:
+        """What a sentence calls it."""
+        return self.replace("_", " ")
+
     @classmethod
     def of(cls, action: Action) -> "Service | None":
         """The service that begins as an action, if it is one."""
@@ -37,7 +42,7 @@ def _cancellable(service: Service, *, default: bool) -> Setting[bool]:
         f"lakewarden.{service}.cancellable",
         default,
         flag,
-        f"Whether new plans of {service.replace('_', ' ')} give way to writes and may be cancelled",
+        f"Whether new plans of {service.words} give way to writes and may be cancelled",
     )
 
 

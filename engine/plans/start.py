@@ -1,7 +1,7 @@
 """The guard: what is checked before an attempt at a plan may start."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.plans.attempt import Attempt
@@ -11,10 +11,10 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import plan_file
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
-from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
 from lakewarden.engine.plans.publish import to_inflight
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
-from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.plans.service import TABLE_SERVICES, Service
 from lakewarden.engine.plans.sweep import schedule_sweep
 from lakewarden.engine.plans.undo import written_of
 from lakewarden.engine.plans.written_files import attempt_of, remove_written
@@ -33,8 +33,10 @@ class Started:
     completed: Instant | None = None
 
 
-def start(context: Context, instant: str) -> Started:
+def start(context: Context, instant: str, service: Service | None = None) -> Started:
     """Begin an attempt at a plan, or raise who or what stands in the way.
+
+    With a service only a plan of that one is begun: another would misread it.
 
     Steps: 1 lock, 2 reload, 3 completed, 4 cancelled, 5 held, 6 not executable, 7 claim, 8 first
     beat, 9 unlock, 10 files of earlier attempts, 11 inflight. A crash after 7 leaves a claim
@@ -45,6 +47,7 @@ def start(context: Context, instant: str) -> Started:
         with context.lock.hold() as held:
             moment = reload(context)
             completed = moment.completed_write(instant)
+            _assert_of(moment, instant, service)
             if completed is not None:
                 return Started(completed=completed)
             files = _executable(context, moment, instant)
@@ -61,6 +64,34 @@ def start(context: Context, instant: str) -> Started:
             raise
         on_the_way.pop_all()
     return Started(attempt)
+
+
+def foresee_start(context: Context, instant: str, service: Service) -> None:
+    """Raise what `start` would raise, as things stand without the lock; nothing is changed."""
+    seen = look(context)
+    moment = replace(seen, ledgers=pending_ledgers(context, seen))
+    _assert_of(moment, instant, service)
+    if moment.completed_write(instant) is None:
+        _executable(context, moment, instant)
+
+
+def _assert_of(moment: Moment, instant: str, service: Service | None) -> None:
+    """Refuse an instant that is of another service, or none's."""
+    write = moment.completed_write(instant)
+    files = moment.pending(instant)
+    if write is not None:
+        files = moment.timeline.active.files_of(write)
+    if service is None or files is None or files.begun_as is service.action:
+        return
+    found = Service.of(files.begun_as)
+    raise InvalidRequest(
+        "plan_of_another_service",
+        what=f"{instant} is no {service.words}.",
+        why=f"It is a {files.begun_as.value if found is None else found.words}.",
+        now="Look at the table's plans for what can be carried out, and by which service.",
+        instant=instant,
+        action=files.begun_as.value,
+    )
 
 
 def _assert_whole(moment: Moment, files: InstantFiles) -> None:

@@ -57,6 +57,8 @@ class RolledBack:
     files_deleted: int
     is_taken_over: bool = False
     bytes_deleted: int = 0
+    # Nothing was changed: neither rollback nor completion has a time yet.
+    is_dry_run: bool = False
 
 
 def begin_undoing(

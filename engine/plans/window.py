@@ -18,6 +18,7 @@ from lakewarden.engine.plans.plan_scope import plan_scope
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.touched_partitions import touched_since
 from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.layouts import FOLDER_KEEPER
 
 INCREMENTAL: Setting[bool] = Setting(
     "hoodie.table.services.incremental.enabled",
@@ -93,7 +94,7 @@ def _since(
     return Window(
         partitions=tuple(sorted({*touched, *carried, *back})),
         since=start.instant,
-        why=f"Since the {_word(service)} {start.instant}, partitions written to: {len(touched)},"
+        why=f"Since the {service.words} {start.instant}, partitions written to: {len(touched)},"
         f" left out by plans: {len(carried)}, handed back: {len(back)}.",
         touched=touched,
         carried=carried,
@@ -104,7 +105,7 @@ def _since(
 def _start(context: Context, moment: Moment, service: Service, rules: str) -> _Start | str:
     """The newest completed plan to begin at, or why there is none."""
     completed = [files for files in _plans(moment, service) if files.completed is not None]
-    word, others = _word(service), 0
+    word, others = service.words, 0
     for files in reversed(completed):
         start = _start_at(moment, files)
         if start is None:
@@ -170,7 +171,8 @@ def _heard(context: Context, moment: Moment, service: Service) -> int | None:
 
 
 def _has_archive(context: Context, moment: Moment) -> bool:
-    return bool(context.storage.list(moment.layout.history_folder).files)
+    files = context.storage.list(moment.layout.history_folder).files
+    return any(file.name != FOLDER_KEEPER for file in files)
 
 
 def _archived_since(word: str, start: _Start) -> str:
@@ -179,7 +181,3 @@ def _archived_since(word: str, start: _Start) -> str:
 
 def _all(why: str) -> Window:
     return Window(partitions=None, why=f"All partitions are looked at, as {why}.")
-
-
-def _word(service: Service) -> str:
-    return service.replace("_", " ")

@@ -32,7 +32,7 @@ def execute(context: Context, service: TableService, instant: str) -> Execution:
 def _executed(context: Context, service: TableService, instant: str) -> Execution:
     phases = Phases(context.ports.clock, context.ports.events)
     with phases("start"):
-        started = start(context, instant)
+        started = start(context, instant, service.service)
     if started.completed is not None:
         return Execution(
             instant=instant,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look
+from lakewarden.engine.plans.start import foresee_start
 from lakewarden.engine.services.choice import Reason, Refusal
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution, Failure, Result
@@ -37,6 +38,36 @@ def run_plan(context: Context, service: TableService, instant: str) -> Result:
     return Result(service=service.service, executions=(done,))
 
 
+def foresee_run(
+    context: Context, service: TableService, limits: RunLimits, instant: str | None = None
+) -> Result:
+    """The plans that a run would begin with, one or the pending ones; nothing is changed."""
+    if instant is not None:
+        foresee_start(context, instant, service.service)
+        return Result(service=service.service, would_run=(instant,))
+    pending = pending_plans(context, service)
+    if not pending:
+        return Result(service=service.service, refusal=_nothing(service))
+    begun: list[str] = []
+    failed: list[Failure] = []
+    left: list[str] = []
+    for plan in pending:
+        if _is_over(limits, len(begun) + len(failed), 0):
+            left.append(plan)
+            continue
+        try:
+            foresee_start(context, plan, service.service)
+            begun.append(plan)
+        except LakewardenError as error:
+            _set_aside(plan, error, failed, left)
+    return Result(
+        service=service.service,
+        would_run=tuple(begun),
+        failures=tuple(failed),
+        left=tuple(left),
+    )
+
+
 def run_pending(
     context: Context,
     service: TableService,
@@ -63,10 +94,7 @@ def run_pending(
             own = context if context_of is None else context_of(instant)
             done.append(execute(own, service, instant))
         except LakewardenError as error:
-            if error.code == _HELD:
-                left.append(instant)
-            else:
-                failed.append(Failure(instant, error))
+            _set_aside(instant, error, failed, left)
     if failed and not done:
         raise failed[0].cause
     return Result(
@@ -76,6 +104,13 @@ def run_pending(
         refusal=None if done else _all_held(service, left),
         left=tuple(left),
     )
+
+
+def _set_aside(plan: str, error: LakewardenError, failed: list[Failure], left: list[str]) -> None:
+    if error.code == _HELD:
+        left.append(plan)
+    else:
+        failed.append(Failure(plan, error))
 
 
 def _is_over(limits: RunLimits, tried: int, seconds: float) -> bool:

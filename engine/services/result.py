@@ -51,9 +51,12 @@ class Result:
     refusal: Refusal | None = None
     # Plans that were left for another time, as a limit or the deadline was reached.
     left: tuple[str, ...] = ()
+    # Plans that a dry run would have begun with.
+    would_run: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lines = [str(one) for one in self.executions]
+        lines += [f"{self.service} {instant}: would be carried out" for instant in self.would_run]
         lines += [f"{self.service} {one.instant} failed: {one.cause}" for one in self.failures]
         lines += [f"{self.service} {instant}: left for another time" for instant in self.left]
         return "\n".join(lines or [str(self.refusal)])

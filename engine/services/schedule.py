@@ -81,6 +81,15 @@ def draft(context: Context, service: TableService, wish: Wish) -> Drafted:
     return service.draft(context, _seen_by_planner(context, service, look(context), wish), wish)
 
 
+def foresee_room(
+    context: Context, service: TableService, wish: Wish, drafted: Draft
+) -> tuple[str, ...]:
+    """The pending plans that would be cancelled to make room for a draft."""
+    moment = _seen_by_planner(context, service, look(context), wish)
+    overlapping = overlapping_plans(drafted.groups, moment.timeline.active)
+    return tuple(plan for plan in overlapping if plan in moment.overlooked)
+
+
 def _seen_by_planner(context: Context, service: TableService, moment: Moment, wish: Wish) -> Moment:
     """Cancellable plans make room for one that is not, and for no other."""
     if is_cancellable(context.settings, service.service, wish.cancellable):

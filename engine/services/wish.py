@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from lakewarden.engine.read.predicate import Filter
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -13,5 +15,7 @@ class Wish:
     max_file_groups: int | None = None
     # These partitions only; the others come back in the next plan.
     partitions: tuple[str, ...] | None = None
+    # Those of which partition columns say so only; the others come back, too.
+    filter: Filter | None = None
     # Wait for Hudi's triggers, as inline services do.
     honour_trigger: bool = False

@@ -21,6 +21,9 @@ _NAME = re.compile(
     r"(?:\.(?P<state>requested|inflight))?"
 )
 _LAYOUT_2_TABLES = ("8", "9")
+
+# An empty file that makes a folder of the place it is in; everybody passes over it.
+FOLDER_KEEPER = ".keep"
 _ACTIONS = {action.value: action for action in Action}
 _PENDING = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
 

@@ -16,11 +16,8 @@ from lakewarden.engine.table.creation import (
     refuse_fixed,
 )
 from lakewarden.engine.table.properties_file import write_properties
-from lakewarden.engine.timeline.layouts import layout_of
+from lakewarden.engine.timeline.layouts import FOLDER_KEEPER, layout_of
 from lakewarden.engine.write.metadata_table import INDEX_SWITCHES
-
-# An empty file that makes a folder of the place it is in; everybody passes over it.
-FOLDER_KEEPER = ".keep"
 
 
 def create_table(

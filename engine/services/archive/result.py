@@ -22,6 +22,13 @@ class Archived:
     def __bool__(self) -> bool:
         return bool(self.instants)
 
+    def __str__(self) -> str:
+        if self.why_nothing is not None:
+            return f"Nothing was archived: {self.why_nothing}"
+        verb = "would be" if self.is_dry_run else "were"
+        newest = max(instant.requested for instant in self.instants)
+        return f"{len(self.instants)} instants up to {newest} {verb} archived"
+
     @property
     def why_nothing(self) -> str | None:
         """In a sentence, why no instant was archived; None if some were."""

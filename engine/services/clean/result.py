@@ -53,3 +53,13 @@ class Cleaned:
 
     def __bool__(self) -> bool:
         return self.why_nothing is None
+
+    def __str__(self) -> str:
+        if self.why_nothing is not None:
+            return f"Nothing was cleaned: {self.why_nothing}"
+        extent = f"{self.files_deleted} files, {self.bytes_deleted} bytes"
+        places = f"in {len(self.partitions)} partitions"
+        held = "" if self.held_by is None else f"; {self.held_by} holds back more"
+        if self.is_dry_run:
+            return f"A clean would remove {extent}, {places}{held}"
+        return f"clean {self.instant}: removed {extent}, {places}{held}"

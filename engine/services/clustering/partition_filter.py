@@ -37,8 +37,6 @@ class PartitionFilter:
     skipped: int = 0
     # The hour of the day, for DAY_ROLLING.
     hour: int = 0
-    # Those that a predicate on partition columns allows; None allows all.
-    allowed: frozenset[str] | None = None
 
     @classmethod
     def of(
@@ -47,7 +45,6 @@ class PartitionFilter:
         mode: FilterMode | None,
         *,
         wished: tuple[str, ...] | None,
-        allowed: frozenset[str] | None,
         hour: int,
     ) -> "PartitionFilter":
         """The filter that is set; some strategies have a mode of their own."""
@@ -55,7 +52,6 @@ class PartitionFilter:
             mode=mode or FilterMode(settings[FILTER_MODE]),
             selected=listed(settings[SELECTED]) or None,
             wished=wished,
-            allowed=allowed,
             pattern=_pattern(settings[REGEX]),
             begin=settings[BEGIN_PARTITION],
             end=settings[END_PARTITION],
@@ -82,8 +78,6 @@ class PartitionFilter:
         if self.pattern is not None and self.selected is None:
             detail = f"Its path does not match {self.pattern.pattern!r}."
             steps.append((_where(lambda name: bool(_matches(self.pattern, name))), detail))
-        if self.allowed is not None:
-            steps.append((_among(self.allowed), "Its values are not among those asked for."))
         match self.mode:
             case FilterMode.RECENT_DAYS:
                 steps.append((self._recent, "It is not among the most recent partitions."))

@@ -1,7 +1,7 @@
 """The clustering service: drafts plans for small files, and carries plans out."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.formats.payloads.replace import (
@@ -20,8 +20,6 @@ from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.window import Window, find_window
-from lakewarden.engine.read.predicate import Filter, bind_filter
-from lakewarden.engine.read.prune import prune_partitions
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
 from lakewarden.engine.services.clustering.order import Order
@@ -63,6 +61,7 @@ from lakewarden.engine.services.clustering.tasks import (
 )
 from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import untouched, within
+from lakewarden.engine.services.narrowing import narrowed
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
@@ -75,14 +74,8 @@ from lakewarden.engine.write.sizes import MAX_FILE_SIZE
 from lakewarden.engine.write.written import WrittenFile
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Clustering:
-    """Makes large files of small ones, and sorts their rows if asked for.
-
-    With a filter on partition columns a plan takes only partitions that may hold what it asks for.
-    """
-
-    partition_filter: Filter | None = None
+    """Makes large files of small ones, and sorts their rows if asked for."""
 
     @property
     def service(self) -> Service:
@@ -175,29 +168,10 @@ class Clustering:
         filter_ = PartitionFilter.of(
             context.settings,
             mode,
-            wished=wish.partitions,
-            allowed=self._allowed(state, names),
+            wished=narrowed(wish, state, names).partitions,
             hour=state.config.layout.zone.wall(context.now_ms()).hour,
         )
         return within(filter_.choose(names), changed)
-
-    def _allowed(self, state: TableState, names: Sequence[str]) -> frozenset[str] | None:
-        scheme, schema = state.config.partitions, state.reader_schema()
-        predicate = bind_filter(self.partition_filter, schema)
-        if predicate is None:
-            return None
-        own = {field.name for field in scheme.fields}
-        strangers = [name for name in predicate.columns if name not in own]
-        if strangers:
-            raise InvalidRequest(
-                "bad_filter",
-                what=f"A clustering can't be limited by the column {strangers[0]!r}.",
-                why=f"It takes whole files of partitions; these are by {', '.join(sorted(own))}.",
-                now="Filter by partition columns.",
-                column=strangers[0],
-            )
-        kept, _ = prune_partitions(names, scheme, schema, predicate)
-        return frozenset(kept)
 
 
 CLUSTERING = Clustering()
@@ -214,9 +188,10 @@ def executed_by(state: TableState, settings: Settings) -> ClusteringStrategy:
     _check_sort_columns(state, columns)
     check_execution(settings[EXECUTION])
     parameters = {SORT_COLUMNS.key: ",".join(columns)} if columns else {}
-    if columns and settings[LAYOUT] != Layout.LINEAR:
+    layout = settings[LAYOUT]
+    if columns and layout != Layout.LINEAR:
         # Java asks its own settings for that; a plan of ours says it for us.
-        parameters[LAYOUT.key] = settings[LAYOUT]
+        parameters[LAYOUT.key] = layout
     return ClusteringStrategy(strategy_class_name=settings[EXECUTION], strategy_params=parameters)
 
 

@@ -35,6 +35,7 @@ STRATEGY = Setting(
     "org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",
     str,
     "How files are put into groups, by the name of Hudi's class, in full or in short",
+    short="strategy",
 )
 EXECUTION = Setting(
     "hoodie.clustering.execution.strategy.class",
@@ -114,6 +115,7 @@ LAYOUT = Setting(
     Layout.LINEAR.value,
     one_of(*Layout),
     "How rows are sorted by several columns: one after the other, or along a curve through all",
+    short="layout",
 )
 SAMPLE_SIZE = Setting(
     "hoodie.layout.optimize.build.curve.sample.size",

@@ -1,5 +1,6 @@
 """Strategies of clustering by the names of Hudi's classes, and what each stands for here."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -18,48 +19,47 @@ class PlanStrategy:
 
 _BY_SIZE = PlanStrategy()
 _PLANNERS = {
-    "SizeBasedClusteringPlanStrategy": _BY_SIZE,
-    "RecentDaysClusteringPlanStrategy": PlanStrategy(FilterMode.RECENT_DAYS),
-    "SelectedPartitionsClusteringPlanStrategy": PlanStrategy(FilterMode.SELECTED_PARTITIONS),
-    "SingleFileSortPlanStrategy": PlanStrategy(is_file_by_file=True),
+    "SizeBased": _BY_SIZE,
+    "RecentDays": PlanStrategy(FilterMode.RECENT_DAYS),
+    "SelectedPartitions": PlanStrategy(FilterMode.SELECTED_PARTITIONS),
+    "SingleFileSort": PlanStrategy(is_file_by_file=True),
     # Row groups are copied as bytes wherever that can be done, whoever planned it.
-    "StreamCopyClusteringPlanStrategy": _BY_SIZE,
+    "StreamCopy": _BY_SIZE,
 }
-_EXECUTORS = (
-    "SortAndSizeExecutionStrategy",
-    "SingleFileSortExecutionStrategy",
-    "StreamCopyClusteringExecutionStrategy",
-)
+_EXECUTORS = ("SortAndSize", "SingleFileSort", "StreamCopy")
 _ENGINES = ("Spark", "Java", "Flink")
+_SUFFIXES = ("PlanStrategy", "ExecutionStrategy", "Clustering")
 
 
 def plan_strategy(name: str) -> PlanStrategy:
     """The strategy that a class of Hudi stands for."""
     found = _PLANNERS.get(_short(name))
     if found is None:
-        raise _unknown(name, STRATEGY.key)
+        raise _unknown(name, STRATEGY.key, _PLANNERS)
     return found
 
 
 def check_execution(name: str | None) -> None:
     """Refuse plans that are to be carried out in a way of their own, as those of buckets are."""
     if name and _short(name) not in _EXECUTORS:
-        raise _unknown(name, EXECUTION.key)
+        raise _unknown(name, EXECUTION.key, _EXECUTORS)
 
 
 def _short(name: str) -> str:
-    """The class without its package, and without the engine that it is written for."""
+    """The class without package, without the engine it is written for, and without its kind."""
     own = name.strip().rpartition(".")[2]
     for engine in _ENGINES:
         own = own.removeprefix(engine)
+    for suffix in _SUFFIXES:
+        own = own.removesuffix(suffix)
     return own
 
 
-def _unknown(name: str, key: str) -> InvalidRequest:
+def _unknown(name: str, key: str, known: Iterable[str]) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_clustering_strategy",
-        what=f"The strategy {name} is not implemented.",
-        why="It divides or names files in a way of its own.",
-        now=f"Leave {key} out, or cluster with Hudi.",
+        what=f"There is no clustering strategy {name!r} here.",
+        why=f"Known are {', '.join(known)}; others divide or name files in a way of their own.",
+        now=f"Give {key} one of these names, leave it out, or cluster with Hudi.",
         strategy=name,
     )

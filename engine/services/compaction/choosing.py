@@ -1,6 +1,7 @@
 """Choosing: the slices to compact at a moment, and all that is left out and why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from lakewarden.engine.index.current_slices import current_slices
@@ -14,6 +15,7 @@ from lakewarden.engine.services.compaction.plan import Rules, choose_partitions,
 from lakewarden.engine.services.compaction.strategies import chosen_strategy
 from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import within
+from lakewarden.engine.services.narrowing import narrowed
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.sizes import MAX_FILE_SIZE
@@ -29,13 +31,16 @@ def choose(context: Context, moment: Moment, window: Window, wish: Wish) -> Choi
     state = TableState(context.storage, moment.config, moment.timeline)
     every_name = state.source(use_metadata=True).partitions() if rules.strategy.ranks else None
     if window.partitions is not None:
-        partitions = choose_partitions(every_name or window.partitions, rules)
-        partitions = within(partitions, window.partitions)
+        names = every_name or window.partitions
+        rules = replace(rules, wish=narrowed(wish, state, names))
+        partitions = within(choose_partitions(names, rules), window.partitions)
         slices = _slices(state, partitions.chosen)
         unread = partitions.left_out
     else:
         every = current_slices(state, None)
-        partitions = choose_partitions(every_name or _partitions(every), rules)
+        names = every_name or _partitions(every)
+        rules = replace(rules, wish=narrowed(wish, state, names))
+        partitions = choose_partitions(names, rules)
         slices = _of_partitions(every, partitions.chosen)
         # All was read, so that it is known which of the others have something to wait for.
         waiting = {slice_.partition for slice_ in every if slice_.log_files}

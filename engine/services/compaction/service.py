@@ -18,7 +18,13 @@ from lakewarden.engine.services.compaction.choosing import choose
 from lakewarden.engine.services.compaction.plan import plan_bytes
 from lakewarden.engine.services.compaction.run import Compacting, CompactionTask
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, DELTA_SECONDS, TRIGGER
-from lakewarden.engine.services.compaction.triggers import Due, Trigger, is_due, progress_of
+from lakewarden.engine.services.compaction.triggers import (
+    Due,
+    Trigger,
+    is_due,
+    progress_of,
+    told,
+)
 from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
@@ -146,10 +152,7 @@ def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
         elapsed = context.now_ms() // 1000 - began_ms // 1000
         if is_due(due, progress, elapsed):
             return None
-        why = (
-            f"{due.trigger} waits for {due.delta_commits} delta commits or {due.seconds} seconds;"
-            f" there are {progress.since_completed} delta commits, in {elapsed} seconds."
-        )
+        why = told(due, progress, elapsed)
     return Refusal(service=Service.COMPACTION, reason=Reason.TRIGGER_NOT_REACHED, why=why)
 
 
@@ -164,11 +167,12 @@ def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal
             left_out=left_out,
         )
     reason = max(sorted(set(waiting)), key=waiting.count)
+    example = next(one for one in left_out if one.reason is reason and one.comes_back)
     return Refusal(
         service=Service.COMPACTION,
         reason=reason,
         why=f"{len(waiting)} file groups or partitions with logs are left out,"
-        f" {waiting.count(reason)} of them: {reason.replace('_', ' ')}.",
+        f" {waiting.count(reason)} of them so: {example.detail}",
         left_out=left_out,
         missing_partitions=missing,
     )

@@ -9,6 +9,7 @@ STRATEGY = Setting(
     str,
     "Which file groups a compaction takes, by the name of Hudi's class, in full or in short;"
     " several names, separated by commas, are applied one after the other",
+    short="strategy",
 )
 LOG_BYTES_MIN = Setting(
     "hoodie.compaction.logfile.size.threshold",
@@ -45,6 +46,7 @@ TRIGGER = Setting(
     Trigger.NUM_COMMITS.value,
     one_of(*Trigger),
     "What a compaction that nobody asks for explicitly waits for",
+    short="trigger",
 )
 DELTA_COMMITS = Setting(
     "hoodie.compact.inline.max.delta.commits",

@@ -186,6 +186,8 @@ def chosen_strategy(settings: Settings, today: date) -> Strategy:
     """The strategy that is set; `today` is the date in the table's time zone."""
     names = [name.strip() for name in settings[STRATEGY].split(",") if name.strip()]
     strategies = tuple(_named(name, settings, today) for name in names)
+    if not strategies:
+        raise _unknown(settings[STRATEGY])
     return strategies[0] if len(strategies) == 1 else Composite(strategies)
 
 
@@ -253,14 +255,18 @@ def _named(name: str, settings: Settings, today: date) -> Strategy:
     short = name.rpartition(".")[2].removesuffix(_SUFFIX)
     make = _STRATEGIES.get(short)
     if make is None:
-        raise InvalidRequest(
-            "unsupported_strategy",
-            what=f"There is no compaction strategy {name!r}.",
-            why=f"Those of Hudi are known: {', '.join(_STRATEGIES)}.",
-            now=f"Give {STRATEGY.key} one of these names, or several, separated by commas.",
-            strategy=name,
-        )
+        raise _unknown(name)
     return make(settings, today)
+
+
+def _unknown(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_strategy",
+        what=f"There is no compaction strategy {name!r}.",
+        why=f"Those of Hudi are known: {', '.join(_STRATEGIES)}.",
+        now=f"Give {STRATEGY.key} one of these names, or several, separated by commas.",
+        strategy=name,
+    )
 
 
 def _pattern(settings: Settings) -> re.Pattern[str]:

@@ -54,6 +54,24 @@ def progress_of(active: ActiveTimeline) -> Progress | None:
     )
 
 
+def told(due: Due, progress: Progress, elapsed_seconds: int) -> str:
+    """What a trigger waits for, and how much of it there is."""
+    by_request = due.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    found = progress.since_requested if by_request else progress.since_completed
+    commits = f"{due.delta_commits} delta commits (there are {found})"
+    seconds = f"{due.seconds} seconds ({elapsed_seconds} have passed)"
+    match due.trigger:
+        case Trigger.TIME_ELAPSED:
+            waits = seconds
+        case Trigger.NUM_AND_TIME:
+            waits = f"{commits} and {seconds}"
+        case Trigger.NUM_OR_TIME:
+            waits = f"{commits} or {seconds}"
+        case _:
+            waits = commits
+    return f"{due.trigger} waits for {waits}."
+
+
 def is_due(due: Due, progress: Progress, elapsed_seconds: float) -> bool:
     """Whether a compaction is due, so many seconds after what it counts from began."""
     has_commits = progress.since_completed >= due.delta_commits

@@ -29,6 +29,7 @@ from lakewarden.engine.services.log_compaction.plan import (
 )
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
+from lakewarden.engine.services.narrowing import narrowed
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.table_service import TableService
@@ -132,7 +133,9 @@ def _choice(
 ) -> Choice[FileSlice]:
     state = TableState(context.storage, moment.config, moment.timeline)
     held = held_groups(moment)
-    sifted = sift(current_slices(state, partitions), held, wish.partitions)
+    slices = current_slices(state, partitions)
+    names = tuple(dict.fromkeys(slice_.partition for slice_ in slices))
+    sifted = sift(slices, held, narrowed(wish, state, names).partitions)
     threads = context.settings[STORAGE_THREADS]
     limits = Limits(
         blocks_min=context.settings[BLOCKS_MIN],

@@ -43,6 +43,11 @@ class MetadataStep:
     def __bool__(self) -> bool:
         return self.is_done
 
+    def __str__(self) -> str:
+        if not self.is_done:
+            return f"{self.service}: nothing, {self.why_nothing}"
+        return f"{self.service} {self.instant or ''}".rstrip() + f": {self.items} items"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataMaintenance:
@@ -55,6 +60,9 @@ class MetadataMaintenance:
 
     def __bool__(self) -> bool:
         return any(self.steps) or bool(self.settled)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
 
     @property
     def by_service(self) -> Mapping[MetadataService, MetadataStep]:

@@ -63,6 +63,15 @@ class Restored:
     # Somebody else had begun it.
     was_pending: bool = False
 
+    def __str__(self) -> str:
+        if self.obstacles:
+            return f"A restore to {self.to} is not possible: {self.obstacles[0]}"
+        if not self.undone:
+            return f"There is nothing later than {self.to} to undo."
+        if self.instant is None:
+            return f"A restore to {self.to} would undo {len(self.undone)} instants"
+        return f"restore {self.instant} to {self.to}: {len(self.undone)} instants undone"
+
 
 @dataclass(frozen=True, slots=True)
 class _Undone:

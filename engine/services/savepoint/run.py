@@ -5,7 +5,7 @@ it, whatever is written, cleaned and archived later.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.payloads import clean as clean_payload
@@ -45,16 +45,32 @@ class Savepoint:
     partitions: int = 0
     # It had been made before; nothing was changed.
     was_there: bool = False
+    is_dry_run: bool = False
+
+    def __str__(self) -> str:
+        comment = f": {self.comment}" if self.comment else ""
+        return (
+            f"savepoint {self.instant}, {self.files} files in {self.partitions} partitions{comment}"
+        )
 
 
 def savepoint(
-    context: Context, instant: str | None = None, *, user: str = "", comment: str = ""
+    context: Context,
+    instant: str | None = None,
+    *,
+    user: str = "",
+    comment: str = "",
+    dry_run: bool = False,
 ) -> Savepoint:
     """Protect the files of the table as it was at a write, the newest one if none is named.
+
+    A dry run refuses what would be refused, and tells what would be kept.
 
     Steps: 1 lock, 2 reload, 3 refuse what cannot be kept, 4 inflight, 5 completed, 6 unlock. A
     crash before 5 leaves no savepoint; the next one that has the lock removes what there is.
     """
+    if dry_run:
+        return _foreseen(context, instant, user, comment)
     with context.lock.hold() as held:
         moment = _repaired(context, held, reload(context))
         target = _target(moment, instant)
@@ -74,11 +90,28 @@ def savepoint(
         return _of(done, metadata)
 
 
-def delete_savepoint(context: Context, instant: str) -> Savepoint:
+def _foreseen(context: Context, instant: str | None, user: str, comment: str) -> Savepoint:
+    """What would be kept, as things stand without the lock."""
+    moment = look(context)
+    target = _target(moment, instant)
+    there = _completed_at(moment.timeline.active, target.requested)
+    if there is not None and is_whole(moment.timeline.active, there):
+        found = _value(moment.timeline.active, there, was_there=True)
+        return replace(found, is_dry_run=True)
+    _refuse_cleaned(moment, target)
+    metadata = _metadata(context, moment, target, user, comment)
+    _refuse_doomed(context, moment, target, metadata)
+    foreseen = Instant(target.requested, Action.SAVEPOINT, State.REQUESTED)
+    return replace(_of(foreseen, metadata), is_dry_run=True)
+
+
+def delete_savepoint(context: Context, instant: str, *, dry_run: bool = False) -> Savepoint:
     """Let a savepoint go: what it has kept is removed by the cleans to come.
 
-    The completed file goes first; from then on there is no savepoint.
+    The completed file goes first; from then on there is no savepoint. A dry run leaves it.
     """
+    if dry_run:
+        return _to_be_deleted(context, instant)
     with context.lock.hold() as held:
         moment = _repaired(context, held, reload(context))
         there = _completed_at(moment.timeline.active, instant)
@@ -91,6 +124,14 @@ def delete_savepoint(context: Context, instant: str) -> Savepoint:
         for file in reversed(list(files)):
             context.storage.delete(file.entry.path)
         return value
+
+
+def _to_be_deleted(context: Context, instant: str) -> Savepoint:
+    active = look(context).timeline.active
+    there = _completed_at(active, instant)
+    if there is None or not is_whole(active, there):
+        raise _unknown(instant)
+    return replace(_value(active, there), is_dry_run=True)
 
 
 def list_savepoints(context: Context) -> tuple[Savepoint, ...]:

@@ -1,6 +1,6 @@
 """Plans explained: what is in a plan, what is left out of it, and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,7 +11,9 @@ from lakewarden.engine.plans.moment import Moment, look
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Drafted, LeftOut, Refusal
-from lakewarden.engine.services.state.shape import PlanShape, shape_in, shape_of
+from lakewarden.engine.services.state.shape import PlannedGroup, PlanShape, shape_in, shape_of
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.view.slices import SliceKey
 
 
 class Verdict(StrEnum):
@@ -35,14 +37,14 @@ class Explained:
 
 
 def explain_plan(context: Context, instant: str) -> tuple[Explained, ...]:
-    """What a pending plan takes, and the partitions that it leaves to the next one."""
+    """What a plan takes or has taken, and the partitions that it leaves to the next one."""
     moment = look(context)
-    files = moment.pending(instant)
+    files = _plan(moment, instant)
     if files is None:
         raise InvalidRequest(
             "unknown_plan",
-            what=f"The timeline has no pending plan {instant}.",
-            why="It may have completed, been rolled back or archived, or never been published.",
+            what=f"The timeline has no plan {instant}.",
+            why="It may have been cancelled, rolled back or archived, or never been published.",
             now="Look at the table's plans for what is pending.",
             instant=instant,
         )
@@ -61,6 +63,16 @@ def explain_draft(context: Context, service: Service, drafted: Drafted) -> tuple
     return (*chosen, *explain_left_out(drafted.left_out))
 
 
+def explain_groups(groups: Iterable[SliceKey], why: str) -> tuple[Explained, ...]:
+    """File groups that are in a plan which is not on the timeline."""
+    return tuple(
+        Explained(
+            partition=group.partition, file_id=group.file_id, verdict=Verdict.CHOSEN, reason=why
+        )
+        for group in sorted(groups)
+    )
+
+
 def explain_left_out(left_out: tuple[LeftOut, ...]) -> tuple[Explained, ...]:
     """What a draft or a refusal leaves out, as rows of the same kind."""
     return tuple(
@@ -77,6 +89,15 @@ def explain_left_out(left_out: tuple[LeftOut, ...]) -> tuple[Explained, ...]:
     )
 
 
+def _plan(moment: Moment, instant: str) -> InstantFiles | None:
+    """The files of a plan, pending or completed."""
+    files = moment.pending(instant)
+    write = moment.completed_write(instant)
+    if files is None and write is not None:
+        files = moment.timeline.active.files_of(write)
+    return files if files is not None and files.requested is not None else None
+
+
 def _chosen(
     context: Context, moment: Moment, shape: PlanShape, name: str, held_by: str | None = None
 ) -> Iterator[Explained]:
@@ -86,7 +107,7 @@ def _chosen(
             partition=group.partition,
             file_id=group.file_id,
             verdict=Verdict.CHOSEN,
-            reason=f"{name} has {len(group.names)} files of it.",
+            reason=_why(group, name),
             bytes=sum(sizes.get((group.partition, file), 0) for file in group.names),
             log_files_count=group.log_files,
             held_by_instant=held_by,
@@ -108,6 +129,10 @@ def _nothing(refusal: Refusal) -> Explained:
         verdict=Verdict.LEFT_OUT,
         reason=f"{refusal.reason}: {refusal.why}",
     )
+
+
+def _why(group: PlannedGroup, name: str) -> str:
+    return f"{name} takes {len(group.names)} of its files, {group.log_files} of them logs."
 
 
 def _sizes(context: Context, moment: Moment, shape: PlanShape) -> Mapping[tuple[str, str], int]:

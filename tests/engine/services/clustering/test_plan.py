@@ -148,7 +148,7 @@ def chosen(partitions: Sequence[str] = DAYS, hour: int = 0, **arguments: object)
             for name, value in ((key.replace("__", "."), one) for key, one in arguments.items())
         }
     )
-    filter_ = PartitionFilter.of(settings, None, wished=None, allowed=None, hour=hour)
+    filter_ = PartitionFilter.of(settings, None, wished=None, hour=hour)
     found = filter_.choose(partitions)
     assert {*found.chosen, *found.missing_partitions} == set(partitions)
     assert not set(found.chosen) & set(found.missing_partitions)

@@ -21,7 +21,7 @@ from lakewarden.engine.services.choice import Reason, Refusal
 from lakewarden.engine.services.clustering.order import Order
 from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
 from lakewarden.engine.services.clustering.run import with_nan_notes
-from lakewarden.engine.services.clustering.service import CLUSTERING, Clustering
+from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import Layout
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
@@ -388,7 +388,7 @@ def test_an_explicit_wish_does_not_wait_for_the_trigger() -> None:
 
 def test_a_predicate_on_partition_columns_limits_the_plan() -> None:
     world = world_of()
-    found = schedule(world.context(52), Clustering([("p", "=", "b")]), Wish())
+    found = schedule(world.context(52), CLUSTERING, Wish(filter=[("p", "=", "b")]))
     assert isinstance(found, Scheduled)
     assert {key.partition for key in found.draft.groups} == {"p=b"}
     assert found.draft.missing_partitions == ("p=a",)
@@ -396,7 +396,7 @@ def test_a_predicate_on_partition_columns_limits_the_plan() -> None:
 
 def test_a_predicate_on_other_columns_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="partition columns"):
-        schedule(world_of().context(52), Clustering([("ts", ">", 3)]), Wish())
+        schedule(world_of().context(52), CLUSTERING, Wish(filter=[("ts", ">", 3)]))
 
 
 def test_named_partitions_are_taken_whatever_the_window_says() -> None:

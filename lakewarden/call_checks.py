@@ -1,0 +1,78 @@
+"""Checks of what callers pass in: what makes no sense is refused before anything is done."""
+
+from collections.abc import Sequence
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.metadata_table.result import MetadataService
+
+
+def at_least_one(name: str, number: object) -> int | None:
+    """A limit: a whole number above zero, or none."""
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        why = "It says how much is done at most."
+        raise _refused(name, number, why, "Give a whole number above zero, or leave it out.")
+    return number
+
+
+def seconds(name: str, number: object) -> float | None:
+    """A time span: a number that is not negative, or none."""
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
+        why = "It is a number of seconds."
+        raise _refused(name, number, why, "Give a number that is not negative, or leave it out.")
+    return number
+
+
+def yes_or_no(name: str, value: object) -> bool:
+    """A flag: another value would be taken for yes, also the word no."""
+    if not isinstance(value, bool):
+        raise _refused(name, value, "It is either true or false.", "Give True or False.")
+    return value
+
+
+def partition_paths(context: Context, paths: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Paths of partitions that are there; None means all."""
+    if paths is None:
+        return None
+    if isinstance(paths, str):
+        why = "It is a list of the paths of partitions."
+        raise _refused("partitions", paths, why, f"Give [{paths!r}].")
+    moment = look(context)
+    state = TableState(context.storage, moment.config, moment.timeline)
+    there = state.source(use_metadata=True).partitions()
+    unknown = [path for path in paths if path not in there]
+    if unknown:
+        example = f" They have paths like {there[-1]!r}." if there else ""
+        raise InvalidRequest(
+            "unknown_partition",
+            what=f"The table has no partition {unknown[0]!r}.",
+            why=f"It has {len(there)} of them.{example}",
+            now="Name partitions by their paths, or leave them out.",
+            partition=unknown[0],
+        )
+    return tuple(paths)
+
+
+def metadata_services(names: Sequence[str]) -> tuple[MetadataService, ...]:
+    """Services of the metadata table, by their names."""
+    known = tuple(MetadataService)
+    if isinstance(names, str) or any(name not in known for name in names):
+        why = f"It is a list of some of {', '.join(known)}."
+        raise _refused("services", names, why, "Give a list of such names, or leave it out.")
+    return tuple(map(MetadataService, names))
+
+
+def _refused(name: str, value: object, why: str, now: str) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_argument",
+        what=f"{name}={value!r} makes no sense.",
+        why=why,
+        now=now,
+        argument=name,
+    )

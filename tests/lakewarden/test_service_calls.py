@@ -1,0 +1,252 @@
+"""The services at the front door: arguments that make no sense, dry runs, and what is explained."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lakewarden import InvalidRequest, Table
+from lakewarden.engine.plans.cancellation import Ending
+from lakewarden.engine.services.choice import Reason, Refusal
+from lakewarden.engine.services.state.explained import Verdict
+from lakewarden.previews import Preview
+from lakewarden.service_door import Plan, ServiceDoor
+from tests.engine.services.worlds import MOR, inserted, new_service_world, updated
+
+FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
+SERVICES = ("compaction", "log_compaction", "clustering")
+
+
+@pytest.fixture
+def table() -> Table:
+    return new_service_world(MOR, inserted(), updated(ts=2), updated(ts=3)).table(50)
+
+
+def door_of(table: Table, name: str) -> ServiceDoor:
+    door = getattr(table, name)
+    assert isinstance(door, ServiceDoor)
+    return door
+
+
+def a_plan(table: Table, name: str = "compaction", **wish: Any) -> Plan:
+    done = door_of(table, name).schedule(options=FEW_BLOCKS, **wish)
+    assert isinstance(done, Plan), done
+    return done
+
+
+def preview(table: Table, name: str = "compaction", **wish: Any) -> Preview:
+    done = door_of(table, name).schedule(dry_run=True, options=FEW_BLOCKS, **wish)
+    assert isinstance(done, Preview), done
+    return done
+
+
+WRONG: dict[str, Callable[[Table, Any], object]] = {
+    "max_bytes": lambda table, value: table.compaction.schedule(max_bytes=value),
+    "max_file_groups": lambda table, value: table.clustering.schedule(max_file_groups=value),
+    "limit": lambda table, value: table.compaction.run(limit=value),
+    "deadline": lambda table, value: table.log_compaction.run(deadline=value),
+    "cancellable": lambda table, value: table.compaction.schedule(value),
+    "force": lambda table, value: table.cancel("1", force=value),
+    "wait_seconds": lambda table, value: table.cancel("1", wait_seconds=value),
+    "max_commits": lambda table, value: table.clean(max_commits=value),
+    "services": lambda table, value: table.maintain_metadata(value),
+    "partitions": lambda table, value: table.clean(partitions=value),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "x") for name in WRONG),
+        *((name, -1) for name in WRONG if name not in ("services", "partitions")),
+        ("max_bytes", 1.5),
+        ("limit", True),
+        ("services", ["clen"]),
+    ],
+)
+def test_an_argument_that_makes_no_sense_is_refused_by_name(
+    table: Table, name: str, value: object
+) -> None:
+    before = table.timeline().instants
+    with pytest.raises(InvalidRequest, match=f"^{name}=.* makes no sense") as refused:
+        WRONG[name](table, value)
+    assert refused.value.code == "bad_argument"
+    assert table.timeline().instants == before
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_partitions_that_are_not_there_are_refused(table: Table, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="They have paths like 'p=b'") as refused:
+        door_of(table, name).schedule(partitions=["p=a", "b"])
+    assert (refused.value.code, refused.value.partition) == ("unknown_partition", "b")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_filter_on_partition_columns_limits_a_plan(table: Table, name: str) -> None:
+    plan = a_plan(table, name, filter=[("p", "=", "b")])
+    assert plan.partitions == ("p=b",)
+    # What it has left out comes back, and both limits hold where both are given.
+    assert preview(table, name).partitions == ("p=a",)
+    refused = door_of(table, name).schedule(
+        options=FEW_BLOCKS, filter=[("p", "=", "b")], partitions=["p=a"]
+    )
+    assert isinstance(refused, Refusal)
+    with pytest.raises(InvalidRequest, match="partition columns"):
+        door_of(table, name).schedule(filter=[("ts", ">", 3)])
+
+
+def test_a_plan_is_carried_out_by_its_own_service_only(table: Table) -> None:
+    for name in SERVICES:
+        plan = a_plan(table, name, cancellable=True)
+        for other in set(SERVICES) - {name}:
+            for dry_run in (True, False):
+                with pytest.raises(InvalidRequest) as refused:
+                    door_of(table, other).run(plan.instant, dry_run=dry_run)
+                assert refused.value.code == "plan_of_another_service"
+        assert plan.state == "requested"
+        plan.cancel()
+
+
+def test_a_write_is_no_plan_that_has_completed(table: Table) -> None:
+    written = table.timeline().completed()[-1].requested
+    with pytest.raises(InvalidRequest, match="It is a deltacommit"):
+        table.compaction.run(written)
+
+
+def test_a_dry_run_tells_which_plans_would_be_carried_out(table: Table) -> None:
+    assert table.compaction.run(dry_run=True).refusal is not None
+    first = a_plan(table, max_file_groups=1)
+    second = a_plan(table)
+    foreseen = table.compaction.run(limit=1, dry_run=True)
+    assert (foreseen.would_run, foreseen.left) == ((first.instant,), (second.instant,))
+    assert second.run(dry_run=True).would_run == (second.instant,)
+    assert str(second.run(dry_run=True)).endswith("would be carried out")
+    with pytest.raises(InvalidRequest, match="no pending plan x"):
+        table.compaction.run("x", dry_run=True)
+    assert [plan.state for plan in (first, second)] == ["requested"] * 2
+
+
+def test_a_plan_that_takes_too_long_to_schedule_is_left_for_later(table: Table) -> None:
+    done = table.compaction.schedule_and_run(deadline=0)
+    assert [plan.instant for plan in table.compaction.pending()] == list(done.left)  # type: ignore[union-attr]
+
+
+def test_what_makes_room_for_a_plan_is_told_before_and_after(table: Table) -> None:
+    older = a_plan(table, "clustering", cancellable=True)
+    assert preview(table).pre_empts == (older.instant,)
+    assert f"it would cancel {older.instant}" in str(preview(table))
+    assert older.state == "requested"
+    plan = a_plan(table)
+    assert plan.pre_empted == (older.instant,)
+    assert older.state == "rolled back"
+
+
+def test_savepoints_have_dry_runs(table: Table) -> None:
+    foreseen = table.savepoint(comment="x", dry_run=True)
+    assert foreseen.is_dry_run
+    assert table.savepoints() == ()
+    made = table.savepoint(comment="x")
+    assert (foreseen.instant, foreseen.files) == (made.instant, made.files)
+    assert table.savepoint(dry_run=True).was_there
+    assert table.delete_savepoint(made.instant, dry_run=True).is_dry_run
+    assert [one.instant for one in table.savepoints()] == [made.instant]
+    with pytest.raises(InvalidRequest, match="no savepoint 1"):
+        table.delete_savepoint("1", dry_run=True)
+    with pytest.raises(InvalidRequest, match="No savepoint was made at 1"):
+        table.savepoint("1", dry_run=True)
+
+
+def test_repairs_have_dry_runs(table: Table) -> None:
+    newest = table.timeline().completed()[-1].requested
+    before = table.timeline().instants
+    assert table.rollback_failed_writes(dry_run=True) == ()
+    assert table.sweep(dry_run=True) == ()
+    assert table.rollback(newest, dry_run=True).files_deleted > 0
+    assert table.timeline().instants == before
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_plan_is_explained_while_it_waits_and_when_it_has_ended(table: Table, name: str) -> None:
+    foreseen = preview(table, name, max_file_groups=1)
+    plan = a_plan(table, name, max_file_groups=1, cancellable=True)
+    waiting = plan.explain()
+    shown = [(row.partition, row.file_id, row.verdict) for row in waiting]
+    assert len(set(shown)) == len(shown) == 2
+    assert {row.verdict for row in waiting} == set(Verdict)
+    assert [(row.partition, row.file_id, row.verdict) for row in foreseen.explain()] == shown
+    plan.run()
+    assert [(row.partition, row.file_id, row.verdict) for row in plan.explain()] == shown
+    other = a_plan(table, name, cancellable=True)
+    assert other.cancel().outcome is Ending.CANCELLED
+    (row, *_) = other.explain()
+    assert (row.verdict, row.reason) == (
+        Verdict.CHOSEN,
+        "It was in the plan, which is rolled back.",
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LogFileSizeBased",
+        "LogFileNumBasedCompactionStrategy",
+        "org.apache.hudi.table.action.compact.strategy.BoundedIOCompactionStrategy",
+        "UnBounded",
+        "BoundedIO,UnBounded",
+    ],
+)
+def test_a_strategy_of_compaction_is_named_by_a_keyword(table: Table, name: str) -> None:
+    assert len(preview(table, strategy=name).groups) == 2
+
+
+@pytest.mark.parametrize("name", ["", " , ", "Nonsense", "UnBounded,Nonsense"])
+def test_a_strategy_that_is_none_is_refused_with_those_there_are(table: Table, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="LogFileSizeBased, LogFileNumBased") as refused:
+        table.compaction.schedule(strategy=name)
+    assert refused.value.code == "unsupported_strategy"
+
+
+def test_a_strategy_of_clustering_is_named_by_a_keyword(table: Table) -> None:
+    assert (
+        len(preview(table, "clustering", strategy="RecentDays", lookback_partitions=1).groups) == 1
+    )
+    assert (
+        len(preview(table, "clustering", strategy="SparkSizeBasedClusteringPlanStrategy").groups)
+        == 2
+    )
+    with pytest.raises(InvalidRequest, match="RecentDays, SelectedPartitions"):
+        table.clustering.schedule(strategy="Nonsense")
+
+
+def test_a_layout_that_is_none_is_refused_when_the_plan_is_made(table: Table) -> None:
+    with pytest.raises(InvalidRequest, match="LINEAR, ZORDER, HILBERT"):
+        table.clustering.schedule(layout="SPIRAL")
+
+
+def test_columns_to_sort_by_may_be_a_list(table: Table) -> None:
+    assert preview(table, "clustering", sort_columns=["name", "ts"]).groups
+    with pytest.raises(InvalidRequest, match="can't be sorted by 'nope'"):
+        table.clustering.schedule(sort_columns=["name", "nope"])
+
+
+def test_triggers_are_honoured_when_that_is_asked_for(table: Table) -> None:
+    refused = table.compaction.schedule(honour_trigger=True, trigger="NUM_AND_TIME")
+    assert isinstance(refused, Refusal)
+    assert refused.reason is Reason.TRIGGER_NOT_REACHED
+    assert "waits for 5 delta commits (there are 3) and 3600 seconds" in refused.why
+
+
+def test_a_new_table_has_no_archive_and_the_scope_says_so(table: Table) -> None:
+    assert preview(table).scope.endswith("no compaction has completed yet.")
+
+
+def test_answers_of_services_can_be_read(table: Table) -> None:
+    assert str(table.clean()) == "Nothing was cleaned: There are 3 commits, and 10 are retained."
+    assert str(table.clean(policy="KEEP_LATEST_FILE_VERSIONS", dry_run=True)).startswith(
+        "Nothing was cleaned: "
+    )
+    assert str(table.archive()).startswith("Nothing was archived: 3 commits are active")
+    assert "compaction" in str(table.maintain_metadata(dry_run=True))
+    saved = table.savepoint(comment="kept")
+    assert str(saved) == f"savepoint {saved.instant}, {saved.files} files in 2 partitions: kept"
+    assert str(table.restore(saved.instant)).startswith("There is nothing later than")

@@ -12,7 +12,8 @@ HEAD = """\
 # Settings
 
 Every write takes these, as `options={"<key>": value}` or as a keyword that is the end of a key with
-underscores for its dots: `small_file_limit=0` means `hoodie.parquet.small.file.limit`. What
+underscores for its dots: `small_file_limit=0` means `hoodie.parquet.small.file.limit`. So do the
+services, where a keyword means one of their own settings first. What
 `Table.create(properties=...)` is given stays with the table and holds for all writers that read it.
 An argument wins over the table's properties, these over the default. Other names are refused with
 the nearest known one.
@@ -32,6 +33,7 @@ def _section(title: str, settings: Sequence[Setting[object]]) -> Iterator[str]:
     yield from ("", f"## {title}", "", "| key | default | meaning |", "| --- | --- | --- |")
     for setting in settings:
         also = "".join(f"; also `{alias}`" for alias in setting.aliases)
+        also += f"; as a keyword also `{setting.short}`" if setting.short else ""
         yield f"| `{setting.key}`{also} | {_default(setting.default)} | {setting.description} |"
 
 

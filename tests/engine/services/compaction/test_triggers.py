@@ -10,6 +10,7 @@ from lakewarden.engine.services.compaction.triggers import (
     Trigger,
     is_due,
     progress_of,
+    told,
 )
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
@@ -65,7 +66,25 @@ def test_only_who_honours_the_trigger_waits_for_it() -> None:
     waiting = draft(world.context(), COMPACTION, Wish(honour_trigger=True))
     assert isinstance(waiting, Refusal)
     assert waiting.reason is Reason.TRIGGER_NOT_REACHED
-    assert "there are 2 delta commits" in waiting.why
+    assert waiting.why == "NUM_COMMITS waits for 5 delta commits (there are 2)."
+
+
+@pytest.mark.parametrize(
+    ("trigger", "waits"),
+    [
+        (Trigger.NUM_COMMITS, "3 delta commits (there are 4)"),
+        (Trigger.NUM_COMMITS_AFTER_LAST_REQUEST, "3 delta commits (there are 5)"),
+        (Trigger.TIME_ELAPSED, "60 seconds (7 have passed)"),
+        (Trigger.NUM_AND_TIME, "3 delta commits (there are 4) and 60 seconds (7 have passed)"),
+        (Trigger.NUM_OR_TIME, "3 delta commits (there are 4) or 60 seconds (7 have passed)"),
+    ],
+)
+def test_a_trigger_tells_what_it_waits_for(trigger: Trigger, waits: str) -> None:
+    assert told(Due(trigger, 3, 60), FEW, 7) == f"{trigger} waits for {waits}."
+
+
+def test_a_wish_waits_for_no_trigger() -> None:
+    world = new_service_world(MOR, inserted(), updated())
     assert isinstance(draft(world.context(), COMPACTION, Wish()), Draft)
     context = world.context(hoodie__compact__inline__max__delta__commits=2)
     assert isinstance(draft(context, COMPACTION, Wish(honour_trigger=True)), Draft)

@@ -9,7 +9,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.services.choice import Refusal
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.timeline.state import InstantState
-from lakewarden.service_door import Options, Plan, Preview, ServiceDoor
+from lakewarden.previews import Preview
+from lakewarden.service_door import Options, Plan, ServiceDoor
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import Settled, settle
-from lakewarden.engine.plans.reset import Reset, reset
 from lakewarden.engine.plans.foreseen import foresee_settling
+from lakewarden.engine.plans.reset import Reset, reset
 from lakewarden.engine.plans.sweep import Swept, sweep
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction

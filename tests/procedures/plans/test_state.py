@@ -58,7 +58,7 @@ def test_a_pending_plan_and_the_next_one_are_explained(path: str) -> None:
     assert call("explain_plan", path=path, service="compaction", partition="p=none") == []
     with pytest.raises(InvalidRequest, match="Either a service or an instant"):
         call("explain_plan", path=path)
-    with pytest.raises(InvalidRequest, match="no pending plan"):
+    with pytest.raises(InvalidRequest, match="has no plan"):
         call("explain_plan", path=path, instant="20200101000000000")
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakewarden.engine.read.entries import NO_ROW, LogEntries
 from lakewarden.engine.read.histories import Histories, judge, winners
+from lakewarden.engine.read.key_hash import hash_keys, repeated
 from lakewarden.engine.read.ordering import OrderingValues
 from lakewarden.engine.read.partial import Defaults, counting_values
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
@@ -56,8 +57,7 @@ def fold(entries: LogEntries, rules: MergeRules, defaults: Defaults | None = Non
 
 
 def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
-    encoded = entries.keys.dictionary_encode()
-    codes, keys = encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+    codes, keys = _coded(entries.keys)
     counts = {**entries.present, **counting_values(entries.records, rules, defaults)}
     if counts:
         winner, rows, records, lacks = _fold_columns(entries, codes, len(keys), rules, counts)
@@ -76,6 +76,15 @@ def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
         defaults,
         winner,
     )
+
+
+def _coded(keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
+    """A number for each key, and the keys without repetition, which the numbers lead to."""
+    if not len(repeated(hash_keys(keys))):
+        # The usual case; hashing is several times as fast as encoding.
+        return np.arange(len(keys)), keys
+    encoded = keys.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
 def _whole_winners(

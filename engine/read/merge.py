@@ -2,9 +2,12 @@
 
 A base row is the older record; the rule is that of the logs (see `histories`). Several base rows
 with one key, which plain inserts can leave behind, are each treated as if they were alone.
-Rows that stay keep their order; rows that change are appended to those of their batch.
+Rows that stay keep their order. Records that replace whole rows come behind all batches, in the
+order of the logs, which spares looking them up one by one; rows that are put together from both
+are appended to those of their batch.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +20,9 @@ from lakewarden.engine.read.key_index import KeyIndex
 from lakewarden.engine.read.ordering import ordering_values
 from lakewarden.engine.read.partial import counting_values
 from lakewarden.engine.table.merge_rules import MergeMode, PartialMode
+
+# Records that are handed out together.
+_PIECE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,8 @@ class Merger:
         self._index = KeyIndex(folded.keys)
         self._met = np.zeros(len(folded), dtype=bool)
         self._removed = np.zeros(len(folded), dtype=bool)
+        # The keys whose records are yet to be handed out, once for each base row they replace.
+        self._updated: list[np.ndarray] = []
         self._tallies: list[Tally] = []
 
     @property
@@ -70,7 +78,7 @@ class Merger:
         record may get into another one.
         """
         folded = self._folded
-        if folded.lacks or folded.rules.partial is not PartialMode.NONE:
+        if self._puts_together:
             return
         kept = pa.schema([_as_in(field, schema) for field in folded.records.schema])
         self._folded = replace(folded, records=_in_schema(folded.records, kept))
@@ -78,9 +86,10 @@ class Merger:
     def merge_batch(
         self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
     ) -> pa.Table:
-        """The batch's rows after the logs: `keys` is given where the key column is not filled.
+        """The batch's rows that stay, and those put together; `updated` has the others.
 
-        Columns may be dictionaries; those that stay are written out last, when they are fewest.
+        `keys` is given where the key column is not filled. Columns may be dictionaries; those that
+        stay are written out last, when they are fewest.
         """
         table = base if isinstance(base, pa.Table) else pa.Table.from_batches([base])
         schema = self._folded.records.schema
@@ -92,7 +101,11 @@ class Merger:
         wins = self._log_wins(table, at, found)
         replaced = wins & ~self._folded.is_delete[found]
         self._removed[found[wins & ~replaced]] = True
-        changed = [self._replacements(table, at[replaced], found[replaced])]
+        changed = []
+        if self._puts_together:
+            changed.append(self._replacements(table, at[replaced], found[replaced]))
+        else:
+            self._updated.append(found[replaced])
         stays = np.ones(len(table), dtype=bool)
         stays[at[wins]] = False
         if self._folded.rules.partial is not PartialMode.NONE:
@@ -104,12 +117,25 @@ class Merger:
             table = table.filter(pa.array(stays))
         return pa.concat_tables([_written_out(table, schema), *changed])
 
+    def updated(self) -> Iterator[pa.Table]:
+        """After the last batch: the records that have replaced rows, in the order of the logs."""
+        keys = np.concatenate([np.zeros(0, dtype=np.int64), *self._updated])
+        self._updated.clear()
+        places = np.sort(self._folded.rows[keys])
+        for start in range(0, len(places), _PIECE_ROWS):
+            yield _at(self._folded.records, places[start : start + _PIECE_ROWS])
+
     def rest(self) -> pa.Table:
         """The records whose keys no base row had, in the order the logs brought them up."""
         chosen = ~self._met & ~self._folded.is_delete
         self._met |= chosen
         self._tallies.append(Tally(inserts=int(chosen.sum())))
         return self._folded.records.take(self._folded.rows[chosen])
+
+    @property
+    def _puts_together(self) -> bool:
+        """Whether values of the base file may get into records, or the other way round."""
+        return bool(self._folded.lacks) or self._folded.rules.partial is not PartialMode.NONE
 
     def _log_wins(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> np.ndarray:
         rules = self._folded.rules
@@ -135,6 +161,13 @@ class Merger:
         for name, counts in counting.items():
             rows = _patched(rows, name, ~counts, records.column(name), self._folded.rows[found])
         return rows
+
+
+def _at(rows: pa.Table, places: np.ndarray) -> pa.Table:
+    """The rows at ascending places; a stretch of them is not copied."""
+    if (np.diff(places) == 1).all():
+        return rows.slice(int(places[0]), len(places))
+    return rows.take(pa.array(places))
 
 
 def _in_schema(rows: pa.Table, schema: pa.Schema) -> pa.Table:

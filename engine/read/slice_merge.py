@@ -52,7 +52,7 @@ class SliceMerge:
         return self._merger.keys
 
     def base_rows(self) -> Iterator[pa.Table]:
-        """The rows of the old base file, batch by batch, as the logs have changed them.
+        """The rows of the old base file, batch by batch, and at last those that logs replace.
 
         Texts that the file keeps as dictionaries stay so, in the new rows, too.
         """
@@ -60,6 +60,7 @@ class SliceMerge:
             if number == 0:
                 self._merger.keep_dictionaries(rows.schema)
             yield self._finished(self._merger.merge_batch(rows))
+        yield from map(self._finished, self._merger.updated())
 
     def new_rows(self) -> pa.Table:
         """Afterwards: the rows whose keys the old base file does not have."""

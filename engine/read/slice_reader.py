@@ -168,6 +168,7 @@ class SliceReader:
         yield from threads.map(
             lambda rows: merger().merge_batch(rows, self._keys(rows)), base, ahead=BATCHES_AHEAD
         )
+        yield from merger().updated()
         yield merger().rest()
 
     def _sufficient(self, slice_: FileSlice) -> FileSlice:

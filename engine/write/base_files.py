@@ -18,6 +18,9 @@ EXTENSION = "parquet"
 _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
 _CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+# Values that are encoded together: many, but of wide rows no more than fill a page.
+_ENCODED_ROWS_MIN, _ENCODED_ROWS_MAX = 1 << 10, 1 << 14
+_PAGE_BYTES = 1 << 20
 # Smaller row groups make reading in steps cheap, larger ones hardly save space.
 ROW_GROUP_ROWS_MAX = 1 << 18
 
@@ -81,6 +84,7 @@ def base_writer(
         data_page_version="1.0",
         store_schema=False,
         metadata_collector=[] if footers is None else footers,
+        write_batch_size=_encoded_rows(sample),
     )
 
 
@@ -138,6 +142,14 @@ def _repeating(sample: pa.Table | None, options: FileOptions) -> list[str]:
             if name not in META_COLUMNS and _repeats(head.column(name))
         ),
     ]
+
+
+def _encoded_rows(sample: pa.Table | None) -> int:
+    """How many values of a column are encoded before the size of its page is looked at."""
+    if not sample:
+        return _ENCODED_ROWS_MIN
+    by_bytes: int = len(sample) * _PAGE_BYTES // max(sample.nbytes, 1)
+    return min(max(by_bytes, _ENCODED_ROWS_MIN), _ENCODED_ROWS_MAX)
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

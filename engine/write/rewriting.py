@@ -72,6 +72,8 @@ class Rewriting:
             if number == 0:
                 self._merger.keep_dictionaries(batch.schema)
             yield self._finished(self._merger.merge_batch(batch), are_new=False)
+        for rows in self._merger.updated():
+            yield self._finished(rows, are_new=False)
         inserts = self._merger.in_schema_of_rows(self._inserts)
         for rows in (self._merger.rest(), inserts):
             self._arrived += rows.column(RECORD_KEY).chunks

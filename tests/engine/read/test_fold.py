@@ -48,7 +48,8 @@ def after(
     base: Sequence[Mapping[str, object]] = (),
 ) -> list[tuple[object, ...]]:
     merger = Merger(fold(log_entries(parts, SCHEMA, rules), rules))
-    rows = merger.merge_batch(table(*base)).to_pylist() + merger.rest().to_pylist()
+    tables = [merger.merge_batch(table(*base)), *merger.updated(), merger.rest()]
+    rows = pa.concat_tables(tables).to_pylist()
     return [(row["ts"], row["a"], row["b"]) for row in rows]
 
 
@@ -142,8 +143,20 @@ def test_keys_can_be_given_where_the_key_column_is_empty():
     log = Records(table({KEY: None, "ts": 2, "a": "x"}), keys=pa.array(["computed"]))
     merger = Merger(fold(log_entries([log], SCHEMA, EVENT_TIME), EVENT_TIME))
     base = table({KEY: None, "ts": 1})
-    merged = merger.merge_batch(base, pa.array(["computed"]))
-    assert merged.column("a").to_pylist() == ["x"]
+    assert not len(merger.merge_batch(base, pa.array(["computed"])))
+    (updated,) = merger.updated()
+    assert updated.column("a").to_pylist() == ["x"]
+
+
+def test_a_record_replaces_each_of_several_rows_of_its_key_wherever_they_are():
+    parts = [upsert(ts=2, a="x"), Records(table({KEY: "late", "ts": 1}))]
+    merger = Merger(fold(log_entries(parts, SCHEMA, EVENT_TIME), EVENT_TIME))
+    merger.merge_batch(table({"ts": 1}, {KEY: "late", "ts": 3}))
+    merger.merge_batch(table({"ts": 1}, {"ts": 1}))
+    assert [row["a"] for part in merger.updated() for row in part.to_pylist()] == ["x"] * 3
+    assert not list(merger.updated())
+    assert merger.rest().num_rows == 0
+    assert merger.tally == Tally(updates=3)
 
 
 def test_a_record_without_key_is_refused():

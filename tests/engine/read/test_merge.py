@@ -19,7 +19,7 @@ def merged(history: History, batches: Sequence[pa.Table]) -> pa.Table:
     )
     merger = Merger(folded)
     tables = [merger.merge_batch(batch) for batch in batches]
-    return pa.concat_tables([*tables, merger.rest()])
+    return pa.concat_tables([*tables, *merger.updated(), merger.rest()])
 
 
 def expected(history: History) -> pa.Table:

@@ -105,7 +105,7 @@ def merged_slice(
     if slice_["base_file"]:
         base = pq.read_table(place / slice_["base_file"], partitioning=None)
         tables.append(merger.merge_batch(base.select(schema.names).cast(schema)))
-    return pa.concat_tables([*tables, merger.rest()])
+    return pa.concat_tables([*tables, *merger.updated(), merger.rest()])
 
 
 def part_of(block: Block, schema: pa.Schema) -> Records | Deletes:

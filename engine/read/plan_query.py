@@ -16,6 +16,7 @@ from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge, ReadSpec
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.table.key_scheme import key_column
 from lakewarden.engine.view.slices import FileGroup, FileSlice
 
 
@@ -65,6 +66,8 @@ def read_spec(state: TableState, query: Query, as_of: str | None) -> ReadSpec:
         drops_partition_columns=config.drops_partition_columns,
         blocks=_block_judge(state, as_of),
         history=state.history,
+        # A renamed column has another name in the properties.
+        key_column=None if state.history.versions else key_column(config, schema),
     )
 
 

@@ -23,7 +23,7 @@ from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
-from lakewarden.engine.table.schema import COMMIT_TIME
+from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
 from lakewarden.engine.view.slices import FileSlice
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
@@ -214,6 +214,7 @@ class SliceReader:
         return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
     def _finished(self, rows: pa.Table, slice_: FileSlice) -> pa.Table:
+        rows = self._with_key_column(rows)
         rows = self._with_partition_values(rows, slice_.partition)
         if self._spec.commit_times is not None:
             wanted = pa.array(sorted(self._spec.commit_times))
@@ -221,6 +222,12 @@ class SliceReader:
         if self._spec.predicate is not None:
             rows = self._spec.predicate.apply(rows)
         return rows.select(self._spec.columns)
+
+    def _with_key_column(self, rows: pa.Table) -> pa.Table:
+        name = self._spec.key_column
+        if name is None or name in rows.column_names or name not in self._spec.wanted():
+            return rows
+        return rows.append_column(self._spec.schema.field(name), rows.column(RECORD_KEY))
 
     def _with_partition_values(self, rows: pa.Table, partition: str) -> pa.Table:
         """Partition columns that the files lack, or that the path alone knows to be null."""

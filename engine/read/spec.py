@@ -51,6 +51,8 @@ class ReadSpec:
     whole_slices: Mapping[SliceKey, FileSlice] = field(default_factory=dict)
     # Column defaults other than null; merging by IGNORE_DEFAULTS looks at them.
     defaults: Mapping[str, object] = field(default_factory=dict)
+    # The column that is the same as the record key: merged rows get it from there.
+    key_column: str | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -74,7 +76,7 @@ class ReadSpec:
 
     def wanted_for_merging(self) -> set[str]:
         """The columns that deciding between two records needs besides."""
-        names = self.wanted() | set(self.rules.ordering_fields)
+        names = self.wanted() - {self.key_column} | set(self.rules.ordering_fields)
         names.update((RECORD_KEY,) if self.has_meta_fields else self.key_fields)
         names.update(
             name

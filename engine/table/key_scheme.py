@@ -12,6 +12,8 @@ from lakewarden.engine.table.java_text import column_at, java_texts
 from lakewarden.engine.table.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 
 COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
+# Generators of Hudi that take a text for a key as it is; of others nobody knows what they make.
+_PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
 ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
 NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 _FIRST_VERSION_THAT_NAMES = 9
@@ -62,6 +64,19 @@ def key_scheme(config: TableConfig) -> KeyScheme:
         )
     several = len(config.key_fields) > 1
     return KeyScheme(config.key_fields, several or _names_its_only_field(config))
+
+
+def key_column(config: TableConfig, columns: pa.Schema) -> str | None:
+    """The text column that is the record key, letter for letter, if the rows store keys too.
+
+    Where both are wanted, one need not be read.
+    """
+    if len(config.key_fields) != 1 or not config.has_meta_fields:
+        return None
+    (name,) = config.key_fields
+    is_text = name in columns.names and columns.field(name).type == pa.string()
+    is_plain = config.key_generator in _PLAIN_GENERATORS
+    return name if is_text and is_plain else None
 
 
 def _names_its_only_field(config: TableConfig) -> bool:

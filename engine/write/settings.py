@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pyarrow as pa
-
 from lakewarden.engine.formats.bloom import (
     DEFAULT_ENTRIES,
     DEFAULT_ENTRIES_MAX,
@@ -18,7 +16,7 @@ from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.key_scheme import key_scheme
+from lakewarden.engine.table.key_scheme import key_column
 from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.evolve import MISSING_COLUMNS_KEY, with_meta_text
@@ -187,11 +185,9 @@ def write_spec(
 
 
 def _key_column(config: TableConfig, schema: TableSchema) -> str | None:
-    """The column that need not be read where the record key is: a text that is the key."""
-    scheme = key_scheme(config)
-    name = scheme.fields[0]
-    is_text = not scheme.names_fields and schema.columns.field(name).type == pa.string()
-    return name if is_text and name not in config.merge.ordering_fields else None
+    """The column that need not be read where the record key is."""
+    name = key_column(config, schema.columns)
+    return None if name in config.merge.ordering_fields else name
 
 
 def _summarised(state: TableState) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _has_no_case(item: pytest.Item) -> bool:
     reasons = [str(mark.kwargs.get("reason")) for mark in item.iter_markers()]
     return any(reason.startswith("got empty parameter set") for reason in reasons)
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on a disk, from which programs may be run; `tmp_path` may be in memory."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")

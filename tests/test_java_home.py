@@ -39,6 +39,12 @@ def a_java(folder: Path, version: str) -> Path:
 
 
 @pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """In memory programs may be forbidden to run."""
+    return disk_path
+
+
+@pytest.fixture
 def path_without_java(tmp_path: Path) -> str:
     """A PATH with every command of this machine but Java's."""
     folder = tmp_path / "commands"

@@ -99,7 +99,8 @@ class ObjectStorage:
         return required(self.read_if_present(path), self.uri(path))
 
     def read_if_present(self, path: str) -> bytes | None:
-        return self._ask("read", path, partial(self._fs.cat_file, self._key(path)))
+        options = self._connection.in_one_piece
+        return self._ask("read", path, partial(self._fs.cat_file, self._key(path), **options))
 
     def open(self, path: str) -> pa.NativeFile:
         entry = self.stat(path)

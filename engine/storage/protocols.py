@@ -19,6 +19,9 @@ _ALIASES = {"s3a": "s3", "s3n": "s3"}
 # Stores without folders: making one is needless, and may even make a bucket.
 _FLAT = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
 _EXTRAS = {"s3": "lakewarden[s3]"}
+# How a whole file is read by one request. S3's client would ask for the size first, and put a large
+# file together from ranges that may be of two versions of it.
+_IN_ONE_PIECE: Mapping[str, Mapping[str, object]] = {"s3": {"max_concurrency": 1}}
 _Needed = tuple[tuple[str, tuple[int, ...]], ...]
 # The first versions whose `mode="create"` is one conditional request to the service. Older ones
 # drop the condition silently and overwrite.
@@ -41,6 +44,7 @@ class Connection:
     is_flat: bool
     creates_exclusively: bool
     replaces_conditionally: bool
+    in_one_piece: Mapping[str, object]
 
     def below(self, folder: str) -> "Connection":
         """The same connection, seen from a folder."""
@@ -106,7 +110,8 @@ def _connect(protocol: str, rest: str, location: Location) -> Connection:
     if is_flat and not root:
         raise ValueError("no bucket")
     creates, replaces = _has(_CREATES_SINCE, protocol), _has(_REPLACES_SINCE, protocol)
-    return Connection(filesystem, root, is_flat, creates, replaces)
+    in_one_piece = _IN_ONE_PIECE.get(protocol, {})
+    return Connection(filesystem, root, is_flat, creates, replaces, in_one_piece)
 
 
 def _has(since: Mapping[str, _Needed], protocol: str) -> bool:

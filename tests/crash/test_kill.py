@@ -15,6 +15,7 @@ from tests.writing.shapes import Shape
 
 # `make simulate` kills as often as it is told here.
 KILLS = int(os.environ.get("LAKEWARDEN_KILLS", "24"))
+SEED = int(os.environ.get("LAKEWARDEN_SEED", "20261118"))
 LIFE_SECONDS_MAX = 0.6
 SHAPES = (Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX"))
 
@@ -38,11 +39,10 @@ def live_for(seconds: float, pid: int) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_no_acknowledged_write_is_lost_and_no_other_one_is_seen_in_part(
-    shape: Shape, tmp_path: Path
+    shape: Shape, disk_path: Path
 ) -> None:
-    seed = 20261118
-    random = Random(seed)
-    place, notes = tmp_path / "table", tmp_path / "acknowledged"
+    random = Random(SEED)
+    place, notes = disk_path / "table", disk_path / "acknowledged"
     shape.create(str(place))
     done = 0
     with Hatchery() as hatchery:
@@ -57,7 +57,7 @@ def test_no_acknowledged_write_is_lost_and_no_other_one_is_seen_in_part(
             if found == contents_after(shape, done + 1):
                 # The last one had committed, and did not live to tell.
                 done += 1
-            assert found == contents_after(shape, done), f"seed {seed}, kill {kill}"
+            assert found == contents_after(shape, done), f"seed {SEED}, kill {kill}"
     table = Table(str(place))
     table.upsert(write_number(0).table().slice(0, 0))
     assert contents_of(table.read_arrow()) == contents_after(shape, done)

@@ -44,6 +44,12 @@ def system_calls() -> Iterator[list[tuple[str, object]]]:
 
 
 @pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """The local storage is tested on a disk."""
+    return disk_path
+
+
+@pytest.fixture
 def storage(tmp_path: Path) -> Storage:
     return open_storage(Location(str(tmp_path / "table")))
 

@@ -22,7 +22,7 @@ def storage(s3_location: Location) -> Storage:
     return open_storage(s3_location)
 
 
-# The server answers one request after the other, so that the races alone take a minute and more.
+# The server answers one request after the other, so that the races take long on a busy machine.
 @pytest.mark.timeout(900)
 class TestS3Storage(StorageContract, ReplaceContract, ProcessContract):
     replace_races = 60
@@ -78,6 +78,19 @@ def test_a_large_stream_arrives(storage: Storage) -> None:
     assert entry.size_bytes == 24 * len(piece)
     with storage.open("large") as file:
         assert file.read_at(len(piece), 23 * len(piece)) == piece
+
+
+def test_a_whole_file_is_read_by_one_request(s3_location: Location) -> None:
+    storage = open_storage(s3_location)
+    storage.put("file", b"content")
+    requests = []
+    # The file system that the storage has, since fsspec keeps one for the same options.
+    filesystem = s3fs.S3FileSystem(**s3_location.options, use_listings_cache=False)
+    filesystem.s3.meta.events.register(
+        "before-send.s3", lambda request, **_: requests.append(request.method)
+    )
+    assert storage.read("file") == b"content"
+    assert requests == ["GET"]
 
 
 def test_a_vanished_bucket_is_not_an_empty_table(s3_server: S3Server) -> None:

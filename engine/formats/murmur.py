@@ -10,14 +10,18 @@ Hashes = npt.NDArray[np.uint32]
 
 _M = np.uint32(0x5BD1E995)
 _R = 24
+_WORD = 0xFFFF_FFFF
+# A pass over the words of so few keys costs more than plain numbers do.
+_FEW_KEYS = 4
 
 
 class MurmurChain:
     """The hashes of some keys, one round after the other.
 
     Keys are ordered by falling number of 4-byte words, so that the keys that have an n-th word are
-    the first ones, and each round is one pass over the words. The mixing of a word does not depend
-    on the seed and is done once. Bytes behind the last whole word are taken from the end of the
+    the first ones, and each round is one pass over the words. What only a few keys go on with, as
+    very long ones do, is hashed key by key. The mixing of a word does not depend on the seed and is
+    done once. Bytes behind the last whole word are taken from the end of the
     key and sign-extended: that is Hadoop's reading of the algorithm.
     """
 
@@ -30,11 +34,16 @@ class MurmurChain:
         self._lengths = lengths.astype(np.uint32)
         self._tails = _tails(octets, starts + lengths, lengths & 3)
         self._tail_factors = np.where(lengths & 3, _M, np.uint32(1))
-        longest = int(words[0]) if len(words) else 0
-        counts = np.searchsorted(-words, -np.arange(longest), "left")
+        common = int(words[_FEW_KEYS]) if len(words) > _FEW_KEYS else 0
+        counts = np.searchsorted(-words, -np.arange(common), "left")
         self._words = [
             _mixed(_words_at(octets, starts[:count] + 4 * index))
             for index, count in enumerate(counts.tolist())
+        ]
+        self._rests: list[list[int]] = [
+            _mixed(_words_at(octets, start + 4 * np.arange(common, count))).tolist()
+            for start, count in zip(starts[:_FEW_KEYS], words[:_FEW_KEYS].tolist(), strict=True)
+            if count > common
         ]
         self._seeds = np.zeros(len(lengths), np.uint32)
 
@@ -45,6 +54,8 @@ class MurmurChain:
             head = hashes[: len(words)]
             head *= _M
             head ^= words
+        for place, rest in enumerate(self._rests):
+            hashes[place] = _through(rest, int(hashes[place]))
         hashes ^= self._tails
         hashes *= self._tail_factors
         hashes ^= hashes >> 13
@@ -59,6 +70,16 @@ class MurmurChain:
         self._lengths, self._tails = self._lengths[keys], self._tails[keys]
         self._tail_factors, self._seeds = self._tail_factors[keys], self._seeds[keys]
         self._words = [words[keys[: np.searchsorted(keys, len(words))]] for words in self._words]
+        kept = keys[: np.searchsorted(keys, len(self._rests))]
+        self._rests = [self._rests[key] for key in kept.tolist()]
+
+
+def _through(words: list[int], seed: int) -> int:
+    """The hash after the mixed words of one key."""
+    factor, hashed = int(_M), seed
+    for word in words:
+        hashed = (hashed * factor & _WORD) ^ word
+    return hashed
 
 
 def _mixed(words: Hashes) -> Hashes:

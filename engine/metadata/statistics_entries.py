@@ -1,6 +1,6 @@
 """Entries of `column_stats` and `partition_stats`: ranges of columns in files and in partitions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lakewarden.engine.metadata.record_schema import (
     PARTITION_STATISTICS,
     encode_values,
 )
+from lakewarden.engine.metadata.records import text_keys
 from lakewarden.engine.metadata.statistic import Statistic, statistic_in, statistic_of, union
 from lakewarden.engine.metadata.value_types import NOTHING_SEEN, WRAPPERS, Bound, ValueType
 
@@ -62,8 +63,9 @@ def partition_stats_entries(
     """
     statistics: dict[str, tuple[str, str, Statistic]] = {}
     gone: list[str] = []
+    of_partitions = _of_live_files(change, columns, known)
     for partition, files in change.live_files.items():
-        by_file = _of_live_files(change, partition, files, columns, known)
+        by_file = of_partitions[partition]
         for column in columns:
             key = partition_stats_key(column, partition)
             whole = _of_partition(by_file, column)
@@ -97,31 +99,41 @@ def _of_absent_column(of_file: Mapping[str, Statistic | None]) -> Statistic:
 
 
 def _of_live_files(
-    change: TableChange,
-    partition: str,
-    files: Iterable[str],
-    columns: Sequence[str],
-    known: Callable[[], MetadataPartition],
-) -> FileStatistics:
+    change: TableChange, columns: Sequence[str], known: Callable[[], MetadataPartition]
+) -> dict[str, FileStatistics]:
+    """The statistics of the live files of each touched partition, new ones and older ones."""
     new = {
-        file.name: {column: statistic_of(one) for column, one in file.columns.items()}
+        (file.partition, file.name): {
+            column: statistic_of(one) for column, one in file.columns.items()
+        }
         for file in change.new_files
-        if file.partition == partition
     }
-    older = [name for name in files if name not in new]
-    found = {name: new[name] for name in files if new.get(name)}
-    return found | _read(known(), partition, older, columns) if older else found
+    live = [(partition, name) for partition, names in change.live_files.items() for name in names]
+    older = [file for file in live if file not in new]
+    # One lookup for all partitions: each reads the logs of the statistics anew.
+    found = new | _read(known(), older, columns) if older else new
+    return {
+        partition: {name: found[partition, name] for name in names if found.get((partition, name))}
+        for partition, names in change.live_files.items()
+    }
 
 
 def _read(
-    statistics: MetadataPartition, partition: str, files: Sequence[str], columns: Sequence[str]
-) -> dict[str, dict[str, Statistic | None]]:
-    keys = [column_stats_key(column, partition, name) for name in files for column in columns]
-    newest = statistics.lookup(keys, [STATS_COLUMN]).newest()
-    found: dict[str, dict[str, Statistic | None]] = {}
-    for entry in newest.values.column(STATS_COLUMN).to_pylist():
+    statistics: MetadataPartition, files: Sequence[tuple[str, str]], columns: Sequence[str]
+) -> dict[tuple[str, str], dict[str, Statistic | None]]:
+    """What is known of files, each given by its partition and name."""
+    # A file may have the name of another one in another partition.
+    asked = {
+        column_stats_key(column, partition, name): (partition, name)
+        for partition, name in files
+        for column in columns
+    }
+    newest = statistics.lookup(list(asked), [STATS_COLUMN]).newest()
+    found: dict[tuple[str, str], dict[str, Statistic | None]] = {}
+    entries = newest.values.column(STATS_COLUMN).to_pylist()
+    for key, entry in zip(text_keys(newest.keys), entries, strict=True):
         if entry is not None and not entry["isDeleted"]:
-            found.setdefault(entry["fileName"], {})[entry["columnName"]] = statistic_in(entry)
+            found.setdefault(asked[key], {})[entry["columnName"]] = statistic_in(entry)
     return found
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -29,6 +30,8 @@ MAP_VALUE = "value"
 
 _DECIMAL128_PRECISION = 38
 _DECIMAL256_PRECISION = 76
+# Decoding asks for the same types at every block of records.
+_REMEMBERED_TYPES = 1024
 
 _PRIMITIVES = {
     Primitive.NULL: pa.null(),
@@ -103,8 +106,8 @@ def arrow_type(type_: AvroType) -> pa.DataType:
             return pa.list_(arrow_field(LIST_ITEM, items))
         case MapType(values=values):
             return pa.map_(pa.string(), arrow_field(MAP_VALUE, values))
-        case RecordType(fields=fields):
-            return pa.struct([arrow_field(field.name, field.type) for field in fields])
+        case RecordType():
+            return _struct(type_)
         case UnionType():
             return _union(type_)
 
@@ -132,6 +135,12 @@ def is_list(type_: pa.DataType) -> bool:
     )
 
 
+@lru_cache(maxsize=_REMEMBERED_TYPES)
+def _struct(record: RecordType) -> pa.DataType:
+    return pa.struct([arrow_field(field.name, field.type) for field in record.fields])
+
+
+@lru_cache(maxsize=_REMEMBERED_TYPES)
 def _union(union: UnionType) -> pa.DataType:
     """A union of null with one type is that type; any other is a struct of its branches."""
     if union.optional is not None:

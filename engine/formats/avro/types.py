@@ -85,17 +85,18 @@ class UnionType:
     """One of the branches, stored after its number."""
 
     branches: tuple["AvroType", ...]
+    # The number of the null branch, if there is one.
+    null_index: int | None = field(init=False, compare=False, repr=False)
+    # The other branch of a union of null with one more type; `None` for all other unions.
+    optional: "AvroType | None" = field(init=False, compare=False, repr=False)
 
-    @property
-    def null_index(self) -> int | None:
-        """The number of the null branch, if there is one."""
-        return self.branches.index(NULL) if NULL in self.branches else None
-
-    @property
-    def optional(self) -> "AvroType | None":
-        """The other branch of a union of null with one more type; `None` for all other unions."""
-        others = [branch for branch in self.branches if branch != NULL]
-        return others[0] if len(self.branches) == 2 and len(others) == 1 else None
+    def __post_init__(self) -> None:
+        # Kept, since decoding asks at every value.
+        null_index = self.branches.index(NULL) if NULL in self.branches else None
+        is_pair = null_index is not None and len(self.branches) == 2
+        optional = self.branches[1 - (null_index or 0)] if is_pair else None
+        object.__setattr__(self, "null_index", null_index)
+        object.__setattr__(self, "optional", optional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class RecordType:
     fields: tuple[Field, ...]
     weight: int = field(init=False, compare=False, repr=False)
     depth: int = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # A record named in several places is one object in memory but many in a decoded value, so
@@ -123,6 +125,11 @@ class RecordType:
         object.__setattr__(
             self, "depth", 1 + max((depth(one.type) for one in self.fields), default=0)
         )
+        object.__setattr__(self, "_hash", hash((self.name, self.fields)))
+
+    def __hash__(self) -> int:
+        # Types are keys of what is remembered about them.
+        return self._hash
 
 
 AvroType: TypeAlias = (

@@ -46,7 +46,8 @@ def plain_bounds(octets: bytes, start: int) -> tuple[np.ndarray, np.ndarray] | N
                 return None
     except (IndexError, ValueError):
         return None
-    if octets[cursor:] != b"\0":
+    # An array ends with an empty block, and one without items is nothing else.
+    if octets[cursor:] != (b"\0" if count else b""):
         return None
     bounds = np.array([*starts, cursor], dtype=np.int64)
     return bounds[:-1], bounds[1:]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.bloom import (
@@ -126,6 +126,7 @@ def test_dimensions_are_those_of_java(entries: int, bits: int) -> None:
 
 @settings(deadline=None)
 @given(keys)
+@example([bytes(range(256))[:size] * 3 for size in (250, 249, 9, 9, 7, 6, 2, 0)])
 def test_bits_are_those_of_a_plain_loop(added: list[bytes]) -> None:
     filter_ = build_bloom(binary(added), type_code="SIMPLE", entries=20, false_positive_rate=0.01)
     expected = {

@@ -16,6 +16,7 @@ from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import Settled, settle
 from lakewarden.engine.plans.foreseen import foresee_settling
+from lakewarden.engine.plans.remaining_markers import remove_markers
 from lakewarden.engine.plans.reset import Reset, reset
 from lakewarden.engine.plans.sweep import Swept, sweep
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
@@ -171,9 +172,18 @@ class TableServices:
         """The savepoints there are, oldest first."""
         return list_savepoints(self._desk())
 
-    def restore(self, instant: str, *, dry_run: bool = False) -> Restored:
-        """Take the table back to a write or a savepoint; all that came later is undone."""
-        return restore(self._desk(), instant, dry_run=dry_run)
+    def restore(
+        self, instant: str, *, from_savepoint: bool = False, dry_run: bool = False
+    ) -> Restored:
+        """Take the table back to a write or a savepoint; all that came later is undone.
+
+        With `from_savepoint` it is refused where there is no savepoint at that instant.
+        """
+        return restore(self._desk(), instant, from_savepoint=from_savepoint, dry_run=dry_run)
+
+    def delete_markers(self, instant: str, *, dry_run: bool = False) -> int:
+        """Remove what announced the files of an instant that has ended; how many there were."""
+        return remove_markers(self._desk(), instant, dry_run=dry_run)
 
     def drop_partitions(
         self,

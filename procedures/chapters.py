@@ -11,6 +11,7 @@ from lakewarden.procedures import (
     indexes,
     metadata,
     plans,
+    savepoints,
     services,
     tables,
 )
@@ -21,6 +22,7 @@ CHAPTERS: tuple[ModuleType, ...] = (
     history,
     plans,
     services,
+    savepoints,
     metadata,
     indexes,
     files,

@@ -165,6 +165,7 @@ def _wait_for(context: Context, ledger: Ledger, wait_seconds: float) -> None:
     clock = context.ports.clock
     until = clock.elapsed_seconds() + wait_seconds
     while (left := until - clock.elapsed_seconds()) > 0 and live_attempt(context, ledger):
+        context.ports.check_wanted()
         clock.sleep(min(left, LOOK_EVERY_SECONDS))
 
 

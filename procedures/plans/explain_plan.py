@@ -7,7 +7,15 @@ from typing import Annotated
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.state.explained import Explained
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Limit, Options, TableName, TablePath, procedure
+from lakewarden.procedures.declaration import (
+    Call,
+    Filter,
+    Limit,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
 from lakewarden.procedures.opening import open_table
 from lakewarden.procedures.words import one_word
 from lakewarden.service_door import ServiceDoor
@@ -25,6 +33,7 @@ class ExplainPlan(Call):
     partition: Annotated[str | None, "Only this partition."] = None
     limit: Limit = None
     options: Options = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

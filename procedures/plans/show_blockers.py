@@ -6,7 +6,7 @@ from typing import Annotated
 
 from lakewarden.engine.services.state.blockers import Blocker
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
 from lakewarden.procedures.opening import open_table
 
 
@@ -17,6 +17,7 @@ class ShowBlockers(Call):
     table: TableName = None
     path: TablePath = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

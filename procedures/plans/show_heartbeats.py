@@ -9,6 +9,7 @@ from lakewarden.engine.services.state.attempts import BeatView
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import (
     Call,
+    Filter,
     Limit,
     OnlyInstant,
     TableName,
@@ -27,6 +28,7 @@ class ShowHeartbeats(Call):
     path: TablePath = None
     instant: OnlyInstant = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

@@ -9,6 +9,7 @@ from lakewarden.engine.services.state.ledgers import LedgerRow
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import (
     Call,
+    Filter,
     Limit,
     OnlyInstant,
     TableName,
@@ -27,6 +28,7 @@ class ShowLedger(Call):
     path: TablePath = None
     instant: OnlyInstant = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

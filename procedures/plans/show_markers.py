@@ -8,6 +8,7 @@ from typing import Annotated
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import (
     Call,
+    Filter,
     Limit,
     OnlyInstant,
     TableName,
@@ -26,6 +27,7 @@ class ShowMarkers(Call):
     path: TablePath = None
     instant: OnlyInstant = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from lakewarden.engine.services.state.plans import PendingPlan
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
 from lakewarden.procedures.moments import moment_of
 from lakewarden.procedures.opening import open_table
 from lakewarden.procedures.plans.words import chosen_service, chosen_state
@@ -22,6 +22,7 @@ class ShowPlans(Call):
     service: Annotated[str | None, "Only this service's, such as compaction or clean."] = None
     state: Annotated[str | None, "Only those in this state, such as requested or inflight."] = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

@@ -7,7 +7,15 @@ from typing import Annotated
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.services.state.health import HealthRow
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Limit, Options, TableName, TablePath, procedure
+from lakewarden.procedures.declaration import (
+    Call,
+    Filter,
+    Limit,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
 from lakewarden.procedures.opening import open_table
 
 
@@ -20,6 +28,7 @@ class TableHealth(Call):
     database: Annotated[str | None, "All tables of a database of the catalog instead."] = None
     limit: Limit = None
     options: Options = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
 from lakewarden.procedures.opening import open_table
 
 
@@ -17,6 +17,7 @@ class ShowInflightCommits(Call):
     min_age_minutes: Annotated[int, "Only those that are that old."] = 0
     path: TablePath = None
     limit: Limit = None
+    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:

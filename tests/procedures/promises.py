@@ -74,5 +74,11 @@ HUDIS = {
     "show_inflight_commits": Promise("table min_age_minutes", "instant_time action state"),
     "drop_partition": Promise("table partition", "result"),
     "truncate_table": Promise("table partitions", "result time_cost"),
+    "create_savepoint": Promise("table commit_time user comments path", "create_savepoint_result"),
+    "delete_savepoint": Promise("table instant_time path", "delete_savepoint_result"),
+    "rollback_to_savepoint": Promise("table instant_time path", "rollback_savepoint_result"),
+    "show_savepoints": Promise("table path", "savepoint_time"),
+    "rollback_to_instant": Promise("table instant_time", "rollback_result"),
+    "delete_marker": Promise("table instant_time", "delete_marker_result"),
 }
 PROMISES = HUDIS | OURS

@@ -109,9 +109,12 @@ def restore(
 def _dry_run(context: Context, instant: str, *, from_savepoint: bool) -> Restored:
     moment = look(context)
     target = target_of(moment, instant)
+    undone = tuple(files.instant.requested for files in undone_by(moment, target))
+    written = _written(context, frozenset(undone)) if undone else {}
     return Restored(
         to=instant,
-        undone=tuple(files.instant.requested for files in undone_by(moment, target)),
+        undone=undone,
+        files_deleted=sum(len(files) for files in written.values()),
         obstacles=obstacles(context, moment, target, from_savepoint=from_savepoint),
     )
 
@@ -184,7 +187,8 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
         moment = reload(context)
         attempt.look()
         _unpublish(context, held, moment, plan)
-    written = _written(context, plan)
+    gone = frozenset(one.commit_time for one in plan.instants_to_rollback)
+    written = _written(context, gone)
     deleted = _remove(context, attempt, written)
     with context.lock.hold() as held:
         moment = reload(context)
@@ -251,9 +255,8 @@ def _on_timeline(moment: Moment, plan: RestorePlan) -> list[InstantFiles]:
     return found
 
 
-def _written(context: Context, plan: RestorePlan) -> Mapping[str, tuple[MarkedFile, ...]]:
-    """The data files of the instants of a plan, by instant; found by one look at all there are."""
-    gone = {one.commit_time for one in plan.instants_to_rollback}
+def _written(context: Context, gone: frozenset[str]) -> Mapping[str, tuple[MarkedFile, ...]]:
+    """The data files of some instants, by instant; found by one look at all there are."""
     found: dict[str, list[MarkedFile]] = {}
     for partition, files in StorageListing(context.storage).files().items():
         for file in files:

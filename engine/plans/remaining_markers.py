@@ -1,0 +1,35 @@
+"""Remaining markers: what announced the files of an instant, and goes on request once it has ended.
+
+As long as an instant is pending, its rollback goes by its markers: without them files would stay
+that nobody knows of.
+"""
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.markers import delete_markers, marker_folder
+from lakewarden.engine.plans.moment import look
+
+
+def remove_markers(context: Context, instant: str, *, dry_run: bool = False) -> int:
+    """Remove the markers of an instant that is not pending; the number of files removed."""
+    # The instant becomes part of a path.
+    if not instant.isdecimal():
+        raise InvalidRequest(
+            "bad_instant",
+            what=f"{instant!r} is no instant.",
+            why="Instants are numbers like 20261118101500123.",
+            now="Take one from show_markers.",
+            instant=instant,
+        )
+    files = look(context).pending(instant)
+    if files is not None:
+        raise InvalidRequest(
+            "markers_needed",
+            what=f"The markers of {instant} were not removed.",
+            why=f"The {files.begun_as.value} is pending, and its rollback would go by them.",
+            now="Let it end, cancel it or roll it back; its markers go then.",
+            instant=instant,
+        )
+    if dry_run:
+        return len(context.storage.walk(marker_folder(instant)))
+    return delete_markers(context.storage, instant)

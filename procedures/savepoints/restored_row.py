@@ -1,0 +1,13 @@
+"""What a restore tells: the instants that are no more, or what stands in its way."""
+
+from lakewarden.engine.services.restore.run import Restored
+
+
+def restored_messages(done: Restored, *, dry_run: bool) -> tuple[str, ...]:
+    """A sentence for each obstacle, of which only a dry run tells; else one for what was done."""
+    if done.obstacles:
+        return tuple(f"{one.why} {one.remedy}" for one in done.obstacles)
+    if not done.undone:
+        return ("The table is as it was then; there was nothing to undo.",)
+    word = "would be" if dry_run else "are"
+    return (f"{len(done.undone)} later instants {word} undone: {', '.join(done.undone)}.",)

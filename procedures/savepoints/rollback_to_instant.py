@@ -1,0 +1,41 @@
+"""`rollback_to_instant`: take a write back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("rollback_to_instant", is_mutating=True)
+class RollbackToInstant(Call):
+    """Take a write back: one that has failed, or the newest one that has completed."""
+
+    table: TableName = None
+    instant_time: Annotated[str, "The instant of the write."]
+    path: TablePath = None
+    dry_run: DryRun = False
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        rollback_result: Annotated[bool, "True: it is gone; otherwise it is an error."]
+        instant_time: str
+        action: str
+        rollback_instant: Annotated[str | None, "None in a dry run."]
+        deleted_files_count: int
+        message: str
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        table = open_table(caller, self.table, self.path)
+        done = table.rollback(self.instant_time, dry_run=self.dry_run)
+        earlier = "Somebody else has rolled it back, or had begun with it."
+        yield self.Row(
+            rollback_result=True,
+            instant_time=done.instant,
+            action=done.action.value,
+            rollback_instant=done.rollback or None,
+            deleted_files_count=done.files_deleted,
+            message=earlier if done.is_taken_over else f"{done.files_deleted} files.",
+        )

@@ -1,0 +1,28 @@
+"""Procedures in a session: large plans go to Spark's workers, small ones to threads."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewarden.procedures.caller import PlainCaller
+from tests.engine.services.worlds import MOR, inserted, updated
+from tests.procedures.calls import call_one
+from tests.writing.shapes import carry_out
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize(("bytes_min", "is_far"), [(0, True), (1 << 30, False)])
+def test_the_bytes_of_a_plan_decide_who_carries_it_out(
+    spark: SparkSession, tmp_path: Path, bytes_min: int, *, is_far: bool
+) -> None:
+    path = str(tmp_path / "table")
+    table = MOR.create(path)
+    for write in (inserted(), updated(ts=2)):
+        carry_out(table, write)
+    settings = {"lakewarden.services.spark_bytes_min": str(bytes_min)}
+    row = call_one("run_compaction", path=path, caller=PlainCaller(spark=spark, settings=settings))
+    assert (row["state"], row["rows_written_count"]) == ("COMPLETED", 6)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(str(row["timestamp"]))
+    assert bool(jobs) == is_far
+    assert table.read_arrow().num_rows == 6

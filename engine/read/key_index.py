@@ -38,7 +38,7 @@ class KeyIndex:
         self._hashes = hashes[self._order]
         sizes = np.bincount((hashes >> self._bucket_shift).astype(np.int64), minlength=1 << bits)
         # Bucket n holds the places from the n-th bound to before the next.
-        self._bounds = np.concatenate([[0], np.cumsum(sizes)])
+        self._bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         self._bitmap = np.zeros(1 << (bits + _BITMAP_BITS_MORE), dtype=bool)
         self._bitmap[hashes >> self._bitmap_shift] = True
 

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
 from lakewarden.engine.formats.log.effective import effective_blocks
-from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.reader import read_apart, read_blocks
 from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.range_source import FileSource
 from lakewarden.engine.read.base_file import BaseReader, RowFilter
 from lakewarden.engine.read.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.fold import fold
@@ -30,6 +31,8 @@ from lakewarden.engine.view.slices import FileSlice
 BATCH_ROWS = 1 << 16
 # Batches that may wait for the logs where all rows are wanted at once.
 BATCHES_AHEAD = 32
+# Blocks of larger logs are read one by one, so that those dealt with take no memory any more.
+APART_BYTES_MIN = 32 << 20
 
 
 class SliceReader:
@@ -66,7 +69,7 @@ class SliceReader:
         """The slice for whoever puts a new base file in its place; memory as with batches."""
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        blocks = list(self._blocks(slice_))
+        blocks = list(self._blocks(slice_, apart_from=APART_BYTES_MIN))
         logs = LogFigures.of(blocks)
         # Nobody but the blocks that count keeps the bytes of the logs.
         blocks = list(effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True))
@@ -182,10 +185,16 @@ class SliceReader:
         entries = self.entries(list(self.log_blocks(slice_)), schema)
         return Merger(fold(entries, self._spec.rules, self._spec.defaults))
 
-    def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
+    def _blocks(self, slice_: FileSlice, apart_from: int | None = None) -> Iterator[Block]:
+        """The blocks of all logs; those of files of so many bytes each with bytes of its own."""
         for log in slice_.log_files:
             path = slice_.path(log)
-            for block in read_blocks(self._storage.read(path), path):
+            if apart_from is None or log.size_bytes < apart_from:
+                found = read_blocks(self._storage.read(path), path)
+            else:
+                with self._storage.open(path) as file:
+                    found = read_apart(FileSource(file), path)
+            for block in found:
                 if block.kind is not BlockKind.CORRUPT:
                     yield block
                 elif not self._spec.blocks.skips_corrupt:

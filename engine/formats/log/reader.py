@@ -7,6 +7,7 @@ is the harmless tail of a failed append or the loss of committed rows.
 
 import re
 import struct
+from dataclasses import replace
 
 from lakewarden.engine.formats.log.block import (
     LOG_FORMAT_VERSION,
@@ -51,6 +52,41 @@ def read_blocks(content: bytes | memoryview, path: str) -> tuple[Block, ...]:
         blocks.append(block)
         position = block.offset + block.size_bytes
     return tuple(blocks)
+
+
+def read_apart(source: RangeSource, path: str) -> tuple[Block, ...]:
+    """The blocks of a log file, each with bytes of its own, which go when nobody has it any more.
+
+    Anything out of the ordinary is left to `read_blocks`, and then they share the file's bytes.
+    """
+    blocks: list[Block] = []
+    position = 0
+    while position < source.size:
+        block = _apart_at(source, position, path)
+        if block is None:
+            return read_blocks(source.read(0, source.size), path)
+        blocks.append(block)
+        position += block.size_bytes
+    return tuple(blocks)
+
+
+def _apart_at(source: RangeSource, position: int, path: str) -> Block | None:
+    """The block that begins at a place; None unless one plainly does."""
+    head = source.read(position, _LENGTH_END)
+    if len(head) < _LENGTH_END or head[: len(MAGIC)] != MAGIC:
+        return None
+    (length,) = _LONG.unpack_from(head, len(MAGIC))
+    if not _SMALLEST_LENGTH <= length <= source.size - position - _LENGTH_END:
+        return None
+    # What follows has to look like a block, too.
+    view = memoryview(source.read(position, _LENGTH_END + length + len(MAGIC)))
+    try:
+        block = _block_at(view, 0, path)
+    except (_Nonsense, InvalidRequest):
+        # Whoever reads the whole file says where in it that is.
+        return None
+    at = position + block.content_offset
+    return replace(block, offset=position, content_offset=at)
 
 
 def read_heads(source: RangeSource, path: str) -> tuple[Block, ...]:

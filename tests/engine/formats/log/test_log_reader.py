@@ -1,12 +1,15 @@
 """Log files become blocks, whatever their bytes are."""
 
+import re
+
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.reader import read_blocks, read_heads
-from lakewarden.engine.formats.range_source import BufferSource
+from lakewarden.engine.formats.log.reader import read_apart, read_blocks, read_heads
+from lakewarden.engine.formats.range_source import BufferSource, FileSource
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.engine.formats.log.frames import FIRST_DELETE_BLOCK, frame, golden_logs
 from tests.golden_tables import GOLDEN_TABLES
@@ -183,6 +186,32 @@ def heads(content: bytes) -> list[tuple[BlockKind, str, int, int]]:
 def test_heads_are_those_of_the_blocks_that_a_reader_finds(content: bytes):
     whole = [(b.kind, b.instant, b.offset, b.size_bytes) for b in read_blocks(content, PATH)]
     assert heads(content) == whole
+
+
+def assert_the_same_apart(content: bytes) -> None:
+    try:
+        whole = read_blocks(content, PATH)
+    except InvalidRequest as refusal:
+        with pytest.raises(InvalidRequest, match=re.escape(str(refusal))):
+            read_apart(BufferSource(content), PATH)
+    else:
+        assert read_apart(BufferSource(content), PATH) == whole
+
+
+@given(st.integers(0, len(ONE + TWO)), st.integers(0, len(ONE + TWO)), st.integers(0, 255))
+def test_blocks_read_apart_are_those_of_the_whole_file(end: int, start: int, change: int):
+    content = bytearray((ONE + TWO)[:end] + (ONE + TWO)[start:])
+    if content:
+        content[start % len(content)] ^= change
+    assert_the_same_apart(bytes(content))
+    assert_the_same_apart(ONE + LARGE + bytes(content))
+
+
+def test_blocks_read_apart_have_bytes_of_their_own():
+    file = pa.BufferReader(LARGE + TWO)
+    first, second = read_apart(FileSource(file), PATH)
+    assert first.content.obj is not second.content.obj
+    assert len(first.content.obj) < len(LARGE + TWO)
 
 
 def test_heads_of_large_blocks_are_found_without_reading_their_contents():

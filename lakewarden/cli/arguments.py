@@ -2,13 +2,26 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
+from lakewarden.cli.call_arguments import (
+    CallWish,
+    add_arguments,
+    call_wish,
+    spelled_out,
+    usage,
+)
+from lakewarden.cli.call_names import COMMANDS, command_names
 from lakewarden.cli.output import FORMATS
 from lakewarden.cli.wish import Wish
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Mode
+from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.registry import PROCEDURES
+
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 _COMMANDS = {
     "timeline": "the instants of the active timeline",
@@ -30,9 +43,20 @@ class _Parser(argparse.ArgumentParser):
         raise _bad_arguments(f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help")
 
 
-def parse(arguments: Sequence[str] | None) -> Wish:
+def parse(arguments: Sequence[str] | None) -> Wish | CallWish:
     """The wish of a command line, of that of this process without any."""
-    parsed = vars(_parser().parse_args(arguments))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    procedure = COMMANDS.get(given[0]) if given else None
+    if procedure is not None:
+        given = spelled_out(given, procedure)
+    parser = _parser() if procedure is None else _call_parser(procedure)
+    known, others = parser.parse_known_args(given)
+    parsed = vars(known)
+    unknown = others if procedure is None else [one for one in others if one.startswith("-")]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if procedure is not None:
+        return call_wish(procedure, parsed, others)
     wish = Wish(**{**parsed, "where": tuple(parsed.get("where", ()))})
     _check_window(wish)
     return wish
@@ -48,7 +72,9 @@ def _check_window(wish: Wish) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="lakewarden", description="Look at a Hudi table.", allow_abbrev=False)
+    parser = _Parser(
+        prog="lakewarden", description="Look at a Hudi table, and after it.", allow_abbrev=False
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, description in _COMMANDS.items():
         command = commands.add_parser(
@@ -65,15 +91,43 @@ def _parser() -> argparse.ArgumentParser:
         if name == "read":
             command.add_argument("--since", metavar="TIME", help="only changes completed after it")
             command.add_argument("--until", metavar="TIME", help="only changes until then")
+    for procedure in PROCEDURES.values():
+        _add_call(commands, procedure)
     return parser
+
+
+def _call_parser(procedure: Procedure) -> argparse.ArgumentParser:
+    """A parser of one command only; making one of all takes longer than most calls."""
+    parser = _Parser(prog="lakewarden", allow_abbrev=False)
+    _add_call(parser.add_subparsers(dest="command", required=True), procedure)
+    return parser
+
+
+def _add_call(commands: _Commands, procedure: Procedure) -> None:
+    name, *aliases = command_names(procedure)
+    summary = procedure.summary.replace("%", "%%")
+    command = commands.add_parser(
+        name,
+        aliases=aliases,
+        help=summary.partition("\n")[0],
+        description=summary,
+        usage=usage(procedure),
+        allow_abbrev=False,
+    )
+    _add_output(command)
+    add_arguments(command, procedure)
 
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", metavar="PATH", help="the folder of the table, or its URI")
+    command.add_argument("--limit", type=_count, metavar="ROWS", help="show no more than these")
+    _add_output(command)
+
+
+def _add_output(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--output", choices=sorted(FORMATS), default="table", help="json gives an object a line"
     )
-    command.add_argument("--limit", type=_count, metavar="ROWS", help="show no more than these")
     command.add_argument(
         "--option",
         dest="options",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from lakewarden.cli.answers import answer
 from lakewarden.cli.arguments import parse
+from lakewarden.cli.call_arguments import CallWish
+from lakewarden.cli.calls import call_answer, watched
 from lakewarden.cli.output import FORMATS, Answer
 from lakewarden.cli.wish import Wish
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
@@ -20,8 +22,9 @@ DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130)."""
+    codes = [DONE]
     try:
-        _print(_lines(parse(arguments)))
+        _print(_lines(parse(arguments), codes))
     except LakewardenError as error:
         return _failed(error)
     except BrokenPipeError:
@@ -30,10 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except Exception as cause:
         return _failed(_defect(cause))
-    return DONE
+    return max(codes)
 
 
-def _lines(wish: Wish) -> Iterable[str]:
+def _lines(wish: Wish | CallWish, codes: list[int]) -> Iterable[str]:
+    if isinstance(wish, CallWish):
+        return FORMATS[wish.output](watched(call_answer(wish), codes))
     found = answer(Table(wish.path, wish.options), wish)
     rows = islice(found.rows, wish.limit)
     return FORMATS[wish.output](Answer(found.columns, rows))

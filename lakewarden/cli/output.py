@@ -1,6 +1,8 @@
-"""Output: the same rows as a table with aligned columns, or as JSON lines."""
+"""Output: the same rows as a table with aligned columns, as JSON lines, or as CSV."""
 
 import base64
+import csv
+import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +52,19 @@ def as_json(answer: Answer) -> Iterator[str]:
         yield _json_text({name: plain(row.get(name)) for name in answer.columns})
 
 
-FORMATS: Mapping[str, Callable[[Answer], Iterator[str]]] = {"table": as_table, "json": as_json}
+def as_csv(answer: Answer) -> Iterator[str]:
+    """A line of names, then one for each row; null is empty, lists and objects are JSON."""
+    yield _csv_line(answer.columns)
+    for row in answer.rows:
+        cells = (plain(row.get(name)) for name in answer.columns)
+        yield _csv_line(["" if cell is None else _text(cell) for cell in cells])
+
+
+FORMATS: Mapping[str, Callable[[Answer], Iterator[str]]] = {
+    "table": as_table,
+    "json": as_json,
+    "csv": as_csv,
+}
 
 
 def plain(value: object) -> Json:
@@ -87,6 +101,12 @@ def _json_text(value: Json) -> str:
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else _json_text(value)
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(cells)
+    return line.getvalue()
 
 
 def _cells(row: Row, columns: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from lakewarden.cli.arguments import parse
 from lakewarden.cli.call_arguments import CallWish
 from lakewarden.cli.calls import call_answer, watched
 from lakewarden.cli.output import FORMATS, Answer
+from lakewarden.cli.progress import Progress
 from lakewarden.cli.wish import Wish
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
 from lakewarden.table import Table
@@ -24,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130)."""
     codes = [DONE]
     try:
-        _print(_lines(parse(arguments), codes))
+        wish = parse(arguments)
+        with Progress.of(wish):
+            _print(_lines(wish, codes))
     except LakewardenError as error:
         return _failed(error)
     except BrokenPipeError:

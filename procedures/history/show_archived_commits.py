@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.services.history.history import Span
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
 from lakewarden.procedures.history.arguments import EndTime, StartTime
 from lakewarden.procedures.history.commit_row import ArchivedCommitRow, archived_commit_row
+from lakewarden.procedures.history.spans import span_of
 from lakewarden.procedures.opening import open_table
 
 
@@ -26,5 +26,5 @@ class ShowArchivedCommits(Call):
 
     def run(self, caller: Caller) -> Iterable[ArchivedCommitRow]:
         history = open_table(caller, self.table, self.path).history()
-        span = Span(self.start_ts or None, self.end_ts or None)
+        span = span_of(self.start_ts, self.end_ts)
         return map(archived_commit_row, history.archived(COMPLETED_WRITES, span))

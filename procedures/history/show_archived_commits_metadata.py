@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.services.history.history import Span
 from lakewarden.engine.services.history.writes import decode_write, stats_of
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
 from lakewarden.procedures.history.arguments import EndTime, StartTime
 from lakewarden.procedures.history.commit_row import StatRow, stat_row
+from lakewarden.procedures.history.spans import span_of
 from lakewarden.procedures.opening import open_table
 
 
@@ -27,7 +27,7 @@ class ShowArchivedCommitsMetadata(Call):
 
     def run(self, caller: Caller) -> Iterable[StatRow]:
         history = open_table(caller, self.table, self.path).history()
-        span = Span(self.start_ts or None, self.end_ts or None)
+        span = span_of(self.start_ts, self.end_ts)
         for recorded in history.archived(COMPLETED_WRITES, span):
             for partition, stat in stats_of(decode_write(recorded)):
                 yield stat_row(recorded, partition, stat)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.engine.services.history.history import Span, state_word
+from lakewarden.engine.services.history.history import state_word
 from lakewarden.engine.services.history.steps import Steps, steps
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import (
@@ -17,6 +17,7 @@ from lakewarden.procedures.declaration import (
     procedure,
 )
 from lakewarden.procedures.history.arguments import EndTime, ShowArchived, StartTime
+from lakewarden.procedures.history.spans import span_of
 from lakewarden.procedures.moments import moment_of
 from lakewarden.procedures.opening import open_table
 
@@ -50,7 +51,7 @@ class ShowTimeline(Call):
 
     def run(self, caller: Caller) -> Iterable[Row]:
         history = open_table(caller, self.table, self.path).history()
-        span = Span(self.start_time or None, self.end_time or None)
+        span = span_of(self.start_time, self.end_time)
         for one in steps(history, span, archived=self.show_archived):
             yield _row(one)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.reader import LsmArchive
@@ -64,6 +64,18 @@ def test_a_range_with_two_ends_is_shown_whole(golden: GoldenTable) -> None:
     assert [row["instant_time"] for row in rows] == expected
     rows = call("show_timeline", path=path, limit=1, startTime=ends["startTime"])
     assert len(rows) == 1
+
+
+def test_ends_of_a_range_may_be_days_or_times(golden: GoldenTable) -> None:
+    path = str(golden(ARCHIVED))
+    every = call("show_timeline", path=path, limit=1000)
+    for ends in (("20261118", "20261118"), ("2026-11-18", "2026-11-18")):
+        assert call("show_timeline", path=path, startTime=ends[0], endTime=ends[1]) == every
+    rows = call("show_timeline", path=path, endTime="2026-11-18 13:04:50", startTime="2026-11-18")
+    assert rows[0]["instant_time"] == "20261118130446076"
+    assert call("show_timeline", path=path, endTime="2026-11-17") == []
+    with pytest.raises(InvalidRequest, match="'yesterday' is no time"):
+        call("show_timeline", path=path, startTime="yesterday")
 
 
 def test_of_a_range_only_its_part_of_the_archive_is_read(golden_copy: GoldenTable) -> None:

@@ -1,8 +1,17 @@
 """What a table keeps about itself: its metadata table and its indexes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from lakewarden.engine.plans.context import Context
 from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.indexing.build import (
+    build_metadata_table,
+    create_index,
+    refresh_index,
+)
+from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
+from lakewarden.engine.services.indexing.request import IndexRequest
+from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped
 from lakewarden.engine.services.inspection.column_statistics import (
     FileColumn,
     Overlap,
@@ -17,7 +26,10 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_listing,
     metadata_sizes,
 )
+from lakewarden.engine.services.validation.run import CheckResult, validate
 from lakewarden.engine.view.listing import FileSource
+from lakewarden.engine.write.metadata_table import default_partitions
+from lakewarden.service_door import Options
 
 
 class TableMetadata:
@@ -25,6 +37,59 @@ class TableMetadata:
 
     def _state(self) -> TableState:
         raise NotImplementedError
+
+    def _desk(self, options: Options = None) -> Context:
+        raise NotImplementedError
+
+    def create_index(
+        self,
+        name: str,
+        columns: Sequence[str] = (),
+        index_type: str | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        column_options: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+        dry_run: bool = False,
+    ) -> IndexBuilt:
+        """Build an index on the rows that there are, while nobody else is at work.
+
+        `options` are the index's own, and Hudi's settings by their names.
+        """
+        settings, own = _divided(options or {})
+        request = IndexRequest(
+            name=name,
+            index_type=index_type,
+            columns=tuple(columns),
+            options=own,
+            column_options=column_options or {},
+        )
+        context = self._desk(settings)
+        return create_index(context, request, if_not_exists=if_not_exists, dry_run=dry_run)
+
+    def refresh_index(self, name: str, *, dry_run: bool = False) -> IndexBuilt:
+        """Build an index anew, as it was defined."""
+        return refresh_index(self._desk(), name, dry_run=dry_run)
+
+    def drop_index(
+        self, name: str, *, if_exists: bool = False, dry_run: bool = False
+    ) -> IndexDropped:
+        """Drop an index, whoever has built it."""
+        return drop_index(self._desk(), name, if_exists=if_exists, dry_run=dry_run)
+
+    def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Make what the metadata table lacks of what a new one has; the names of that."""
+        context = self._desk()
+        wanted = default_partitions(self._state().config, context.settings)
+        return build_metadata_table(context, wanted, dry_run=dry_run)
+
+    def delete_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
+        """Remove the metadata table with all indexes; the names of what it had."""
+        return drop_metadata(self._desk(), dry_run=dry_run)
+
+    def validate(self, checks: Sequence[str] = ()) -> tuple[CheckResult, ...]:
+        """Check the table, in all that is not named; nothing is changed."""
+        return tuple(validate(self._state(), self._desk().ports.executor, checks))
 
     def index_states(self) -> tuple[IndexView, ...]:
         """The indexes, those included that are only planned, and how far each is."""
@@ -53,3 +118,9 @@ class TableMetadata:
     ) -> tuple[Overlap, ...]:
         """How far the base files of each partition overlap in each column."""
         return tuple(overlaps(self._state(), partitions, columns))
+
+
+def _divided(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings among the options of an index, and the rest."""
+    settings = {name: text for name, text in options.items() if "." in name}
+    return settings, {name: text for name, text in options.items() if name not in settings}

@@ -14,6 +14,7 @@ from lakewarden.procedures import (
     savepoints,
     services,
     tables,
+    validation,
 )
 from lakewarden.procedures.declaration import Call, Procedure
 
@@ -27,6 +28,7 @@ CHAPTERS: tuple[ModuleType, ...] = (
     indexes,
     files,
     tables,
+    validation,
 )
 
 

@@ -43,6 +43,8 @@ class Located:
 
     keys: pa.StringArray
     home: SliceKey
+    # The write that brought them; None for the one that the change is of.
+    instant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -58,7 +58,7 @@ class ChangeContent:
                 return {shard_of(PARTITION_STATS): self._partition_stats()}
             case "record_index":
                 return self._record_index()
-        raise unmaintained(partition)
+        raise unmaintained(self.storage, partition)
 
     def _column_stats(self) -> Entries:
         return column_stats_entries(self.change, self.columns, is_early=self.has_early_statistics)
@@ -76,14 +76,17 @@ class ChangeContent:
         return table.partition(COLUMN_STATS)
 
     def _record_index(self) -> ShardEntries:
-        moment_ms = epoch_ms(self.change.instant, self.config.layout.zone)
-        assert moment_ms is not None
         return record_entries(
             self.change.located,
             self.change.removed,
-            moment_ms,
+            self._moment_ms,
             is_partitioned=self.has_partitioned_record_index,
         )
+
+    def _moment_ms(self, instant: str | None) -> int:
+        moment_ms = epoch_ms(instant or self.change.instant, self.config.layout.zone)
+        assert moment_ms is not None
+        return moment_ms
 
 
 def content_of(
@@ -106,7 +109,7 @@ def content_of(
     )
 
 
-def unmaintained(partition: str) -> InvalidRequest:
+def unmaintained(storage: Storage, partition: str) -> InvalidRequest:
     """The error for an index that cannot be kept true."""
     name = index_name(partition)
     return InvalidRequest(
@@ -114,7 +117,8 @@ def unmaintained(partition: str) -> InvalidRequest:
         what=f"The table has the index {name!r} ({partition}), which cannot be maintained yet.",
         why="A write that leaves an index as it is makes it untrue, and readers that trust it lose"
         " rows.",
-        now=f"Drop it first: DROP INDEX {name} ON <table>.",
+        now=f"Drop it first: CALL drop_index(index_name => '{name}',"
+        f" path => '{storage.location.uri}').",
         partition=partition,
         index=name,
     )

@@ -1,6 +1,6 @@
 """Creating the metadata table, and adding partitions to it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -65,7 +65,7 @@ def create_metadata_table(
     refers to what is there, and another call begins anew.
     """
     choices = choices or Choices()
-    wanted = _in_order(config, partitions, choices)
+    wanted = _in_order(storage, config, partitions, choices)
     if config.metadata_partitions:
         raise _exists(config)
     columns = _columns(config, wanted, choices)
@@ -87,16 +87,18 @@ def add_partitions(
     *,
     located: Iterable[Located] = (),
     choices: Choices | None = None,
+    assert_held: Callable[[], None] = lambda: None,
 ) -> None:
     """Give a table with data further partitions, and a metadata table if it has none.
 
     `present` describes the table as it is now: its files with their statistics as new ones, and the
     live ones of each partition; `located` are the places of all its keys. The caller holds the
-    lock. Partitions count once the properties list them; what a crash leaves is replaced.
+    lock, and says in the last moment that he still does. Partitions count once the properties list
+    them; what a crash leaves is replaced.
     """
     choices = choices or Choices()
     missing = [one for one in (FILES, *partitions) if one not in config.metadata_partitions]
-    wanted = _in_order(config, missing, choices)
+    wanted = _in_order(storage, config, missing, choices)
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         _begin_anew(storage, config)
@@ -108,6 +110,7 @@ def add_partitions(
         state.storage.delete_folder(partition)
         shards = _filled(storage, config, state, partition, everything, columns, choices)
         initialise_partition(state, partition, shards, times, ports)
+    assert_held()
     _publish(storage, config, wanted, columns, choices)
 
 
@@ -118,11 +121,13 @@ def _begin_anew(storage: Storage, config: TableConfig) -> None:
     write_properties(storage.below(METADATA_FOLDER), _properties(config))
 
 
-def _in_order(config: TableConfig, partitions: Sequence[str], choices: Choices) -> tuple[str, ...]:
+def _in_order(
+    storage: Storage, config: TableConfig, partitions: Sequence[str], choices: Choices
+) -> tuple[str, ...]:
     """The partitions to make, each once; what cannot be made is refused."""
     unknown = sorted(set(partitions) - set(_ORDER))
     if unknown:
-        raise unmaintained(unknown[0])
+        raise unmaintained(storage, unknown[0])
     have = {FILES, *partitions, *config.metadata_partitions}
     if PARTITION_STATS in have and COLUMN_STATS not in have:
         raise _refused("partition_stats", "They are made from column_stats, which are not there.")

@@ -1,7 +1,7 @@
 """The file of index definitions: rewritten as a whole when one of them changes."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.metadata.definitions import defined_indexes
@@ -33,8 +33,21 @@ def define_indexes(storage: Storage, path: str, definitions: Sequence[NewDefinit
     present = defined_indexes(payload, path) if payload else {}
     after = {**present, **{one.partition: one.record for one in definitions}}
     if after != present:
-        text = json.dumps({"indexDefinitions": after}, indent=2, separators=(",", " : "))
-        storage.put(path, text.encode())
+        _store(storage, path, after)
+
+
+def forget_indexes(storage: Storage, path: str, partitions: Collection[str]) -> None:
+    """Take definitions out of the file, if there is one."""
+    payload = storage.read_if_present(path)
+    present = defined_indexes(payload, path) if payload else {}
+    after = {name: record for name, record in present.items() if name not in partitions}
+    if after != present:
+        _store(storage, path, after)
+
+
+def _store(storage: Storage, path: str, definitions: Mapping[str, Mapping[str, object]]) -> None:
+    text = json.dumps({"indexDefinitions": definitions}, indent=2, separators=(",", " : "))
+    storage.put(path, text.encode())
 
 
 def _definition(

@@ -1,7 +1,7 @@
 """Entries of the `record_index` partition: where record keys live now, and which are gone."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,14 @@ _NO_NUMBER = -1
 def record_entries(
     located: Iterable[Located],
     removed: Iterable[Removed],
-    instant_ms: int,
+    moment_ms: Callable[[str | None], int],
     *,
     is_partitioned: bool,
 ) -> Mapping[str, Entries]:
-    """The entries of each shard; a global index has one for all partitions of the table."""
+    """The entries of each shard; a global index has one for all partitions of the table.
+
+    `moment_ms` tells when the write was that brought some keys.
+    """
 
     def shard(partition: str) -> str:
         return record_shard(partition) if is_partitioned else shard_of(RECORD_INDEX)
@@ -40,17 +43,21 @@ def record_entries(
     for gone in removed:
         left.setdefault(shard(gone.partition), []).append(gone)
     return {
-        name: _entries(arrived.get(name, []), left.get(name, []), instant_ms)
+        name: _entries(arrived.get(name, []), left.get(name, []), moment_ms)
         for name in sorted(arrived.keys() | left.keys())
     }
 
 
-def _entries(located: Sequence[Located], removed: Sequence[Removed], instant_ms: int) -> Entries:
+def _entries(
+    located: Sequence[Located],
+    removed: Sequence[Removed],
+    moment_ms: Callable[[str | None], int],
+) -> Entries:
     """All keys of a file group have the same value, which is encoded once."""
     counts = [len(item.keys) for item in located]
     return Entries(
         _together([item.keys for item in located]),
-        _values([item.home for item in located], instant_ms),
+        _values([item.home for item in located], [moment_ms(item.instant) for item in located]),
         np.repeat(np.arange(len(located)), counts),
         _together([item.keys for item in removed]),
     )
@@ -60,7 +67,7 @@ def _together(columns: Sequence[pa.Array]) -> pa.LargeBinaryArray:
     return pa.concat_arrays([EMPTY_BINARY, *map(large_binary, columns)])
 
 
-def _values(homes: Sequence[SliceKey], instant_ms: int) -> pa.LargeBinaryArray:
+def _values(homes: Sequence[SliceKey], moments_ms: Sequence[int]) -> pa.LargeBinaryArray:
     parts = [_file_id_parts(home.file_id) for home in homes]
     high, low, number, text, encoding = zip(*parts, strict=True) if parts else ((),) * 5
     places = pa.StructArray.from_arrays(
@@ -70,7 +77,7 @@ def _values(homes: Sequence[SliceKey], instant_ms: int) -> pa.LargeBinaryArray:
             pa.array(low, pa.int64()),
             pa.array(number, pa.int32()),
             pa.array(text, pa.string()),
-            pa.array([instant_ms] * len(homes), pa.int64()),
+            pa.array(moments_ms, pa.int64()),
             pa.array(encoding, pa.int32()),
             pa.nulls(len(homes), pa.int64()),
         ],

@@ -192,6 +192,6 @@ def _wrapper(kind: ValueType, *, is_early: bool) -> str:
             what="The table's column statistics are of the form from before release 1.1, and have a"
             " column of a type that is not known to be written in it.",
             why="Only numbers, text, booleans, dates and timestamps in microseconds are.",
-            now="Run DROP INDEX column_stats on the table, and let it be built anew.",
+            now="CALL refresh_index(index_name => 'column_stats', ...) builds them anew.",
         )
     return wrapper

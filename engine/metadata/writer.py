@@ -37,11 +37,11 @@ from lakewarden.engine.timeline.next_time import TimeSource
 _MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
 
 
-def refuse_unmaintained(config: TableConfig) -> None:
+def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
     """Refuse to write to a table with an index that a write would leave untrue."""
     for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
         if partition not in _MAINTAINED:
-            raise unmaintained(partition)
+            raise unmaintained(storage, partition)
 
 
 def write_change(
@@ -58,7 +58,7 @@ def write_change(
     """
     if not config.metadata_partitions:
         return
-    refuse_unmaintained(config)
+    refuse_unmaintained(storage, config)
     state = load_write_state(storage, config)
     if withdraw_deltacommit(state, change.instant):
         state = load_write_state(storage, config)

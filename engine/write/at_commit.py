@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.definitions import READY, IndexDefinition, load_definitions
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.read.table_state import TableState
@@ -23,10 +24,13 @@ class AtCommit:
     schema: TableSchema
     files: Sequence[WrittenFile]
     replaced: FileIds
+    # The indexes that the write has gathered statistics and keys for.
+    indexes: Sequence[IndexDefinition] = ()
 
     def __call__(self, change: TableChange, moment: Moment) -> TableChange:
         state = TableState(self.storage, moment.config, moment.timeline)
         self._refuse_other_schema(change.instant, state.schema())
+        self._refuse_new_indexes(change.instant, load_definitions(self.storage, moment.config))
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)
@@ -44,3 +48,21 @@ class AtCommit:
             now="Nothing was changed. Write again: the rows are then fitted to the new schema.",
             instant=instant,
         )
+
+    def _refuse_new_indexes(self, instant: str, now: Sequence[IndexDefinition]) -> None:
+        """An index that was built meanwhile has nothing of these files: readers would miss them."""
+        known = {_shape(one) for one in self.indexes}
+        new = [one.name for one in now if one.state == READY and _shape(one) not in known]
+        if new:
+            raise Conflict(
+                "write_conflict",
+                what=f"The write {instant} knows nothing of the index {new[0]!r}.",
+                why="It was built, or built anew, since the write began.",
+                now="Nothing was changed. Write again: the index is then told of the rows.",
+                instant=instant,
+                index=new[0],
+            )
+
+
+def _shape(index: IndexDefinition) -> tuple[str, frozenset[str], bool]:
+    return index.partition, frozenset(index.columns), index.is_partitioned

@@ -60,7 +60,7 @@ def ensure_metadata_table(context: Context) -> None:
             create_metadata_table(
                 context.storage,
                 moment.config,
-                _partitions(moment.config, context.settings),
+                default_partitions(moment.config, context.settings),
                 moment.times,
                 context.ports,
                 choices=Choices(
@@ -74,7 +74,8 @@ def _is_due(moment: Moment) -> bool:
     return not moment.config.metadata_partitions and not moment.timeline.active.instants
 
 
-def _partitions(config: TableConfig, settings: Settings) -> tuple[str, ...]:
+def default_partitions(config: TableConfig, settings: Settings) -> tuple[str, ...]:
+    """The partitions that a new metadata table gets."""
     found = [FILES]
     if settings[COLUMN_STATS_ENABLED]:
         found += [COLUMN_STATS, PARTITION_STATS] if config.is_partitioned else [COLUMN_STATS]

@@ -18,6 +18,7 @@ from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Seen
 from lakewarden.engine.locks.strategies import strategy_of
+from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
@@ -75,6 +76,7 @@ class Prepared:
     schema: TableSchema
     index: IndexChoice
     rows: KeyedRows
+    indexes: tuple[IndexDefinition, ...] = ()
     # Where the rows are, if only what the plan sees of them is here.
     far: FarWork | None = None
     crew: Crew | None = None
@@ -123,7 +125,7 @@ class TableWriter:
     def _prepared(self, request: WriteRequest) -> Prepared:
         context = self._context
         state = TableState(context.storage)
-        refuse_unmaintained(state.config)
+        refuse_unmaintained(context.storage, state.config)
         index = request.index or choose_index(state, context.settings)
         incoming = request.incoming_of(state)
         current = state.schema()
@@ -144,7 +146,8 @@ class TableWriter:
         # Deletes meet where they are carried out; nothing depends on which of them counts.
         if combines(context.settings, request.operation) and not (far and request.deletes):
             rows = combined(rows, state.config.merge, by_partition=by_partition)
-        return Prepared(state, current, schema, index, rows, far, crew)
+        indexes = load_definitions(context.storage, state.config)
+        return Prepared(state, current, schema, index, rows, indexes, far, crew)
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
         rows = fitting.fit(incoming.rows)
@@ -227,7 +230,9 @@ class TableWriter:
                 context.settings, has_bucket_index=prepared.index.kind is IndexKind.BUCKET
             ),
             outputs=outputs_of(metadata),
-            at_commit=AtCommit(context.storage, prepared.current, files, plan.replaced_ids),
+            at_commit=AtCommit(
+                context.storage, prepared.current, files, plan.replaced_ids, prepared.indexes
+            ),
         )
 
     def _files(

@@ -58,7 +58,7 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
     wish = wish or CleanWish()
     retention = retention_of(context.settings)
     moment = look(context)
-    refuse_unmaintained(moment.config)
+    refuse_unmaintained(context.storage, moment.config)
     if dry_run:
         return _foreseen(context, moment, retention, wish)
     if wish.honour_trigger and not moment.timeline.active.pending((Action.CLEAN,)):

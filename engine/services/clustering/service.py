@@ -261,7 +261,7 @@ def _replaced(consumed: Mapping[SliceKey, object]) -> dict[str, tuple[str, ...]]
 def _refuse(state: TableState, settings: Settings) -> None:
     """Refuse tables that we can't cluster."""
     refuse_unwritable(state.config)
-    refuse_unmaintained(state.config)
+    refuse_unmaintained(state.storage, state.config)
     if choose_index(state, settings).buckets is not None:
         raise InvalidRequest(
             "unsupported_clustering_of_buckets",

@@ -29,6 +29,7 @@ from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.timeline.instant import epoch_ms
 from lakewarden.engine.view.slices import SliceKey
@@ -51,7 +52,7 @@ class Compaction:
         for refusal in (_wrong_type(moment), _not_due(context, moment, wish)):
             if refusal is not None:
                 return refusal
-        _refuse(moment.config)
+        _refuse(context.storage, moment.config)
         window = find_window(context, moment, Service.COMPACTION)
         if (nothing := untouched(Service.COMPACTION, window)) is not None:
             return nothing
@@ -73,7 +74,7 @@ class Compaction:
         """Make the base files that a plan asks for; it may be one of Java's."""
         operations = decode_plan(plan, f"the plan of {attempt.instant}").operations
         state = TableState(context.storage)
-        _refuse(state.config)
+        _refuse(state.storage, state.config)
         spec = write_spec(
             state,
             state.schema(),
@@ -121,10 +122,10 @@ def _consumed(operations: Sequence[CompactionOperation]) -> dict[SliceKey, froze
     }
 
 
-def _refuse(config: TableConfig) -> None:
+def _refuse(storage: Storage, config: TableConfig) -> None:
     """Refuse a table to which files of ours would do harm."""
     refuse_unwritable(config)
-    refuse_unmaintained(config)
+    refuse_unmaintained(storage, config)
 
 
 def _wrong_type(moment: Moment) -> Refusal | None:

@@ -74,7 +74,7 @@ def maintain_metadata_table(
         run = _Run(context, moment, honours=honour_triggers, held=held)
         if not moment.config.metadata_partitions:
             return MetadataMaintenance(steps=_steps(run, services))
-        refuse_unmaintained(moment.config)
+        refuse_unmaintained(context.storage, moment.config)
         settled = run.settle()
         return MetadataMaintenance(steps=_steps(run, services), settled=settled)
 

@@ -51,7 +51,7 @@ def test_places_decode_to_what_they_were(places: list[tuple[str, list[str]]]) ->
         Located(pa.array(keys, pa.string()), SliceKey(partition, f"file {at}"))
         for at, (partition, keys) in enumerate(places)
     ]
-    told = record_entries(located, (), 1234, is_partitioned=False)
+    told = record_entries(located, (), lambda _: 1234, is_partitioned=False)
     found = {}
     for shard in told.values():
         found |= of_entries(shard)[0]
@@ -72,7 +72,7 @@ def test_places_decode_to_what_they_were(places: list[tuple[str, list[str]]]) ->
 def test_a_file_id_with_a_uuid_is_kept_as_numbers() -> None:
     file_id = "897fc212-5a0f-48b7-9d5c-eb65492869dd-0"
     located = [Located(pa.array(["k000"]), SliceKey("a", file_id))]
-    (shard,) = record_entries(located, (), 1795007221761, is_partitioned=False).values()
+    (shard,) = record_entries(located, (), lambda _: 1795007221761, is_partitioned=False).values()
     # As Java wrote it to the golden table cow_record_index_partitioned.
     assert of_entries(shard)[0]["k000"]["recordIndexMetadata"][1] == {
         "partitionName": "a",
@@ -89,7 +89,7 @@ def test_a_file_id_with_a_uuid_is_kept_as_numbers() -> None:
 def test_a_file_id_that_only_resembles_a_uuid_is_kept_as_text() -> None:
     file_id = "897FC212-5a0f-48b7-9d5c-eb65492869dd-0"
     located = [Located(pa.array(["k"]), SliceKey("a", file_id))]
-    (shard,) = record_entries(located, (), 1, is_partitioned=False).values()
+    (shard,) = record_entries(located, (), lambda _: 1, is_partitioned=False).values()
     place = of_entries(shard)[0]["k"]["recordIndexMetadata"][1]
     assert (place["fileIdEncoding"], place["fileId"]) == (1, file_id)
 

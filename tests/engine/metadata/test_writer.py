@@ -233,8 +233,8 @@ def test_a_table_with_another_index_is_refused(partition: str) -> None:
     update_properties(
         table.storage, {"hoodie.table.metadata.partitions": f"column_stats,files,{partition}"}
     )
-    with pytest.raises(InvalidRequest, match="DROP INDEX") as refused:
-        refuse_unmaintained(table.config)
+    with pytest.raises(InvalidRequest, match="drop_index") as refused:
+        refuse_unmaintained(table.storage, table.config)
     assert refused.value.code == "unsupported_index"
     assert refused.value.partition == partition
 

@@ -1,0 +1,50 @@
+"""At rest: an index comes and goes while nobody is at work on the table.
+
+Whoever began before has gathered no statistics and keys for an index that is new, and who commits
+without them makes it untrue. Plans that nobody has begun with do no harm: they are carried out with
+the indexes that there are then.
+"""
+
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.services.state.pending import Pending, pending_instants, service_name
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.state import InstantState
+
+_PLANS = frozenset(
+    {
+        Action.COMPACTION,
+        Action.LOG_COMPACTION,
+        Action.CLUSTERING,
+        Action.CLEAN,
+        Action.INDEXING,
+    }
+)
+
+
+def refuse_busy(context: Context, moment: Moment, *, but: frozenset[str] = frozenset()) -> None:
+    """Refuse while something is under way, but for some instants that do not count."""
+    for pending in pending_instants(context, moment):
+        if pending.requested in but or _is_waiting(pending):
+            continue
+        name = service_name(pending.action)
+        raise Conflict(
+            "table_busy",
+            what=f"The {name} {pending.requested} is under way ({pending.state.value}).",
+            why="It was begun without knowing of the change to the indexes, and would not tell them"
+            " of what it does.",
+            now="Wait until it has ended, then try again; CALL show_plans and show_blockers tell"
+            " who is at it, and how to end what nobody works on any more.",
+            instant=pending.requested,
+        )
+
+
+def _is_waiting(pending: Pending) -> bool:
+    """Whether it is a plan that will be begun with anew; what Java left may still be alive."""
+    if pending.action not in _PLANS:
+        return False
+    if pending.state is InstantState.REQUESTED:
+        return True
+    is_ours = pending.ledger.last_claim is not None
+    return is_ours and pending.state is InstantState.INFLIGHT_ABANDONED

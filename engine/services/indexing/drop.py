@@ -1,0 +1,151 @@
+"""Dropping indexes, and the metadata table as a whole.
+
+What nobody keeps true may go at any time; it only must not come back. So nothing may be under way
+that was begun with it, but the building of the index itself, which ends here.
+"""
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.drop import drop_metadata_table, drop_partitions
+from lakewarden.engine.metadata.table import (
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.indexing.at_rest import refuse_busy
+from lakewarden.engine.services.indexing.refusals import no_index
+from lakewarden.engine.services.indexing.result import IndexDropped
+from lakewarden.engine.services.inspection.indexes import IndexView, index_views, pending_builds
+from lakewarden.engine.services.inspection.metadata_table import sizes_of
+from lakewarden.engine.timeline.instant import Action
+
+
+def drop_index(
+    context: Context, name: str, *, if_exists: bool = False, dry_run: bool = False
+) -> IndexDropped:
+    """Drop an index by its name or by that of its partition, whoever has built it."""
+    moment = look(context)
+    index = _index(context, moment, name)
+    if index is None:
+        if not if_exists:
+            raise no_index(name, [one.name for one in _views(context, moment)])
+        return _absent(name)
+    partitions = _with_dependants(context, moment, index)
+    freed = sum(_bytes(_state(context, moment), one) for one in partitions)
+    if dry_run:
+        return _dropped(index, partitions, freed, "would go", is_changed=False)
+    settle(context)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        builds = _builds(context, moment, partitions)
+        refuse_busy(context, moment, but=builds)
+        held.assert_held()
+        drop_partitions(context.storage, moment.config, partitions, moment.times, context.ports)
+        _end_builds(context, moment, builds)
+    return _dropped(index, partitions, freed, "is gone", is_changed=True)
+
+
+def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]:
+    """Drop the metadata table; readers list the storage from then on. What it had."""
+    moment = look(context)
+    had = moment.config.metadata_partitions
+    if dry_run or not had:
+        return had
+    settle(context)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        builds = _builds(context, moment, None)
+        refuse_busy(context, moment, but=builds)
+        held.assert_held()
+        drop_metadata_table(context.storage, moment.config)
+        _end_builds(context, moment, builds)
+    return had
+
+
+def _state(context: Context, moment: Moment) -> TableState:
+    return TableState(context.storage, moment.config, moment.timeline)
+
+
+def _views(context: Context, moment: Moment) -> tuple[IndexView, ...]:
+    return index_views(_state(context, moment))
+
+
+def _index(context: Context, moment: Moment, name: str) -> IndexView | None:
+    """The index by what users call it, else by its partition."""
+    views = _views(context, moment)
+    by_name = (view for view in views if view.name == name)
+    return next(by_name, next((view for view in views if view.partition == name), None))
+
+
+def _with_dependants(context: Context, moment: Moment, index: IndexView) -> tuple[str, ...]:
+    """The partitions that go with an index: those that are made from it."""
+    others = [view for view in _views(context, moment) if view.partition != index.partition]
+    if index.partition == RECORD_INDEX:
+        for other in others:
+            if other.partition.startswith(SECONDARY_INDEX_PREFIX):
+                raise _needed(index.name, other.name)
+    if index.partition == COLUMN_STATS and any(one.partition == PARTITION_STATS for one in others):
+        return (COLUMN_STATS, PARTITION_STATS)
+    return (index.partition,)
+
+
+def _bytes(state: TableState, partition: str) -> int:
+    sizes = sizes_of(state, partition)
+    return sizes.base_bytes + sizes.log_bytes
+
+
+def _builds(context: Context, moment: Moment, partitions: tuple[str, ...] | None) -> frozenset[str]:
+    """The pending instants that build some partitions, or any without a choice."""
+    pending = pending_builds(_state(context, moment))
+    return frozenset(
+        instant.requested
+        for partition, instant in pending.items()
+        if partitions is None or partition in partitions
+    )
+
+
+def _end_builds(context: Context, moment: Moment, builds: frozenset[str]) -> None:
+    """Take building instants off the timeline: an indexer that is alive finds its own gone."""
+    for files in moment.timeline.active.files:
+        if files.instant.requested in builds and files.begun_as is Action.INDEXING:
+            for file in (files.inflight, files.requested):
+                if file is not None:
+                    context.storage.delete(file.entry.path)
+
+
+def _dropped(
+    index: IndexView, partitions: tuple[str, ...], freed: int, verb: str, *, is_changed: bool
+) -> IndexDropped:
+    with_it = f" together with {', '.join(partitions[1:])}" if partitions[1:] else ""
+    return IndexDropped(
+        name=index.name,
+        partition=index.partition,
+        freed_bytes=freed,
+        is_changed=is_changed,
+        message=f"The index {index.name} {verb}{with_it}.",
+    )
+
+
+def _absent(name: str) -> IndexDropped:
+    return IndexDropped(
+        name=name,
+        partition=None,
+        freed_bytes=0,
+        is_changed=False,
+        message=f"There is no index {name}; nothing to do.",
+    )
+
+
+def _needed(name: str, other: str) -> InvalidRequest:
+    return InvalidRequest(
+        "index_is_needed",
+        what=f"The index {name} cannot be dropped.",
+        why=f"The secondary index {other} leads to it.",
+        now=f"Drop {other} first.",
+        index=name,
+        needed_by=other,
+    )

@@ -1,0 +1,156 @@
+"""The table as it is: what an index that is built now has to be told of.
+
+Statistics are of all files that are there, keys of the rows that a reader sees.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewarden.engine.formats.log.block import BlockKind
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import ColumnSummary, Located, NewFile
+from lakewarden.engine.metadata.summaries import columns_with_nan, summaries_of_rows
+from lakewarden.engine.read.base_file import BaseReader
+from lakewarden.engine.read.plan_query import Query, read_spec
+from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
+from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.write.file_summaries import base_file_summaries
+
+_NOTHING: dict[str, ColumnSummary] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class PresentTable:
+    """A table at one moment, with whoever reads its files."""
+
+    state: TableState
+    executor: Executor = field(repr=False)
+
+    def files(self, columns: tuple[str, ...] = ()) -> tuple[NewFile, ...]:
+        """All files of completed instants, with the statistics of some columns."""
+        is_completed = self.state.timeline.is_completed
+        found = [
+            (partition, file)
+            for partition, files in self.state.source(use_metadata=True).files().items()
+            for file in files
+            if is_completed(file.instant)
+        ]
+        return tuple(self.executor.map(lambda one: self._new_file(*one, columns), found))
+
+    def live_files(self) -> dict[str, tuple[str, ...]]:
+        """The names of the files of the newest slices of each partition."""
+        live: dict[str, list[str]] = {}
+        for slice_ in current_slices(self.state, None):
+            base = [slice_.base_file.name] if slice_.base_file else []
+            live.setdefault(slice_.partition, []).extend(base)
+            live[slice_.partition] += [log.name for log in slice_.log_files]
+        return {partition: tuple(names) for partition, names in live.items()}
+
+    def located(self) -> tuple[Located, ...]:
+        """The keys of all rows, by the file groups that they live in."""
+        return tuple(self.executor.map(self._keys_of, current_slices(self.state, None)))
+
+    def _new_file(self, partition: str, file: DataFile, columns: tuple[str, ...]) -> NewFile:
+        path = f"{partition}/{file.name}" if partition else file.name
+        summaries = self.summaries(path, file, columns) if columns else _NOTHING
+        return NewFile(partition, file.name, file.size_bytes, summaries)
+
+    def summaries(
+        self, path: str, file: DataFile, columns: tuple[str, ...]
+    ) -> dict[str, ColumnSummary]:
+        """What a file itself says of some columns."""
+        match file:
+            case BaseFile():
+                return self._of_base(path, columns)
+            case LogFile(is_cdc=False):
+                return self._of_log(path, columns)
+        return _NOTHING
+
+    def _of_base(self, path: str, columns: tuple[str, ...]) -> dict[str, ColumnSummary]:
+        """A footer does not tell whether a column has a NaN, so these columns are read."""
+        footer, with_nan = self._footer(path, columns)
+        return base_file_summaries(self.state.storage, path, footer, columns, with_nan)
+
+    def _footer(
+        self, path: str, columns: tuple[str, ...]
+    ) -> tuple[pq.FileMetaData, frozenset[str]]:
+        with BaseReader(self.state.storage).opened(path) as source:
+            file = pq.ParquetFile(source)
+            schema = file.schema_arrow
+            floats = [
+                name
+                for name in columns
+                if name in schema.names and pa.types.is_floating(schema.field(name).type)
+            ]
+            with_nan = columns_with_nan(file.read(floats)) if floats else frozenset()
+            return file.metadata, with_nan
+
+    def _of_log(self, path: str, columns: tuple[str, ...]) -> dict[str, ColumnSummary]:
+        parts = []
+        for block in read_blocks(self.state.storage.read(path), path):
+            if block.kind is BlockKind.CORRUPT:
+                raise block.corrupt(block.reason)
+            if block.kind in (BlockKind.AVRO, BlockKind.PARQUET):
+                parts.append(records(block, columns))
+        # Of a log that only deletes, every column is known to have no value.
+        rows = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        return summaries_of_rows(rows, columns)
+
+    def _keys_of(self, slice_: FileSlice) -> Located:
+        columns = key_columns(self.state.config)
+        reader = SliceReader(
+            self.state.storage, read_spec(self.state, Query(columns=columns.names), None)
+        )
+        parts = [
+            part
+            for batch in reader.batches(slice_)
+            for part in _chunks(columns.keys_of(batch, slice_.file_id))
+        ]
+        keys = pa.concat_arrays([pa.array([], pa.string()), *parts])
+        began = slice_.base_file.instant if slice_.base_file else slice_.base_instant
+        return Located(keys, slice_.key, began)
+
+
+def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> None:
+    """Refuse to index keys that live in two places: a reader that trusts it misses one of them."""
+    groups: dict[str, list[pa.Array]] = {}
+    for one in located:
+        groups.setdefault(one.home.partition if is_partitioned else "", []).append(one.keys)
+    for parts in groups.values():
+        keys = pa.concat_arrays(parts)
+        if len(keys.unique()) == len(keys):
+            continue
+        repeated = next(
+            one["values"] for one in keys.value_counts().to_pylist() if one["counts"] > 1
+        )
+        raise InvalidRequest(
+            "repeated_keys",
+            what=f"The table has the record key {repeated!r} more than once.",
+            why="A record index knows one place of each key, in the whole table or, if it is"
+            " partitioned, in each partition. Readers that trust it would miss the others.",
+            now="Build it with the option isPartitioned=true if keys repeat across partitions only,"
+            " or remove the repeated rows.",
+            key=repeated,
+        )
+
+
+def has_renamed_columns(state: TableState) -> bool:
+    """Whether files may have columns under other names than the table has them now."""
+    return bool(state.history.versions)
+
+
+def _chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
+    chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+    for chunk in chunks:
+        plain = chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
+        yield plain.cast(pa.string())

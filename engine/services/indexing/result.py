@@ -1,0 +1,33 @@
+"""What has become of an index."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.services.inspection.indexes import IndexState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexBuilt:
+    """An index after a build, or as it would be after one."""
+
+    name: str
+    partition: str
+    state: IndexState
+    # The newest write that it knows of.
+    indexed_up_to: str | None
+    # None where nothing was built.
+    records_count: int | None
+    file_groups_count: int
+    is_changed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDropped:
+    """An index that is gone, or would be."""
+
+    name: str
+    # None where there is no such index.
+    partition: str | None
+    freed_bytes: int
+    is_changed: bool
+    message: str

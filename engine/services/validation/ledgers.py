@@ -1,0 +1,40 @@
+"""Do the ledgers tell the same as the timeline?"""
+
+from collections.abc import Iterator
+
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
+from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
+
+
+def check_ledgers(scene: Scene) -> Iterator[Finding]:
+    """Entries follow each other as they must, and instants have ended as their ledgers say."""
+    instants = instants_with_ledger(scene.state.storage)
+    if not instants:
+        yield skipped("The table has no ledgers.")
+        return
+    found = [one for one in (_fault(scene.state, instant) for instant in instants) if one]
+    yield from found
+    if not found:
+        yield ok(f"{len(instants)} ledgers say what the timeline shows.")
+
+
+def _fault(state: TableState, instant: str) -> Finding | None:
+    try:
+        detail = _contradiction(state, read_ledger(state.storage, instant))
+    except CorruptTable as error:
+        detail = str(error)
+    return None if detail is None else failed(detail, about=instant)
+
+
+def _contradiction(state: TableState, ledger: Ledger) -> str | None:
+    """A claim may be followed by anything: engines without ledgers carry out plans as well."""
+    known = state.timeline.active.with_time(ledger.instant)
+    match ledger.ends_in:
+        case LedgerEnd.CANCELLED if any(one.is_completed and one.action.is_write for one in known):
+            return "It ends in a cancellation, and the instant is completed."
+        case LedgerEnd.COMMITTED if not known and not state.timeline.is_completed(ledger.instant):
+            return "It ends in a commit, and the timeline does not have the instant."
+    return None

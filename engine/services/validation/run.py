@@ -1,0 +1,57 @@
+"""Validation: checks by name, each with what it has found."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.services.validation.files import check_files, check_metadata_table
+from lakewarden.engine.services.validation.finding import Check, Finding, Scene, failed
+from lakewarden.engine.services.validation.indexes import check_column_stats, check_record_index
+from lakewarden.engine.services.validation.ledgers import check_ledgers
+from lakewarden.engine.services.validation.timeline import check_timeline
+
+CHECKS: Mapping[str, Check] = {
+    "timeline": check_timeline,
+    "files": check_files,
+    "metadata_table": check_metadata_table,
+    "record_index": check_record_index,
+    "column_stats": check_column_stats,
+    "ledgers": check_ledgers,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """A finding, and the check that has it."""
+
+    check: str
+    finding: Finding
+
+
+def validate(
+    state: TableState, executor: Executor, checks: Sequence[str] = ()
+) -> Iterator[CheckResult]:
+    """Carry out some checks, all if none are named; nothing is changed."""
+    unknown = sorted(set(checks) - CHECKS.keys())
+    if unknown:
+        raise InvalidRequest(
+            "unknown_check",
+            what=f"There is no check {unknown[0]!r}.",
+            why=f"There are {', '.join(CHECKS)}.",
+            now="Name some of these, or none for all.",
+            check=unknown[0],
+        )
+    scene = Scene(state, executor)
+    for name in checks or CHECKS:
+        for finding in _carried_out(CHECKS[name], scene):
+            yield CheckResult(check=name, finding=finding)
+
+
+def _carried_out(check: Check, scene: Scene) -> Iterator[Finding]:
+    """What cannot be read at all is found, too."""
+    try:
+        yield from check(scene)
+    except CorruptTable as error:
+        yield failed(str(error), about=str(error.parameters.get("path", "")))

@@ -1,0 +1,35 @@
+"""Built indexes as rows."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.engine.services.indexing.result import IndexBuilt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltRow:
+    """An index after a call."""
+
+    index_name: str
+    partition_name: Annotated[str, "The partition of the metadata table that it is."]
+    instant: Annotated[str | None, "None where the table stands still meanwhile."]
+    state: Annotated[str, "READY, as soon as the call is over."]
+    indexed_up_to: Annotated[str | None, "The newest write when it was begun."]
+    caught_up_to: Annotated[str | None, "The newest write that it knows of."]
+    records_count: Annotated[int | None, "Keys that were indexed, for a record index."]
+    file_groups_count: int
+    message: str
+
+
+def built_row(done: IndexBuilt) -> BuiltRow:
+    return BuiltRow(
+        index_name=done.name,
+        partition_name=done.partition,
+        instant=None,
+        state=str(done.state),
+        indexed_up_to=done.indexed_up_to,
+        caught_up_to=done.indexed_up_to,
+        records_count=done.records_count,
+        file_groups_count=done.file_groups_count,
+        message=done.message,
+    )

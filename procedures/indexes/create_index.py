@@ -1,0 +1,49 @@
+"""`create_index`: build an index on the rows that a table has."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.indexes.arguments import (
+    IndexColumns,
+    IndexName,
+    IndexOptions,
+    IndexTypeName,
+)
+from lakewarden.procedures.indexes.built import BuiltRow, built_row
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("create_index", is_mutating=True)
+class CreateIndex(Call):
+    """Build an index on the rows that there are; from then on writes keep it true.
+
+    Meanwhile nobody may write: under the table's lock it becomes one commit of the metadata table.
+    """
+
+    index_name: IndexName
+    table: TableName = None
+    columns: IndexColumns = None
+    index_type: IndexTypeName = None
+    if_not_exists: Annotated[bool, "Leave an index that is there as it is."] = False
+    options: IndexOptions = None
+    column_options: Annotated[
+        Mapping[str, str] | None, "What stands behind the columns: options of an expression."
+    ] = None
+    dry_run: DryRun = False
+    path: TablePath = None
+
+    Row = BuiltRow
+
+    def run(self, caller: Caller) -> Iterable[BuiltRow]:
+        done = open_table(caller, self.table, self.path).create_index(
+            self.index_name,
+            self.columns or (),
+            self.index_type,
+            self.options,
+            column_options=self.column_options,
+            if_not_exists=self.if_not_exists,
+            dry_run=self.dry_run,
+        )
+        yield built_row(done)

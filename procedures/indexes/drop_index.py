@@ -1,0 +1,39 @@
+"""`drop_index`: remove an index, whoever has built it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.indexes.arguments import IndexName
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("drop_index", is_mutating=True)
+class DropIndex(Call):
+    """Remove an index, built by whomever, or end the building of one."""
+
+    index_name: IndexName
+    table: TableName = None
+    if_exists: Annotated[bool, "It is no error if there is none."] = False
+    dry_run: DryRun = False
+    path: TablePath = None
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        index_name: str
+        partition_name: Annotated[str | None, "The partition that it was; none without an index."]
+        freed_bytes: int
+        message: str
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        done = open_table(caller, self.table, self.path).drop_index(
+            self.index_name, if_exists=self.if_exists, dry_run=self.dry_run
+        )
+        yield self.Row(
+            index_name=done.name,
+            partition_name=done.partition,
+            freed_bytes=done.freed_bytes,
+            message=done.message,
+        )

@@ -1,0 +1,25 @@
+"""`refresh_index`: build an index anew."""
+
+from collections.abc import Iterable
+
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.indexes.arguments import IndexName
+from lakewarden.procedures.indexes.built import BuiltRow, built_row
+from lakewarden.procedures.opening import open_table
+
+
+@procedure("refresh_index", is_mutating=True)
+class RefreshIndex(Call):
+    """Drop an index and build it anew as it was defined; readers do without it meanwhile."""
+
+    index_name: IndexName
+    table: TableName = None
+    dry_run: DryRun = False
+    path: TablePath = None
+
+    Row = BuiltRow
+
+    def run(self, caller: Caller) -> Iterable[BuiltRow]:
+        table = open_table(caller, self.table, self.path)
+        yield built_row(table.refresh_index(self.index_name, dry_run=self.dry_run))

@@ -1,0 +1,5 @@
+"""Validation: is a table what it says it is?"""
+
+from lakewarden.procedures.validation.validate_table import ValidateTable
+
+__all__ = ["ValidateTable"]

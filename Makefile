@@ -16,12 +16,15 @@ TESTS ?= tests
 IN_MEMORY = df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 2000000 { print $$6 }'
 WITH_SCRATCH = export PYTEST_DEBUG_TEMPROOT="$$($(IN_MEMORY))" &&
 
+# What to test with older Sparks.
+COMPAT_TESTS ?= tests/sql_ext
+
 # How many races to simulate: make simulate SEEDS=1000
 SEEDS ?= 100000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test simulate check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -40,6 +43,13 @@ demo: $(READY) ## Run the main job on a local session and show what it does
 
 test: $(READY) ## Run all tests but interop
 	@$(WITH_SCRATCH) $(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
+
+compat: ## Run the tests of SQL with the older Sparks that are supported
+	@scripts/compat.sh 4.1.4 $(COMPAT_TESTS)
+	@scripts/compat.sh 4.2.1 $(COMPAT_TESTS)
+
+jar: $(READY) ## Build the jar of sql_ext anew (needs javac of JDK 17)
+	@$(BIN)/python scripts/build_jar.py
 
 simulate: $(READY) ## Kill, race and compare writers more often than `make test` does
 	@$(WITH_SCRATCH) LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
@@ -70,4 +80,4 @@ lock: ## Renew requirements/dev.lock from pyproject.toml
 	@scripts/lock.sh
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .interop build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .compat .interop build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ from lakewarden.engine.kernel.errors import (
     Unavailable,
     Unsettled,
 )
-from lakewarden.sessions import enable, session, spark_settings
+from lakewarden.sessions import enable, jar_path, session, spark_settings
 from lakewarden.table import Table
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Unavailable",
     "Unsettled",
     "enable",
+    "jar_path",
     "session",
     "spark_settings",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,11 +19,17 @@ WORKER_SETTINGS: Mapping[str, str] = {
 }
 
 
-def enable(spark: "SparkSession") -> "SparkSession":
-    """Let a session read and write the format `lakewarden`; the session itself is given back."""
+def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> "SparkSession":
+    """Let a session call procedures, and read and write the format `lakewarden`; it is given back.
+
+    Sessions that are made of it have the same, whoever connects to them. `settings` are the
+    permissions that a server's owner gives, `lakewarden.allowed.roots` and `lakewarden.read.only`;
+    no statement changes them. A session of Spark Connect has the statements of its server.
+    """
     # PySpark is needed here and nowhere else in the package's front doors.
-    source = import_module("lakewarden.data_source").LakewardenSource
-    spark.dataSource.register(source)
+    if isinstance(spark, import_module("pyspark.sql").SparkSession):
+        import_module("lakewarden.sql_ext.installation").install(spark, settings or {})
+    spark.dataSource.register(import_module("lakewarden.data_source").LakewardenSource)
     return spark
 
 
@@ -36,9 +43,18 @@ def spark_settings() -> dict[str, str]:
     return dict(WORKER_SETTINGS)
 
 
+def jar_path() -> str:
+    """The jar with the classes that Spark loads, for a session that is set up by its settings.
+
+    These are `spark.jars`, with this path, and `spark.sql.extensions`, with
+    `io.lakewarden.spark.Extensions`.
+    """
+    return str(Path(__file__).with_name("sql_ext") / "jvm" / "lakewarden.jar")
+
+
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """The session there is, or a new one with the given settings, that knows the format."""
+    """The session there is, or a new one with the given settings, that is enabled."""
     builder = import_module("pyspark.sql").SparkSession.builder
     for key, value in (settings or {}).items():
         builder = builder.config(key, value)
-    return enable(builder.getOrCreate())
+    return enable(builder.getOrCreate(), settings)

@@ -15,6 +15,14 @@ def bind(
     procedure: Procedure, positional: Sequence[object], named: Mapping[str, object]
 ) -> dict[str, object]:
     """The value of every parameter: those by position first, then those by name."""
+    given = assign(procedure, positional, named)
+    return {one.name: _value(procedure, one, given.get(one)) for one in procedure.parameters}
+
+
+def assign(
+    procedure: Procedure, positional: Sequence[object], named: Mapping[str, object]
+) -> dict[Parameter, object]:
+    """Which parameter each argument is for, whatever its value."""
     if len(positional) > len(procedure.parameters):
         raise _too_many(procedure, len(positional))
     given = dict(zip(procedure.parameters, positional, strict=False))
@@ -23,7 +31,10 @@ def bind(
         if parameter in given:
             raise _repeated(procedure, parameter)
         given[parameter] = value
-    return {one.name: _value(procedure, one, given.get(one)) for one in procedure.parameters}
+    for parameter in procedure.parameters:
+        if parameter.is_required and parameter not in given:
+            raise _missing(procedure, parameter)
+    return given
 
 
 def parameter_named(procedure: Procedure, name: str) -> Parameter:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from pyspark.sql import SparkSession
 
+from lakewarden.java_home import java_home
 from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
+from tests.small_session import SETTINGS
 
 # A busy machine makes any example slow; slowness is measured in `bench`, not asserted in tests.
 settings.register_profile("lakewarden", deadline=None, print_blob=True)
@@ -82,6 +86,26 @@ def golden_document() -> GoldenDocument:
         return parsed
 
     return document
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One small session for all tests that need one: two cores, and a task is tried twice.
+
+    Its time zone is not UTC, so that shifted values show.
+    """
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(java_home()))
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        environment.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        builder = SparkSession.builder.master("local[2,2]").appName("lakewarden-tests")
+        warehouse = str(tmp_path_factory.mktemp("warehouse"))
+        builder = builder.config("spark.sql.warehouse.dir", warehouse).config(map=SETTINGS)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        session.stop()
 
 
 def _unpack_atomically(archive: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden import Table
 from tests.canonical import canonical_rows, difference
-from tests.engine.spark.small_session import TIME_ZONE
+from tests.small_session import TIME_ZONE
 
 
 def main(paths: list[str]) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.engine.spark import connect_reads, connect_writes
-from tests.engine.spark.small_session import printed
 from tests.golden_tables import GoldenTable
+from tests.small_session import printed
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -7,7 +7,7 @@ import pytest
 import lakewarden
 from lakewarden.sessions import WORKER_SETTINGS
 from tests.engine.spark import tuned_writes
-from tests.engine.spark.small_session import printed
+from tests.small_session import printed
 
 pytestmark = pytest.mark.xdist_group("spark")
 

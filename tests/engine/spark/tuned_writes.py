@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import lakewarden
 from lakewarden import Table
-from tests.engine.spark.small_session import SETTINGS
+from tests.small_session import SETTINGS
 from tests.writing.shapes import Shape
 
 

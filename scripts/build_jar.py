@@ -1,0 +1,119 @@
+"""Build sql_ext/jvm/lakewarden.jar from the Java sources beside it:  build_jar.py [--to FILE]
+
+With --digest or --compiler only that is printed.
+
+The same sources and compiler give the same bytes. Spark's classes come from the PySpark of the
+interpreter that runs this. The manifest names the compiler and the digest of the sources, so that
+a stale jar is known without a compiler.
+"""
+
+import argparse
+import hashlib
+import re
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+JVM = Path(__file__).parents[1] / "sql_ext" / "jvm"
+SOURCES = JVM / "io"
+JAR = JVM / "lakewarden.jar"
+# Interfaces as they were in an older Spark, and the class that is compiled against them.
+OLD_SHAPES = JVM / "shapes" / "spark-4.1"
+OF_OLD_SHAPES = "PlainParser.java"
+ITS_PARENT = "RewritingParser.java"
+# The oldest moment that a zip file can name.
+MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--to", type=Path, default=JAR)
+    parser.add_argument("--digest", action="store_true")
+    parser.add_argument("--compiler", action="store_true")
+    asked = parser.parse_args()
+    if asked.digest:
+        print(sources_digest())
+    elif asked.compiler:
+        print(compiler_release())
+    else:
+        build(asked.to)
+
+
+def build(target: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        classes, shapes = Path(folder, "classes"), Path(folder, "shapes")
+        compile_all(classes, shapes)
+        pack(classes, target)
+    print(f"{target}: {target.stat().st_size} bytes")
+
+
+def compile_all(classes: Path, shapes: Path) -> None:
+    """Whatever names the class of the old shapes comes after it, whatever it extends before."""
+    sources = sorted(SOURCES.rglob("*.java"))
+    old = [source for source in sources if source.name == OF_OLD_SHAPES]
+    javac(shapes, sorted(OLD_SHAPES.rglob("*.java")), [])
+    javac(classes, [source for source in sources if source.name == ITS_PARENT], [])
+    javac(classes, old, [shapes, classes])
+    javac(classes, [source for source in sources if source not in old], [classes])
+
+
+def javac(target: Path, sources: Iterable[Path], before: Iterable[Path]) -> None:
+    target.mkdir(exist_ok=True)
+    path = ":".join([*map(str, before), f"{spark_jars()}/*"])
+    flags = ["-nowarn", "-Xlint:none", "-XDignore.symbol.file", "--release", "17"]
+    places = ["-sourcepath", str(JVM), "-cp", path, "-d", str(target)]
+    subprocess.run(["javac", *flags, *places, *map(str, sources)], check=True)
+
+
+def spark_jars() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise SystemExit("build_jar.py: PySpark is needed; run it by `make jar`")
+    return Path(found.origin).parent / "jars"
+
+
+def pack(classes: Path, target: Path) -> None:
+    """Entries are sorted and have one date, so that only their contents tell jars apart."""
+    with zipfile.ZipFile(target, "w") as jar:
+        add(jar, "META-INF/MANIFEST.MF", manifest().encode())
+        for file in sorted(classes.rglob("*.class")):
+            add(jar, file.relative_to(classes).as_posix(), file.read_bytes())
+
+
+def add(jar: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, MOMENT)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    jar.writestr(entry, content)
+
+
+def manifest() -> str:
+    lines = [
+        "Manifest-Version: 1.0",
+        f"Created-By: javac {compiler_release()}",
+        f"Sources-Digest: {sources_digest()}",
+    ]
+    return "".join(f"{line}\r\n" for line in [*lines, ""])
+
+
+def compiler_release() -> str:
+    told = subprocess.run(["javac", "-version"], check=True, capture_output=True, text=True)
+    version = re.search(r"\d+", told.stdout + told.stderr)
+    assert version is not None
+    return version[0]
+
+
+def sources_digest() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(JVM.rglob("*.java")):
+        digest.update(source.relative_to(JVM).as_posix().encode())
+        digest.update(source.read_bytes())
+    # A line of a manifest has 72 bytes at most.
+    return digest.hexdigest()[:40]
+
+
+if __name__ == "__main__":
+    main()

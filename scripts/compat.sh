@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Run tests with an older Spark than the locked one:  compat.sh PYSPARK_VERSION TESTS...
+# Its virtual environment is the locked one but for PySpark, and stays in .compat/.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+version=$1
+shift
+folder=".compat/${version%.*}"
+mkdir -p .compat
+sed "s/^pyspark==.*/pyspark==$version/" requirements/dev.lock > "$folder.wanted"
+if ! cmp -s "$folder.wanted" "$folder.lock"; then
+    scripts/venv.sh "$folder" "$folder.wanted"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
+        --no-deps --no-compile --no-build-isolation --editable .
+    mv "$folder.wanted" "$folder.lock"
+fi
+echo "==> PySpark $version"
+home=$("$folder/bin/python" -m lakewarden.java_home)
+JAVA_HOME="$home" PYSPARK_PYTHON="$PWD/$folder/bin/python" "$folder/bin/pytest" -n0 "$@"

@@ -1,0 +1,1 @@
+"""SQL: statements, calls and table functions in a Spark session, for every client of it."""

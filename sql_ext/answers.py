@@ -1,0 +1,73 @@
+"""Answers: what goes back through the door, a value or an error; Python never raises there."""
+
+import logging
+import pickle
+from collections.abc import Callable
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from lakewarden.engine.kernel.errors import Defect, LakewardenError, Unavailable
+from lakewarden.sql_ext.sql_states import sql_state
+from lakewarden.sql_ext.syntax_error import StatementError
+
+# What the JVM's unpickler knows in full.
+PROTOCOL = 2
+_LOG = logging.getLogger(__name__)
+
+
+def answer(work: Callable[[], object]) -> bytes:
+    """Do the work; its value, or how it failed."""
+    try:
+        reply: dict[str, object] = {"value": work()}
+    except StatementError as error:
+        reply = {"error": error.parts}
+    except BaseException as error:
+        reply = {"error": _parts(_as_ours(error))}
+    return pickle.dumps(reply, PROTOCOL)
+
+
+def _parts(error: LakewardenError) -> dict[str, object]:
+    return {
+        "code": error.code.upper(),
+        "sql_state": sql_state(error),
+        "what": error.what,
+        "why": error.why,
+        "now": error.now,
+    }
+
+
+def _as_ours(error: BaseException) -> LakewardenError:
+    if isinstance(error, LakewardenError):
+        return error
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return interrupted()
+    # The client sees a sentence; where it happened is for the server's log, and nowhere else.
+    _LOG.error("A statement failed unexpectedly.", exc_info=error)
+    return Defect(
+        "unexpected_failure",
+        what="The statement failed unexpectedly.",
+        why=f"{type(error).__name__}: {_first_line(error)}",
+        now="Please report it with the server's log. show_timeline tells what has been done.",
+    )
+
+
+def interrupted() -> Unavailable:
+    """The error of a statement that nobody waits for any more."""
+    return Unavailable(
+        "interrupted",
+        what="The statement was interrupted.",
+        why="Its client cancelled it, or the server is being stopped.",
+        now="Call it again if it is still wanted; show_plans tells what is pending.",
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    """What a Java error says without its stack."""
+    if isinstance(error, Py4JJavaError):
+        text = str(error.java_exception.getMessage())
+    elif isinstance(error, PySparkException):
+        text = str(error.getMessage() or error)
+    else:
+        text = str(error)
+    return text.strip().partition("\n")[0]

@@ -1,0 +1,32 @@
+"""Calls: Spark has evaluated the arguments; bind them, carry the call out, give its rows back."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from lakewarden.procedures.binding import assign
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.registry import procedure_named
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def check(name: str, positional: int, named: Sequence[str]) -> None:
+    """Refuse a call that names what there is not, before its arguments are worth anything."""
+    assign(procedure_named(name), [None] * positional, dict.fromkeys(named))
+
+
+def call(
+    caller: Caller, name: str, positional: Sequence[object], named: Mapping[str, object]
+) -> list[tuple[object, ...]]:
+    """Call a procedure; the rows as Spark's own values."""
+    rows = invoke(procedure_named(name), caller, positional, named)
+    return [tuple(map(_cell, row)) for row in rows]
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return (value - _EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value

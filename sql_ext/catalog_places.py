@@ -1,0 +1,109 @@
+"""Places from a catalog: what it says of a table becomes a path, or the reason why it can't."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.caller import Place
+
+STORAGE_PREFIX = "lakewarden.storage."
+PROVIDERS = frozenset({"lakewarden", "hudi", "org.apache.hudi"})
+
+
+class Found(TypedDict, total=False):
+    """What the JVM tells of a name."""
+
+    path: str
+    provider: str
+    properties: Mapping[str, str]
+    # The names that there are, where this one is not.
+    known: Sequence[str]
+    unreadable: bool
+
+
+def place_of(table: str, found: Found, options: Mapping[str, object]) -> Place:
+    """The place of a table, with the session's storage options and its own."""
+    if found.get("unreadable"):
+        raise _unreadable(table)
+    if "path" not in found:
+        raise _unknown(table, found.get("known", ()))
+    if found["provider"].lower() not in PROVIDERS:
+        raise _foreign(table, found["provider"])
+    return Place(found["path"], {**options, **storage_options(found["properties"])})
+
+
+class FoundTables(TypedDict, total=False):
+    """What the JVM tells of a database."""
+
+    database: str
+    # The provider of each table, by its name.
+    tables: Mapping[str, str]
+    # The databases that there are, where this one is not.
+    known: Sequence[str]
+
+
+def tables_of(database: str, found: FoundTables) -> list[str]:
+    """The names of a database's Hudi tables."""
+    if "tables" not in found:
+        raise _unknown_database(database, found["known"])
+    return [
+        f"`{found['database']}`.`{table}`"
+        for table, provider in found["tables"].items()
+        if provider.lower() in PROVIDERS
+    ]
+
+
+def storage_options(settings: Mapping[str, str]) -> dict[str, object]:
+    """The options for the storage among other settings."""
+    return {
+        key.removeprefix(STORAGE_PREFIX): value
+        for key, value in settings.items()
+        if key.startswith(STORAGE_PREFIX)
+    }
+
+
+def _unreadable(table: str) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_table_name",
+        what=f"{table!r} is not the name of a table.",
+        why="A name is up to three words with dots between them, in back-quotes if need be.",
+        now="Correct the name, or give path => '/where/it/is'.",
+        table=table,
+    )
+
+
+def _unknown(table: str, known: Sequence[str]) -> InvalidRequest:
+    last = table.rpartition(".")[2].strip("`").lower()
+    return InvalidRequest(
+        "unknown_table",
+        what=f"There is no table {table}.",
+        why="The session's catalog does not know it.",
+        now=_nearest(last, known) or "Give path => '/where/it/is'.",
+        table=table,
+    )
+
+
+def _unknown_database(database: str, known: Sequence[str]) -> InvalidRequest:
+    return InvalidRequest(
+        "unknown_database",
+        what=f"There is no database {database}.",
+        why="The session's catalog does not know it.",
+        now=_nearest(database, known) or "SHOW DATABASES lists them.",
+        database=database,
+    )
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"Did you mean {found[0]!r}?" if found else ""
+
+
+def _foreign(table: str, provider: str) -> InvalidRequest:
+    return InvalidRequest(
+        "not_a_table",
+        what=f"{table} is not a Hudi table.",
+        why=f"The catalog says that its provider is {provider}.",
+        now="Name a table that is USING lakewarden or USING hudi.",
+        table=table,
+    )

@@ -1,0 +1,61 @@
+"""The door: the one object that Spark's JVM calls, on the thread of the statement it works on."""
+
+import pickle
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+from py4j.java_gateway import JavaClass, JavaGateway
+from pyspark.java_gateway import ensure_callback_server_started
+
+from lakewarden.procedures.registry import PROCEDURES
+from lakewarden.sql_ext.answers import PROTOCOL, answer
+from lakewarden.sql_ext.calls import call, check
+from lakewarden.sql_ext.declared import declarations
+from lakewarden.sql_ext.permitted import permissions_in
+from lakewarden.sql_ext.rewriting import rewritten
+from lakewarden.sql_ext.statement import Statement
+
+
+class Door:
+    """Answers the JVM. Every public method but `apply` is an operation that it may ask for."""
+
+    class Java:
+        """What py4j has to know."""
+
+        implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
+
+    def __init__(self, statements: JavaClass) -> None:
+        self._statements = statements
+
+    def apply(self, operation: str, request: bytes) -> bytes:
+        """Answer a request; whatever happens is in the answer."""
+        return answer(lambda: getattr(self, operation)(**pickle.loads(request)))
+
+    def check(self, name: str, positional: int, named: list[str]) -> None:
+        """Whether a procedure can be called with these arguments."""
+        check(name, positional, named)
+
+    def call(
+        self,
+        name: str,
+        positional: list[object],
+        named: Mapping[str, object],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> object:
+        """Call a procedure."""
+        statement = Statement(self._statements.current(), permissions_in(permissions), settings)
+        return call(statement, name, positional, named)
+
+    def rewrite(self, statement: str) -> str:
+        """A statement of ours as a call; any other one as it is."""
+        return rewritten(statement)
+
+
+def open_door(gateway: JavaGateway) -> None:
+    """Let the JVM ask this process from now on."""
+    start: Callable[[JavaGateway], None] = ensure_callback_server_started
+    start(gateway)
+    classes = gateway.jvm.io.lakewarden.spark
+    declared = pickle.dumps(declarations(PROCEDURES), PROTOCOL)
+    classes.Door.open(Door(classes.Statement), declared)

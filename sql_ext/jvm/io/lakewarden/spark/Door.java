@@ -1,0 +1,89 @@
+package io.lakewarden.spark;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiFunction;
+import net.razorvine.pickle.Pickler;
+import net.razorvine.pickle.Unpickler;
+
+/**
+ * The only way to Python: the name of an operation and its pickled request go in, a pickled answer
+ * comes out. Python never raises through it; an error is an answer, and is thrown here.
+ */
+public final class Door {
+  private static volatile BiFunction<Object, Object, Object> handler;
+
+  private Door() {}
+
+  /** Called by Python: from now on `handler` answers, and `declarations` are what there is. */
+  public static void open(BiFunction<Object, Object, Object> handler, byte[] declarations)
+      throws IOException {
+    Declarations.replace((List<?>) new Unpickler().loads(declarations));
+    Door.handler = handler;
+  }
+
+  public static boolean isOpen() {
+    return handler != null;
+  }
+
+  /** Ask Python for an operation; the names and values of its request take turns. */
+  static Object ask(String operation, Object... request) {
+    if (handler == null) {
+      throw LakewardenException.of(
+          "NOT_CONNECTED",
+          "08003",
+          "Lakewarden's Python side does not answer.",
+          "This Spark driver has its classes, but no Python process has opened the door.",
+          "Call lakewarden.enable(spark) in the driver.");
+    }
+    return answer((byte[]) asked(operation, pickled(named(request))));
+  }
+
+  private static Object asked(String operation, byte[] request) {
+    try {
+      return handler.apply(operation, request);
+    } catch (RuntimeException gone) {
+      throw LakewardenException.of(
+          "NOT_CONNECTED",
+          "08006",
+          "Lakewarden's Python side does not answer.",
+          "The connection to the driver's Python process broke.",
+          "Look whether the process lives; what it did is told by show_timeline.");
+    }
+  }
+
+  private static Map<String, Object> named(Object... request) {
+    Map<String, Object> named = new HashMap<>();
+    for (int i = 0; i < request.length; i += 2) {
+      named.put((String) request[i], request[i + 1]);
+    }
+    return named;
+  }
+
+  static byte[] pickled(Object value) {
+    try {
+      return new Pickler().dumps(value);
+    } catch (IOException impossible) {
+      throw new IllegalStateException(impossible);
+    }
+  }
+
+  private static Object answer(byte[] reply) {
+    Map<?, ?> answer;
+    try {
+      answer = (Map<?, ?>) new Unpickler().loads(reply);
+    } catch (IOException impossible) {
+      throw new IllegalStateException(impossible);
+    }
+    Map<?, ?> error = (Map<?, ?>) answer.get("error");
+    if (error == null) {
+      return answer.get("value");
+    }
+    if (error.containsKey("word")) {
+      throw LakewardenException.rethrow(SyntaxError.of(error));
+    }
+    throw LakewardenException.of(error);
+  }
+}

@@ -1,0 +1,61 @@
+package io.lakewarden.spark;
+
+import java.util.Map;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.unsafe.Platform;
+import scala.Option;
+import scala.collection.immutable.Map$;
+
+/** An error of Lakewarden: its code is the condition, its three parts are the parameters. */
+public final class LakewardenException extends AnalysisException {
+  private static final String PREFIX = "LAKEWARDEN_";
+
+  private LakewardenException(
+      String condition, String sqlState, String text, Map<String, String> parts) {
+    super(
+        "[" + condition + "] " + text + " SQLSTATE: " + sqlState,
+        Option.empty(),
+        Option.empty(),
+        Option.empty(),
+        Option.apply(condition),
+        asScala(parts),
+        new QueryContext[0],
+        Option.apply(sqlState),
+        Option.apply(Conditions.TEMPLATE));
+  }
+
+  /** Never returns; has a type so that a caller can say `throw`, which the compiler understands. */
+  static RuntimeException of(Map<?, ?> error) {
+    return of(
+        (String) error.get("code"),
+        (String) error.get("sql_state"),
+        (String) error.get("what"),
+        (String) error.get("why"),
+        (String) error.get("now"));
+  }
+
+  static RuntimeException of(String code, String sqlState, String what, String why, String now) {
+    String condition = PREFIX + code;
+    Conditions.register(condition, sqlState);
+    String text = (what + " " + why + " " + now).trim().replaceAll(" +", " ");
+    return rethrow(
+        new LakewardenException(
+            condition, sqlState, text, Map.of("what", what, "why", why, "now", now)));
+  }
+
+  /** Spark's exceptions are checked in Java and not in Scala, so its interfaces don't name them. */
+  static RuntimeException rethrow(Throwable thrown) {
+    Platform.throwException(thrown);
+    return null;
+  }
+
+  static scala.collection.immutable.Map<String, String> asScala(Map<String, String> pairs) {
+    scala.collection.immutable.Map<String, String> all =
+        (scala.collection.immutable.Map<String, String>) (Object) Map$.MODULE$.empty();
+    for (Map.Entry<String, String> pair : pairs.entrySet()) {
+      all = all.updated(pair.getKey(), pair.getValue());
+    }
+    return all;
+  }
+}

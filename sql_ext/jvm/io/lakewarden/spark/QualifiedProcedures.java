@@ -1,0 +1,120 @@
+package io.lakewarden.spark;
+
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern$;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
+import org.apache.spark.sql.execution.command.DescribeProcedureCommand;
+import org.apache.spark.sql.execution.command.ExplainCommand;
+import org.apache.spark.sql.execution.command.ShowProceduresCommand;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * Gives our procedures their full name, whatever stands before it, as Hudi's users are used to. It
+ * works on plans, so it holds in scripts, EXECUTE IMMEDIATE, EXPLAIN and DESCRIBE, too. Procedures
+ * of other catalogs are left alone.
+ */
+final class QualifiedProcedures {
+  private final Catalogs catalogs;
+
+  QualifiedProcedures(SparkSession session) {
+    this.catalogs = new Catalogs(session);
+  }
+
+  /** A plan as it was parsed, with full names. */
+  LogicalPlan in(LogicalPlan plan) {
+    if (plan.containsPattern(TreePattern$.MODULE$.UNRESOLVED_PROCEDURE())) {
+      return plan.resolveOperatorsDown(new Qualification());
+    }
+    if (plan instanceof DescribeProcedureCommand) {
+      return described((DescribeProcedureCommand) plan);
+    }
+    if (plan instanceof ShowProceduresCommand) {
+      return shown((ShowProceduresCommand) plan);
+    }
+    if (plan instanceof ExplainCommand) {
+      // What is explained is no child of the command.
+      ExplainCommand command = (ExplainCommand) plan;
+      return new ExplainCommand(in(command.logicalPlan()), command.mode());
+    }
+    return plan;
+  }
+
+  private LogicalPlan described(DescribeProcedureCommand command) {
+    if (!(command.child() instanceof UnresolvedIdentifier)) {
+      return command;
+    }
+    UnresolvedIdentifier given = (UnresolvedIdentifier) command.child();
+    Seq<String> name = qualified(given.nameParts());
+    return new DescribeProcedureCommand(
+        new UnresolvedIdentifier(name, given.allowTemp()), command.output());
+  }
+
+  /** Without a catalog that has procedures, ours are meant. */
+  private LogicalPlan shown(ShowProceduresCommand command) {
+    LogicalPlan child = command.child();
+    boolean isNamed = child instanceof UnresolvedNamespace;
+    Seq<String> given = isNamed ? ((UnresolvedNamespace) child).multipartIdentifier() : names();
+    boolean isOurs = owner(given) == null && (given.isEmpty() || !Catalogs.isCatalog(given.head()));
+    if (!isOurs) {
+      return command;
+    }
+    Seq<String> ours = names(Procedures.CATALOG, Procedures.NAMESPACE);
+    return new ShowProceduresCommand(new UnresolvedNamespace(ours, false), command.output());
+  }
+
+  private Seq<String> qualified(Seq<String> name) {
+    Identifier last = Identifier.of(new String[] {Procedures.NAMESPACE}, name.last());
+    ProcedureCatalog owner = owner(name);
+    boolean isNamed = name.size() > 1 && Catalogs.isCatalog(name.head());
+    if (owner != null && (isNamed || has(owner, last))) {
+      return name;
+    }
+    return names(Procedures.CATALOG, Procedures.NAMESPACE, name.last());
+  }
+
+  private static Seq<String> names(String... parts) {
+    return CollectionConverters.asScala(List.of(parts)).toSeq();
+  }
+
+  /** Another catalog with procedures, in which Spark would look for the name. */
+  private ProcedureCatalog owner(Seq<String> name) {
+    CatalogPlugin catalog = name.isEmpty() ? catalogs.current() : catalogs.owner(name.head());
+    return catalog instanceof ProcedureCatalog && !(catalog instanceof Procedures)
+        ? (ProcedureCatalog) catalog
+        : null;
+  }
+
+  private static boolean has(ProcedureCatalog catalog, Identifier name) {
+    try {
+      return catalog.loadProcedure(name) != null;
+    } catch (RuntimeException unknown) {
+      return false;
+    }
+  }
+
+  private final class Qualification extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
+    @Override
+    public boolean isDefinedAt(LogicalPlan plan) {
+      return plan instanceof UnresolvedProcedure;
+    }
+
+    @Override
+    @SuppressWarnings("unchecked")
+    public <In extends LogicalPlan, Out> Out applyOrElse(
+        In plan, scala.Function1<In, Out> otherwise) {
+      if (!isDefinedAt(plan)) {
+        return otherwise.apply(plan);
+      }
+      return (Out) new UnresolvedProcedure(qualified(((UnresolvedProcedure) plan).nameParts()));
+    }
+  }
+}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HELD = "plan_held"
+_NOT_WANTED = "the call that had it made was interrupted, or failed"
 
 
 class Operation(StrEnum):
@@ -76,7 +77,11 @@ class Carrier:
         if order.operation is Operation.SCHEDULE:
             return (_told(done),)
         chosen = (*pending, *([] if isinstance(done, Refusal) else [done]))[: order.limit]
-        executed = self._executed(chosen, order)
+        try:
+            executed = self._executed(chosen, order)
+        except BaseException:
+            self._withdraw(done)
+            raise
         return executed if done in chosen or (executed and not done) else (_told(done), *executed)
 
     def _scheduled(self, order: Order) -> Plan | Preview | Refusal:
@@ -97,6 +102,13 @@ class Carrier:
         if strangers:
             raise _not_pending(strangers)
         return tuple(p for p in pending if not order.instants or p.instant in order.instants)
+
+    def _withdraw(self, done: Plan | Preview | Refusal) -> None:
+        """Leave no plan behind that was made for one who does not want it any more."""
+        if not (isinstance(done, Plan) and done.cancellable):
+            return
+        if self.door.state_of(done.instant) is InstantState.REQUESTED:
+            self.door.cancel(done.instant, _NOT_WANTED)
 
     def _executed(self, plans: Sequence[Plan | Preview], order: Order) -> tuple[Fulfilled, ...]:
         failures: list[LakewardenError] = []

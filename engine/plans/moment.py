@@ -56,9 +56,15 @@ class Moment:
 
 def look(context: Context) -> Moment:
     """What the table says now; without the lock it is a hint."""
+    moment = observe(context)
+    if moment.config.version not in WRITABLE_VERSIONS:
+        raise _read_only(moment.config.version)
+    return moment
+
+
+def observe(context: Context) -> Moment:
+    """The same for whoever only shows it: tables of all versions that can be read."""
     config = load_config(context.storage)
-    if config.version not in WRITABLE_VERSIONS:
-        raise _read_only(config.version)
     timeline = Timeline.load(context.storage, config.layout)
     return Moment(config, timeline, _times(context, config.layout, timeline))
 

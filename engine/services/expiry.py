@@ -63,7 +63,12 @@ def last_writes(state: TableState) -> Mapping[str, int]:
 
 
 def expired(state: TableState, retention: Retention, now_ms: int) -> Mapping[str, int]:
-    """The partitions that may go, each with the time of the last write to it."""
+    """The partitions that may go, each with the time of the last write to it.
+
+    A table without partitions never goes as a whole.
+    """
+    if not state.config.partitions.fields:
+        return {}
     before = now_ms - retention.days * _DAY_MS
     return {path: at for path, at in sorted(last_writes(state).items()) if at < before}
 

@@ -13,7 +13,10 @@ from lakewarden.procedures.texts import listed
 
 @procedure("drop_partition", is_mutating=True)
 class DropPartition(Call):
-    """Delete all rows of some partitions; earlier times stay readable until a clean."""
+    """Delete all rows of some partitions.
+
+    Earlier times stay readable until a clean removes the files.
+    """
 
     table: TableName = None
     partition: Annotated[str, "Paths of partitions such as day=2026-11-01, separated by commas."]

@@ -18,7 +18,11 @@ _NOT_ASKED_FOR = "*"
 
 @procedure("run_clustering", is_mutating=True)
 class RunClustering(Call):
-    """Make large files of small ones, and sort rows if asked; a row for each plan."""
+    """Make large files of small ones, and sort rows if asked; a row for each plan.
+
+    Without op a plan is made, and carried out together with those that are pending, oldest first.
+    A call waits for no trigger unless its options name one. The newest plan's row stands first.
+    """
 
     table: TableName = None
     path: TablePath = None

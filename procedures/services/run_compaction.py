@@ -14,7 +14,11 @@ from lakewarden.service_orders import Carrier
 
 @procedure("run_compaction", is_mutating=True)
 class RunCompaction(Call):
-    """Merge the logs of file groups into new base files; a row for each plan."""
+    """Merge the logs of file groups into new base files; a row for each plan.
+
+    Without op a plan is made, and carried out together with those that are pending, oldest first.
+    A call waits for no trigger unless its options name one. The newest plan's row stands first.
+    """
 
     op: Op = None
     table: TableName = None

@@ -14,7 +14,11 @@ from lakewarden.service_orders import Carrier
 
 @procedure("run_log_compaction", is_mutating=True)
 class RunLogCompaction(Call):
-    """Put many small logs of a file group into one; a row for each plan."""
+    """Put many small logs of a file group into one; a row for each plan.
+
+    Without op a plan is made, and carried out together with those that are pending, oldest first.
+    A call waits for no trigger unless its options name one. The newest plan's row stands first.
+    """
 
     op: Op = None
     table: TableName = None

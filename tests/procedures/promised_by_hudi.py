@@ -1,4 +1,4 @@
-"""What users of Hudi's procedures about history and files know: arguments and columns, typed out.
+"""What users of Hudi's procedures know: arguments and columns, typed out.
 
 A letter tells a column's type: text, whole number, floating point, boolean, timestamp.
 """
@@ -15,6 +15,8 @@ _STATS = (
     " total_log_blocks L; total_corrupt_log_blocks L; total_rollback_blocks L; total_log_records L;"
     " total_updated_records_compacted L; total_bytes_written L"
 )
+
+_PLANS = "timestamp S; operation_size L; state S"
 
 PROMISED: dict[str, tuple[str, str]] = {
     "show_timeline": (
@@ -122,4 +124,44 @@ PROMISED: dict[str, tuple[str, str]] = {
     ),
     "show_table_properties": ("table path limit filter", "key S; value S"),
     "show_config": ("table path key", "key S; value S; origin S; default S; description S"),
+    "run_compaction": ("op table path timestamp options instants limit", _PLANS),
+    "run_log_compaction": ("op table path timestamp options instants limit", _PLANS),
+    "run_indexing": ("op table path timestamp options instants limit", _PLANS),
+    "run_clustering": (
+        "table path predicate order show_involved_partition op order_strategy options instants"
+        " selected_partitions partition_regex_pattern limit",
+        "timestamp S; input_group_size L; state S; involved_partitions S",
+    ),
+    "run_clean": (
+        "table schedule_in_line clean_policy retain_commits hours_retained"
+        " file_versions_retained trigger_strategy trigger_max_commits options",
+        "start_clean_time S; time_taken_in_millis L; total_files_deleted L;"
+        " earliest_commit_to_retain S; bootstrap_part_metadata S; version L",
+    ),
+    "run_ttl": ("table ttl_policy retain_days options", "deleted_partitions S"),
+    "archive_commits": (
+        "table path min_commits max_commits retain_commits enable_metadata",
+        "result L",
+    ),
+    "run_timeline_compaction": ("table path", "start_compaction_time S; time_taken_in_millis L"),
+    "run_rollback_inflight_tableservice": (
+        "table path pending_instant delete_request_instant_file",
+        "instant S; time_cost S",
+    ),
+    "cleanup_stale_inflight_commits": (
+        "table allowed_inflight_interval_minutes include_ingestion_commits dry_run",
+        "instant_time S; action S; rollback_status B",
+    ),
+    "show_inflight_commits": ("table min_age_minutes", "instant_time S; action S; state S"),
+    "drop_partition": ("table partition", "result S"),
+    "truncate_table": ("table partitions", "result S; time_cost L"),
+    "create_savepoint": (
+        "table commit_time user comments path",
+        "create_savepoint_result B",
+    ),
+    "delete_savepoint": ("table instant_time path", "delete_savepoint_result B"),
+    "rollback_to_savepoint": ("table instant_time path", "rollback_savepoint_result B"),
+    "show_savepoints": ("table path", "savepoint_time S"),
+    "rollback_to_instant": ("table instant_time", "rollback_result B"),
+    "delete_marker": ("table instant_time", "delete_marker_result B"),
 }

@@ -14,7 +14,7 @@ from lakewarden.engine.formats.payloads.savepoint import SavepointMetadata, Save
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import Moment, look, observe, reload
 from lakewarden.engine.plans.publish import create_inflight
 from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.table_state import TableState
@@ -136,7 +136,7 @@ def _to_be_deleted(context: Context, instant: str) -> Savepoint:
 
 def list_savepoints(context: Context) -> tuple[Savepoint, ...]:
     """The savepoints there are, oldest first."""
-    active = look(context).timeline.active
+    active = observe(context).timeline.active
     return tuple(_value(active, one) for one in active.savepoints() if is_whole(active, one))
 
 

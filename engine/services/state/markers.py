@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import TEMP_FOLDER, read_announcements
-from lakewarden.engine.plans.moment import look
+from lakewarden.engine.plans.moment import observe
 from lakewarden.engine.services.state.pending import age_seconds
 
 
@@ -25,7 +25,7 @@ class MarkerView:
 
 def markers(context: Context, instant: str | None = None) -> tuple[MarkerView, ...]:
     """The markers of an instant, or of all that have any; by instant, partition and file."""
-    pending = {one.requested for one in look(context).timeline.active.pending()}
+    pending = {one.requested for one in observe(context).timeline.active.pending()}
     return tuple(
         MarkerView(
             instant=one,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers
+from lakewarden.engine.plans.moment import Moment, observe, pending_ledgers
 from lakewarden.engine.plans.rollback_plans import Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
@@ -36,7 +36,7 @@ class Pending:
 
 def looked(context: Context) -> Moment:
     """The table now, with the ledgers of what is pending; nothing is put in order by looking."""
-    moment = look(context)
+    moment = observe(context)
     return replace(moment, ledgers=pending_ledgers(context, moment))
 
 

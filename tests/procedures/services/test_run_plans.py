@@ -177,6 +177,15 @@ def test_whoever_loses_interest_leaves_nothing_in_hand(
     assert logs(path) == 0
 
 
+def test_a_plan_that_was_made_for_nobody_is_taken_away(path: str) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        call("run_compaction", path=path, cancellable=True, caller=Impatient(patience=1))
+    assert call("show_plans", path=path) == []
+    (ended,) = call("show_ledger", path=path, filter="entry = 'cancelled'")
+    assert "interrupted" in str(ended["reason"])
+    assert logs(path) > 0
+
+
 def test_a_plan_that_somebody_else_has_in_hand_is_told_and_no_error(path: str) -> None:
     plan = scheduled(path)
     held = start(context_of(path), plan).attempt

@@ -277,6 +277,14 @@ def test_single_partitions_are_truncated(path: str) -> None:
     assert set(Table(path).read_arrow()["p"].to_pylist()) == {"a"}
 
 
+def test_a_table_without_partitions_never_expires(tmp_path: Path) -> None:
+    path, then = str(tmp_path / "table"), datetime.now(UTC) - timedelta(days=40)
+    old = ports(ManualClock(round(then.timestamp() * 1000)), 1)
+    carry_out(FLAT_MOR.create(path, ports=old), inserted())
+    assert call_one("run_ttl", path, retain_days=1)["deleted_partitions"] is None
+    assert Table(path).read_arrow().num_rows == 6
+
+
 def test_partitions_expire_by_their_last_write(tmp_path: Path) -> None:
     path, then = str(tmp_path / "table"), datetime.now(UTC) - timedelta(days=40)
     old = ports(ManualClock(round(then.timestamp() * 1000)), 1)

@@ -74,17 +74,9 @@ class LogArchive:
 
     def read(self, instant: Instant) -> ArchivedInstant | None:
         """An instant with its contents; None when it is not in the archive."""
-        metadata, plan, is_archived = None, None, False
-        for path, record in self._records((*_TIME_COLUMNS, *_METADATA, *_PLANS)):
-            found = _instant(record, path)
-            if found.key != instant.key:
-                continue
-            if found.is_completed:
-                is_archived = True
-                metadata = _content(record, _METADATA, path)
-            else:
-                plan = _content(record, _PLANS, path) or plan
-        return ArchivedInstant(instant, metadata, plan) if is_archived else None
+        times = instant.requested, instant.requested
+        rows = self.rows((instant.action.completed_as,), *times)
+        return next((row for row in rows if row.instant.key == instant.key), None)
 
     def completed_after(self, time: str, moment_ms: int | None) -> tuple[Instant, ...]:
         """The instants completed after a time; all is read, whatever moment that is."""
@@ -93,11 +85,16 @@ class LogArchive:
     def rows(
         self, actions: Collection[Action], since: str | None = None, until: str | None = None
     ) -> Iterator[ArchivedInstant]:
-        """Instants of some actions with their contents, newest first."""
-        for instant in reversed(self.instants(since, until)):
-            row = self.read(instant) if instant.action in actions else None
-            if row is not None:
-                yield row
+        """Instants of some actions with their contents, newest first; all files are read once."""
+        wanted = {one.key: one for one in self.instants(since, until) if one.action in actions}
+        contents: dict[tuple[str, str], ArchivedInstant] = {}
+        for path, record in self._records((*_TIME_COLUMNS, *_METADATA, *_PLANS)):
+            found = _instant(record, path)
+            instant = wanted.get(found.key)
+            if instant is not None:
+                known = contents.get(instant.key, ArchivedInstant(instant))
+                contents[instant.key] = _with_content(known, found, record, path)
+        yield from (contents[key] for key in sorted(wanted, reverse=True))
 
     @cached_property
     def _instants(self) -> tuple[Instant, ...]:
@@ -137,6 +134,16 @@ def _instant(record: Mapping[str, object], path: str) -> Instant:
         return Instant(requested, action, reached)
     completed = record.get("stateTransitionTime") or requested
     return Instant(requested, action.completed_as, State.COMPLETED, str(completed))
+
+
+def _with_content(
+    known: ArchivedInstant, found: Instant, record: Mapping[str, object], path: str
+) -> ArchivedInstant:
+    """An instant with what one more record says of it: its metadata, or its plan."""
+    if found.is_completed:
+        return ArchivedInstant(known.instant, _content(record, _METADATA, path), known.plan)
+    plan = _content(record, _PLANS, path) or known.plan
+    return ArchivedInstant(known.instant, known.metadata, plan)
 
 
 def _content(

@@ -1,15 +1,11 @@
 """Effective settings: what every setting is worth here, and who has said so."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Setting, Settings
 from lakewarden.engine.services.options import ALL_SETTINGS
-
-_SECRET = re.compile(r"password|secret|token|credential|access\.key", re.IGNORECASE)
-_HIDDEN = "***"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +41,8 @@ def _effective(setting: Setting[object], settings: Settings) -> EffectiveSetting
         found = settings.resolve(setting)
     except InvalidRequest as error:
         origin, raw = _given(setting, settings)
-        return EffectiveSetting(
-            setting=setting, value=_shown(setting, raw), origin=origin, fault=error.why
-        )
-    return EffectiveSetting(
-        setting=setting, value=_shown(setting, setting_text(found.value)), origin=found.origin
-    )
+        return EffectiveSetting(setting=setting, value=raw, origin=origin, fault=error.why)
+    return EffectiveSetting(setting=setting, value=setting_text(found.value), origin=found.origin)
 
 
 def _given(setting: Setting[object], settings: Settings) -> tuple[Origin, str]:
@@ -60,7 +52,3 @@ def _given(setting: Setting[object], settings: Settings) -> tuple[Origin, str]:
         for name in setting.names
         if name in values
     )
-
-
-def _shown(setting: Setting[object], value: str | None) -> str | None:
-    return _HIDDEN if value and _SECRET.search(setting.key) else value

@@ -41,7 +41,7 @@ class ShowConfig(Call):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         key: str
-        value: Annotated[str | None, "What holds; secrets are hidden."]
+        value: Annotated[str | None, "What holds."]
         origin: Annotated[str, "argument, session, table, environment or default"]
         default: str | None
         description: Annotated[str, "What it is for; and what is wrong with a value that is."]

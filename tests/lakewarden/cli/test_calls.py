@@ -86,6 +86,7 @@ def test_short_names_lead_to_procedures() -> None:
         ("compact /t --op execute", {"path": "/t", "op": "execute"}),
         ("cancel /t 123 --reason why", {"path": "/t", "instant": "123", "reason": "why"}),
         ("cancel /t --instant 123", {"path": "/t", "instant": "123"}),
+        ("cancel --path /t 123", {"path": "/t", "instant": "123"}),
         ("show-timeline /t --showArchived", {"path": "/t", "show_archived": "true"}),
         ("show_timeline /t --show-archived false", {"path": "/t", "show_archived": "false"}),
         ("show_timeline /t --show_archived=TRUE", {"path": "/t", "show_archived": "true"}),

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.timeline.archived.reader import LsmArchive
+from lakewarden.table import Table
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call, call_one
 from tests.procedures.history.removed_files import cleaned_files, restored_files, rolled_back_files
@@ -61,6 +65,19 @@ def test_nobody_knows_a_file_that_never_was(path: str) -> None:
     }
     with pytest.raises(InvalidRequest, match="needs partition"):
         call("show_file_status", path=path, file="x.parquet")
+
+
+def test_the_archive_is_read_from_the_write_of_a_file_on(golden_copy: GoldenTable) -> None:
+    path = golden_copy("mor_archived_lsm_levels")
+    archive = LsmArchive(open_storage(Location(str(path))), ".hoodie/timeline/history")
+    oldest = min(archive.snapshot.files, key=lambda file: file.last)
+    (path / ".hoodie" / "timeline" / "history" / oldest.name).write_bytes(b"unreadable")
+    newest = Table(str(path)).timeline().instants[-1].requested
+    name = f"0-0_0-0-0_{newest}.parquet"
+    row = call_one("show_file_status", path=str(path), partition="a", file=name)
+    assert row["status"] == "unknown"
+    with pytest.raises(CorruptTable, match=oldest.name):
+        call("show_file_status", path=str(path), partition="a", file="no_instant")
 
 
 def test_broken_files_are_shown_with_what_is_wrong(golden_copy: GoldenTable) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 from lakewarden.table import Table
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call, call_one
@@ -54,6 +55,21 @@ def test_archived_writes_are_shown_by_range(golden: GoldenTable) -> None:
     assert sum(row["num_writes"] for row in stats) == sum(
         row["total_records_written"] for row in rows[1:4]
     )
+
+
+def test_a_write_in_archive_and_timeline_counts_as_active(golden_copy: GoldenTable) -> None:
+    """So it is where an archiver has died after it had written, and before it deleted."""
+    path = golden_copy(ARCHIVED)
+    archived = call("show_archived_commits", path=str(path), limit=100)
+    time = archived[0]["commit_time"]
+    timeline = Table(str(path)).state().timeline
+    (row,) = (one for one in timeline.archive.rows(COMPLETED_WRITES, time, time))
+    name = f"{time}_{row.instant.completed}.{row.instant.action.value}"
+    (path / ".hoodie" / "timeline" / name).write_bytes(row.metadata or b"")
+    assert call("show_archived_commits", path=str(path), limit=100) == archived[1:]
+    assert time in {row["commit_time"] for row in call("show_commits", path=str(path), limit=100)}
+    shown = call("show_timeline", path=str(path), showArchived=True, limit=100)
+    assert [row["timeline_type"] for row in shown if row["instant_time"] == time] == ["ACTIVE"]
 
 
 def test_an_archived_write_is_found_by_its_instant(golden: GoldenTable) -> None:

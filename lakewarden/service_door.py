@@ -83,9 +83,10 @@ class Plan:
     operations: int = 0
     # As its planner reckoned; None where it does not say.
     input_bytes: int | None = None
-    # What scheduling has left out and why, and which cancellable plans have made room for it; known
-    # to whoever has scheduled it.
+    # What scheduling has left out and why, which partitions it has looked at and why these, and
+    # which cancellable plans have made room for it; known to whoever has scheduled it.
     left_out: tuple[LeftOut, ...] = ()
+    scope: str = ""
     pre_empted: tuple[str, ...] = ()
     _door: "ServiceDoor" = field(repr=False, compare=False)
 
@@ -366,6 +367,7 @@ class ServiceDoor:
             operations=self._shape(done.draft).operations,
             input_bytes=done.draft.input_bytes,
             left_out=done.draft.left_out,
+            scope=done.draft.scope,
             pre_empted=done.pre_empted,
             _door=self,
         )

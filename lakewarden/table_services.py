@@ -19,6 +19,7 @@ from lakewarden.engine.plans.foreseen import foresee_settling
 from lakewarden.engine.plans.remaining_markers import remove_markers
 from lakewarden.engine.plans.reset import Reset, reset
 from lakewarden.engine.plans.sweep import Swept, sweep
+from lakewarden.engine.plans.window import WINDOW_SETTINGS
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
 from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
@@ -86,17 +87,17 @@ class TableServices:
     @property
     def compaction(self) -> ServiceDoor:
         """Merges the logs of file groups into new base files."""
-        return ServiceDoor(COMPACTION, self._desk, COMPACTION_SETTINGS)
+        return ServiceDoor(COMPACTION, self._desk, (*COMPACTION_SETTINGS, *WINDOW_SETTINGS))
 
     @property
     def log_compaction(self) -> ServiceDoor:
         """Puts many small logs of a file group into one."""
-        return ServiceDoor(LOG_COMPACTION, self._desk, LOG_COMPACTION_SETTINGS)
+        return ServiceDoor(LOG_COMPACTION, self._desk, (*LOG_COMPACTION_SETTINGS, *WINDOW_SETTINGS))
 
     @property
     def clustering(self) -> ServiceDoor:
         """Puts small file groups together, and sorts rows if asked."""
-        return ServiceDoor(CLUSTERING, self._desk, CLUSTERING_SETTINGS)
+        return ServiceDoor(CLUSTERING, self._desk, (*CLUSTERING_SETTINGS, *WINDOW_SETTINGS))
 
     def cancel(
         self,

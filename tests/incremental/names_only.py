@@ -121,11 +121,8 @@ def _stats(files: Iterable[NewFile]) -> dict[str, tuple[WriteStat, ...]]:
     }
 
 
-def touched_table(service: TableService, partitions: int) -> ServiceWorld:
-    """A table in which a plan has completed, and where twelve partitions have work for the next.
-
-    Half of them were left out by that plan, and half were written to since.
-    """
+def empty_table() -> ServiceWorld:
+    """A table whose rows nobody will read."""
     clock = ManualClock()
     world = ServiceWorld(clock, fresh_memory_storage(clock=clock))
     Table.create(
@@ -138,6 +135,15 @@ def touched_table(service: TableService, partitions: int) -> ServiceWorld:
         storage=world.storage,
         ports=ports(clock, 1),
     )
+    return world
+
+
+def touched_table(service: TableService, partitions: int) -> ServiceWorld:
+    """A table in which a plan has completed, and where twelve partitions have work for the next.
+
+    Half of them were left out by that plan, and half were written to since.
+    """
+    world = empty_table()
     table = Names(world)
     is_compaction = service is COMPACTION
     table.write(range(partitions), size=LARGE)

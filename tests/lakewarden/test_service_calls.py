@@ -240,6 +240,37 @@ def test_a_new_table_has_no_archive_and_the_scope_says_so(table: Table) -> None:
     assert preview(table).scope.endswith("no compaction has completed yet.")
 
 
+def test_a_plan_says_what_it_has_looked_at(table: Table) -> None:
+    first = a_plan(table)
+    assert first.scope.startswith("All partitions are looked at")
+    first.run()
+    table.upsert(updated(2, ts=9, partitions="b").table())
+    since = a_plan(table)
+    assert since.scope.startswith(f"Since the compaction {first.instant}, partitions written to: 1")
+    since.cancel(force=True)
+    # Switching it off and on again forgets nothing.
+    switched_off = preview(table, incremental_enabled=False)
+    assert switched_off.scope.endswith("incremental.enabled is switched off.")
+    assert switched_off.groups == preview(table).groups == since.groups
+
+
+def test_a_plan_whose_boundary_is_archived_says_that_it_looks_at_everything(table: Table) -> None:
+    a_plan(table).run()
+    few = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
+    retained = {"hoodie.clean.commits.retained": 1}
+    for ts in range(10, 16):
+        table.upsert(updated(2, ts=ts, partitions="b").table())
+        table.clean(options=retained)
+    table.maintain_metadata()
+    assert table.archive(options={**few, **retained})
+    plan = a_plan(table)
+    assert plan.scope == (
+        "All partitions are looked at, as the last completed compaction is archived, if there was"
+        " one."
+    )
+    assert plan.partitions == ("p=b",)
+
+
 def test_answers_of_services_can_be_read(table: Table) -> None:
     assert str(table.clean()) == "Nothing was cleaned: There are 3 commits, and 10 are retained."
     assert str(table.clean(policy="KEEP_LATEST_FILE_VERSIONS", dry_run=True)).startswith(

@@ -7,8 +7,9 @@ from operator import attrgetter
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.binding import bind
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.declaration import Column, Procedure
 from lakewarden.procedures.row_filter import row_filter
+from lakewarden.procedures.sql_types import SqlType
 
 Row = tuple[object, ...]
 
@@ -36,9 +37,17 @@ def invoke(
 
 
 def _tuples(procedure: Procedure, rows: Iterable[object]) -> Iterator[Row]:
-    cells = [attrgetter(column.field) for column in procedure.columns]
+    cells = [_cell(column) for column in procedure.columns]
     for row in rows:
         yield tuple(cell(row) for cell in cells)
+
+
+def _cell(column: Column) -> Callable[[object], object]:
+    """The value of a column; where Python takes a whole number for a float, clients see nothing."""
+    value = attrgetter(column.field)
+    if column.type is not SqlType.DOUBLE:
+        return value
+    return lambda row: None if value(row) is None else float(value(row))
 
 
 def _filter(procedure: Procedure, values: Mapping[str, object]) -> Callable[[Row], bool]:

@@ -48,6 +48,6 @@ class RunIndexing(Call):
             what="No index was built.",
             why="Indexing beside writers is not implemented."
             + (f" {', '.join(pending)} wait for Java Hudi." if pending else ""),
-            now="Let Java Hudi build it, or name the index when the table is created.",
+            now="Use build_index while nobody writes, or let Java Hudi carry the plan out.",
             pending=tuple(pending),
         )

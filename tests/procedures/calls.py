@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,28 @@ from lakewarden.engine.table.config import kept_settings, load_config
 from lakewarden.procedures.caller import Caller, PlainCaller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
+from lakewarden.procedures.sql_types import SqlType
 
 Rows = list[dict[str, Any]]
+PYTHON_TYPES = {
+    SqlType.STRING: (str,),
+    SqlType.BIGINT: (int,),
+    SqlType.DOUBLE: (float,),
+    SqlType.BOOLEAN: (bool,),
+    SqlType.TIMESTAMP: (datetime,),
+    SqlType.STRINGS: (tuple,),
+    SqlType.OPTIONS: (dict,),
+}
 
 
 def call(name: str, *positional: object, caller: Caller | None = None, **named: object) -> Rows:
-    """The rows of a call, by the names of their columns."""
+    """The rows of a call, by the names of their columns; each cell is what its column says."""
     procedure = procedure_named(name)
-    rows = invoke(procedure, caller or PlainCaller(), positional, named)
+    rows = list(invoke(procedure, caller or PlainCaller(), positional, named))
+    for row in rows:
+        for column, cell in zip(procedure.columns, row, strict=True):
+            # A flag is a number for Python, but not for a client.
+            assert cell is None or type(cell) in PYTHON_TYPES[column.type], (column.name, cell)
     columns = [column.name for column in procedure.columns]
     return [dict(zip(columns, row, strict=True)) for row in rows]
 

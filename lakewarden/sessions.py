@@ -20,15 +20,17 @@ WORKER_SETTINGS: Mapping[str, str] = {
 
 
 def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Let a session call procedures, and read and write the format `lakewarden`; it is given back.
+    """Let a session call procedures and table functions, and use the format `lakewarden`.
 
-    Sessions that are made of it have the same, whoever connects to them. `settings` are the
-    permissions that a server's owner gives, `lakewarden.allowed.roots` and `lakewarden.read.only`;
-    no statement changes them. A session of Spark Connect has the statements of its server.
+    The session is given back. Sessions that are made of it have the same, whoever connects to them.
+    `settings` are the permissions that a server's owner gives, `lakewarden.allowed.roots` and
+    `lakewarden.read.only`; no statement changes them. A session of Spark Connect has the statements
+    of its server.
     """
     # PySpark is needed here and nowhere else in the package's front doors.
     if isinstance(spark, import_module("pyspark.sql").SparkSession):
         import_module("lakewarden.sql_ext.installation").install(spark, settings or {})
+        import_module("lakewarden.sql_ext.table_functions").register(spark)
     spark.dataSource.register(import_module("lakewarden.data_source").LakewardenSource)
     return spark
 

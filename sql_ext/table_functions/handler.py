@@ -1,0 +1,34 @@
+"""Handlers: what Spark's workers call for each path that a query gives to a function."""
+
+from collections.abc import Iterator, Mapping
+
+from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.invocation import Row, invoke
+from lakewarden.procedures.sql_types import SqlType
+
+
+def handler(procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller) -> type:
+    """A class as Spark wants it; it travels with the procedure and the caller."""
+
+    class Handler:
+        def eval(self, path: str) -> Iterator[Row]:
+            yield from rows(procedure, arguments, caller, path)
+
+    return Handler
+
+
+def rows(
+    procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller, path: str | None
+) -> Iterator[Row]:
+    """The rows of one table; none for no path, as a join with no partner has none."""
+    if path is None:
+        return
+    doubles = [column.type is SqlType.DOUBLE for column in procedure.columns]
+    for row in invoke(procedure, caller, (), {"path": path, **arguments}):
+        yield tuple(map(_cell, row, doubles))
+
+
+def _cell(value: object, is_double: object) -> object:
+    """Spark makes nothing of a whole number where a DOUBLE is declared."""
+    return float(value) if is_double and isinstance(value, int) else value

@@ -1,0 +1,91 @@
+"""Table functions answer as the procedures do, in any session, and along a column of paths."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from lakewarden import Table
+from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.permissions import Permissions
+from lakewarden.sql_ext.table_functions import TABLE_FUNCTIONS, register
+from tests.golden_tables import GoldenTable
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+TABLE = "mor_compaction_requested"
+# What grows older between two questions.
+AGING = frozenset({"age_seconds", "value"})
+
+
+def answer_of_procedure(name: str, path: Path) -> list[Mapping[str, object]]:
+    function = TABLE_FUNCTIONS[name]
+    columns = [column.name for column in function.procedure.columns]
+    arguments = {"path": str(path), **function.arguments}
+    rows = invoke(function.procedure, PlainCaller(), (), arguments)
+    return [as_spark_has_it(dict(zip(columns, row, strict=True))) for row in rows]
+
+
+def as_spark_has_it(row: Mapping[str, object]) -> Mapping[str, object]:
+    """Spark has lists for tuples, and times without a zone."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in row.items()
+        if name not in AGING and not hasattr(value, "tzinfo")
+    }
+
+
+@pytest.fixture(scope="module", params=["enabled", "made later"])
+def session(sql_session: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
+    """A session that was enabled, and one that was made of it."""
+    return sql_session if request.param == "enabled" else sql_session.newSession()
+
+
+@pytest.mark.parametrize("name", sorted(TABLE_FUNCTIONS))
+def test_a_function_answers_as_its_procedure(
+    name: str, session: SparkSession, golden: GoldenTable
+) -> None:
+    path = golden(TABLE)
+    asked = session.sql(f"SELECT * FROM {name}('{path}')")
+    assert asked.columns == [one.name for one in TABLE_FUNCTIONS[name].procedure.columns]
+    found = [as_spark_has_it(row.asDict()) for row in asked.collect()]
+    assert found == answer_of_procedure(name, path)
+
+
+def test_rows_can_be_filtered_and_joined(session: SparkSession, golden: GoldenTable) -> None:
+    path = golden(TABLE)
+    (row,) = session.sql(
+        "SELECT plan.instant, count(*) AS files"
+        f" FROM lakewarden_plans('{path}') plan CROSS JOIN lakewarden_files('{path}') file"
+        " WHERE plan.service = 'compaction' AND file.kind = 'log' GROUP BY plan.instant"
+    ).collect()
+    logs = [log for slice_ in Table(str(path)).file_slices() for log in slice_.log_files]
+    assert row.files == len(logs)
+
+
+def test_functions_go_along_a_column_of_paths(session: SparkSession, golden: GoldenTable) -> None:
+    paths = [golden(name) for name in (TABLE, "mor_secondary_index")]
+    rows = [(str(path),) for path in paths] + [(None,)]
+    session.createDataFrame(rows, "path string").createOrReplaceTempView("tables_to_see")
+    found = session.sql(
+        "SELECT t.path, index.index_name"
+        " FROM tables_to_see t, LATERAL lakewarden_indexes(t.path) index"
+    ).collect()
+    assert {(row.path, row.index_name) for row in found} == {
+        (str(path), view.name) for path in paths for view in Table(str(path)).index_states()
+    }
+
+
+def test_functions_look_only_where_they_may(
+    sql_session: SparkSession, golden: GoldenTable, tmp_path: Path
+) -> None:
+    register(sql_session, PlainCaller(permissions=Permissions(allowed_roots=(str(tmp_path),))))
+    try:
+        for session in (sql_session, sql_session.newSession()):
+            with pytest.raises(PySparkException, match="must not be touched"):
+                session.sql(f"SELECT * FROM lakewarden_plans('{golden(TABLE)}')").collect()
+    finally:
+        register(sql_session)

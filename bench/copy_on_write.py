@@ -8,17 +8,23 @@ EIGHT_FILES = Groups(8, rows=187_500)
 SCAN = "spark.read.parquet"
 
 
-def run() -> list[Measure]:
-    """Our DataFrame beside Spark's own of the same files, in one session."""
+def orders_in_files() -> tuple[str, list[str]]:
+    """The table, and the files that are all of it."""
     folder = copy_on_write_orders(EIGHT_FILES)
     files = [str(path) for path in sorted(folder.glob("*.parquet"))]
     assert len(files) == EIGHT_FILES.count
+    return str(folder), files
+
+
+def run() -> list[Measure]:
+    """Our DataFrame beside Spark's own of the same files, in one session."""
+    folder, files = orders_in_files()
     with services.spark() as spark:
-        rows, _ = spark.ask("checksum", table=str(folder), column="qty")
+        rows, _ = spark.ask("checksum", table=folder, column="qty")
         assert rows == EIGHT_FILES.live_rows
         rounds = in_turns(
             {
-                OURS: spark.clocked("read", table=str(folder)),
+                OURS: spark.clocked("read", table=folder),
                 SCAN: spark.clocked("read_files", files=files),
             },
             rounds=15,

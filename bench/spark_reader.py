@@ -2,10 +2,12 @@
 
 import os
 import time
+import zlib
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
+import lakewarden
 from lakewarden.table import Table
 from tests.interop.lines import serve
 
@@ -31,9 +33,32 @@ def read_files(spark: SparkSession, files: list[str]) -> float:
     return time.perf_counter() - begin
 
 
+def select(spark: SparkSession, table: str, condition: str = "true") -> float:
+    """The seconds from a SELECT over the table by its name to the last row read."""
+    name = _registered(spark, table)
+    begin = time.perf_counter()
+    _consume(spark.sql(f"SELECT * FROM {name} WHERE {condition}"))
+    return time.perf_counter() - begin
+
+
+def read_source(spark: SparkSession, table: str) -> float:
+    """The seconds that the data source in Python takes for all of it."""
+    lakewarden.enable(spark)
+    begin = time.perf_counter()
+    _consume(spark.read.format("lakewarden").load(table))
+    return time.perf_counter() - begin
+
+
 def checksum(spark: SparkSession, table: str, column: str) -> list[int]:
     """How many rows a snapshot has, and what a column adds up to."""
     return list(Table(table).read(spark).selectExpr("count(*)", f"sum({column})").first())
+
+
+def _registered(spark: SparkSession, table: str) -> str:
+    lakewarden.enable(spark)
+    name = f"t_{zlib.crc32(table.encode())}"
+    spark.sql(f"CREATE TABLE IF NOT EXISTS {name} USING lakewarden LOCATION '{table}'")
+    return name
 
 
 def _consume(frame: DataFrame) -> None:
@@ -56,6 +81,8 @@ def _commands() -> dict[str, partial]:
     return {
         "read": partial(read, spark),
         "read_files": partial(read_files, spark),
+        "select": partial(select, spark),
+        "read_source": partial(read_source, spark),
         "checksum": partial(checksum, spark),
     }
 

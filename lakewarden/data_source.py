@@ -5,6 +5,7 @@ leave plain files to Spark's own scan, and large frames to its workers.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
 from pyspark.sql.types import StructType
@@ -68,18 +69,24 @@ class LakewardenSource(DataSource):
     @property
     def _given(self) -> dict[str, str]:
         """The options that are not about the place."""
-        return {
-            _SHORT.get(key, key): value
-            for key, value in self.options.items()
-            if key != "path" and not key.startswith(STORAGE_PREFIX)
-        }
+        return named_options(self.options)
 
     def _scan(self) -> Scan:
         return asked_scan(TableState(open_storage(self._location)), self._given)
 
 
-def asked_scan(state: TableState, options: Mapping[str, str]) -> Scan:
-    """The scan that options ask for."""
+def named_options(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that are not about the place, by Hudi's names."""
+    return {
+        _SHORT.get(key, key): value
+        for key, value in options.items()
+        if key != "path" and not key.startswith(STORAGE_PREFIX)
+    }
+
+
+def asked_scan(state: TableState, options: Mapping[str, str], query: Query | None = None) -> Scan:
+    """The scan that options ask for; columns and filter are those of the query."""
+    query = query or Query()
     known = set(_SHORT.values())
     for key in options:
         if key not in known:
@@ -92,5 +99,5 @@ def asked_scan(state: TableState, options: Mapping[str, str]) -> Scan:
             )
     kind = options.get(QUERY_TYPE, "incremental" if SINCE in options else "snapshot")
     if kind == "incremental":
-        return plan_changes(state, options.get(SINCE, "0"), options.get(UNTIL), Query())
-    return plan_query(state, Query(as_of=options.get(AS_OF), mode=kind))
+        return plan_changes(state, options.get(SINCE, "0"), options.get(UNTIL), query)
+    return plan_query(state, replace(query, as_of=options.get(AS_OF), mode=kind))

@@ -5,8 +5,9 @@ which file group a row belongs to. Their rows come together in the process that 
 a small frame do; larger ones are refused with the call that writes them in workers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -57,7 +58,7 @@ class FrameWriter(DataSourceArrowWriter):
         check_reachable(location)
         self._location = location
         self._options = dict(options)
-        self._schema = to_arrow_schema(schema, timezone="UTC")
+        self._schema = arrow_columns(schema)
         self._overwrites = overwrites
         self._operation = _operation(self._options)
 
@@ -108,6 +109,13 @@ class FrameWriter(DataSourceArrowWriter):
             properties={key: value for key, value in options.items() if is_creation_property(key)},
             storage_options=self._location.options,
         )
+
+
+def arrow_columns(schema: StructType) -> pa.Schema:
+    """The columns of a schema of Spark's, with times in UTC: newer releases have to be told so."""
+    convert: Callable[..., pa.Schema] = to_arrow_schema
+    asks = "timezone" in signature(convert).parameters
+    return convert(schema, timezone="UTC") if asks else convert(schema)
 
 
 def _operation(options: Mapping[str, str]) -> str:

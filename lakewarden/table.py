@@ -359,6 +359,10 @@ class Table(TableServices, TableMetadata):
         context = self._context(given_options(options, keywords), self.properties)
         return foresee_rollback(context, instant) if dry_run else rollback(context, instant)
 
+    def write(self, request: WriteRequest, options: Options = None) -> Commit:
+        """Carry out a write that is described by a request."""
+        return self._write(request, options, {})
+
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:

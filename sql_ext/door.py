@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from py4j.java_gateway import JavaClass, JavaGateway
 from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
 
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.answers import PROTOCOL, answer
@@ -14,9 +15,10 @@ from lakewarden.sql_ext.declared import declarations
 from lakewarden.sql_ext.permitted import permissions_in
 from lakewarden.sql_ext.rewriting import rewritten
 from lakewarden.sql_ext.statement import Statement
+from lakewarden.sql_ext.tables.door import TableDoor
 
 
-class Door:
+class Door(TableDoor):
     """Answers the JVM. Every public method but `apply` is an operation that it may ask for."""
 
     class Java:
@@ -24,8 +26,12 @@ class Door:
 
         implements: ClassVar[list[str]] = ["java.util.function.BiFunction"]
 
-    def __init__(self, statements: JavaClass) -> None:
+    def __init__(self, statements: JavaClass, desk: JavaClass) -> None:
+        super().__init__(desk)
         self._statements = statements
+
+    def _session(self) -> SparkSession:
+        return Statement(self._statements.current(), permissions_in({}), {}).spark
 
     def apply(self, operation: str, request: bytes) -> bytes:
         """Answer a request; whatever happens is in the answer."""
@@ -58,4 +64,4 @@ def open_door(gateway: JavaGateway) -> None:
     start(gateway)
     classes = gateway.jvm.io.lakewarden.spark
     declared = pickle.dumps(declarations(PROCEDURES), PROTOCOL)
-    classes.Door.open(Door(classes.Statement), declared)
+    classes.Door.open(Door(classes.Statement, classes.Desk), declared)

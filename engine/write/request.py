@@ -40,7 +40,7 @@ class Incoming:
 
 # Rows that follow from what the table holds are made anew whenever a write begins anew, from the
 # very state of the table that conflicts are judged by.
-Derivation = Callable[[TableState], Incoming]
+Derivation = Callable[[TableState], Incoming | FarRows]
 # The same for partitions.
 ChosenPartitions = tuple[str, ...] | Callable[[TableState], tuple[str, ...]]
 

@@ -16,6 +16,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     registerCatalog();
     injectParser(extensions, Parsers::around);
+    TableRules.inject(extensions);
     return BoxedUnit.UNIT;
   }
 

@@ -16,6 +16,7 @@ public final class Installation {
     // For newSession(), which hands the extensions on.
     new Extensions().apply(session.extensions());
     session.conf().set(Procedures.SETTING, Procedures.class.getName());
+    TableRules.into(session);
     // This session has its parser already, for good as Spark sees it.
     Field parser = SessionState.class.getDeclaredField("sqlParser");
     parser.setAccessible(true);

@@ -1,0 +1,184 @@
+package io.lakewarden.spark;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.DropTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
+import org.apache.spark.sql.catalyst.plans.logical.TableSpec;
+import org.apache.spark.sql.catalyst.plans.logical.UnresolvedTableSpec;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** CREATE TABLE ... USING lakewarden, once Spark knows names, columns and options. */
+final class CreateStatements extends PlanRule {
+  private static final String MARK = TableSource.class.getName();
+
+  CreateStatements(SparkSession session) {
+    super(session);
+  }
+
+  @Override
+  protected LogicalPlan instead(LogicalPlan node) {
+    if (node instanceof CreateTable create && isOurs(create.tableSpec())) {
+      if (!create.resolved()) {
+        return null;
+      }
+      return creation(
+          create.name(),
+          (TableSpec) create.tableSpec(),
+          columns(CollectionConverters.asJava(create.columns())),
+          CollectionConverters.asJava(create.partitioning()),
+          create.ignoreIfExists(),
+          null);
+    }
+    if (node instanceof CreateTableAsSelect create && isOurs(create.tableSpec())) {
+      if (!create.resolved()) {
+        return null;
+      }
+      return creation(
+          create.name(),
+          (TableSpec) create.tableSpec(),
+          create.query().schema(),
+          CollectionConverters.asJava(create.partitioning()),
+          create.ignoreIfExists(),
+          create.query());
+    }
+    if (node instanceof DropTable drop && drop.child() instanceof ResolvedIdentifier name) {
+      TableIdentifier ours = new TableRelations(session).ours(name);
+      return ours == null ? null : new Drop(ours, drop.ifExists(), drop.purge());
+    }
+    boolean replaces =
+        (node instanceof ReplaceTable replace && isOurs(replace.tableSpec()))
+            || (node instanceof ReplaceTableAsSelect other && isOurs(other.tableSpec()));
+    if (replaces) {
+      throw LakewardenException.of(
+          "UNSUPPORTED_REPLACE_TABLE",
+          "0A000",
+          "A table of this format can't be replaced in one statement.",
+          "Who reads it meanwhile would find neither the old nor the new one.",
+          "Use INSERT OVERWRITE, or DROP TABLE and CREATE TABLE.");
+    }
+    return null;
+  }
+
+  private static boolean isOurs(Object spec) {
+    return provider(spec).equals(MARK);
+  }
+
+  private static String provider(Object spec) {
+    Option<String> provider =
+        spec instanceof TableSpec known
+            ? known.provider()
+            : spec instanceof UnresolvedTableSpec unknown ? unknown.provider() : Option.empty();
+    return provider.isDefined() ? provider.get() : "";
+  }
+
+  private static LogicalPlan creation(
+      LogicalPlan name,
+      TableSpec spec,
+      StructType columns,
+      List<Transform> partitioning,
+      boolean ifNotExists,
+      LogicalPlan query) {
+    Identifier identifier = ((ResolvedIdentifier) name).identifier();
+    List<String> partitions = new ArrayList<>();
+    for (Transform transform : partitioning) {
+      partitions.add(partition(transform));
+    }
+    Map<String, String> properties =
+        new HashMap<>(CollectionConverters.asJava(spec.options()));
+    properties.putAll(CollectionConverters.asJava(spec.properties()));
+    return new Creation(
+        identifier,
+        columns,
+        partitions,
+        properties,
+        spec.location().isDefined() ? spec.location().get() : null,
+        spec.comment().isDefined() ? spec.comment().get() : null,
+        ifNotExists,
+        query);
+  }
+
+  private static String partition(Transform transform) {
+    if (!transform.name().equals("identity")) {
+      throw LakewardenException.of(
+          "UNSUPPORTED_PARTITIONING",
+          "0A000",
+          "A table can't be partitioned by " + transform.describe() + ".",
+          "Partitions are made of the values of columns.",
+          "Name columns in PARTITIONED BY.");
+    }
+    return String.join(".", ((NamedReference) transform.references()[0]).fieldNames());
+  }
+
+  private static StructType columns(List<ColumnDefinition> definitions) {
+    List<StructField> fields = new ArrayList<>();
+    for (ColumnDefinition column : definitions) {
+      boolean isPlain =
+          column.defaultValue().isEmpty()
+              && column.generationExpression().isEmpty()
+              && column.identityColumnSpec().isEmpty();
+      if (!isPlain) {
+        throw LakewardenException.of(
+            "UNSUPPORTED_COLUMN_DEFAULT",
+            "0A000",
+            "Column " + column.name() + " can't have a default or be generated.",
+            "A Hudi table does not keep them.",
+            "Name the values where rows are inserted.");
+      }
+      fields.add(new StructField(column.name(), column.dataType(), column.nullable(), column.metadata()));
+    }
+    return new StructType(fields.toArray(StructField[]::new));
+  }
+
+  /** Gives our format a name that Spark finds, before it looks for it. */
+  static final class Naming extends PlanRule {
+    Naming(SparkSession session) {
+      super(session);
+    }
+
+    @Override
+    protected LogicalPlan instead(LogicalPlan node) {
+      Object spec = null;
+      for (int i = 0; i < node.productArity(); i++) {
+        if (node.productElement(i) instanceof UnresolvedTableSpec found) {
+          spec = found;
+        }
+      }
+      if (spec == null || !provider(spec).equalsIgnoreCase(TableRelations.FORMAT)) {
+        return null;
+      }
+      Expression marked = marked((UnresolvedTableSpec) spec);
+      Object[] parts = new Object[node.productArity()];
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] = node.productElement(i) == spec ? marked : node.productElement(i);
+      }
+      return (LogicalPlan) node.makeCopy(parts);
+    }
+
+    private static Expression marked(UnresolvedTableSpec spec) {
+      Object[] parts = new Object[spec.productArity()];
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] =
+            spec.productElement(i) == spec.provider() ? Option.apply(MARK) : spec.productElement(i);
+      }
+      return (Expression) spec.makeCopy(parts);
+    }
+  }
+}

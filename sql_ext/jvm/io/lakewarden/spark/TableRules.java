@@ -1,0 +1,70 @@
+package io.lakewarden.spark;
+
+import java.lang.reflect.Field;
+import java.util.List;
+import java.util.function.Function;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/** The rules that make tables of the format `lakewarden` tables of Spark's. */
+final class TableRules {
+  // Hints are resolved first of all, so that Spark never looks for our format by itself.
+  private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
+      List.of(TableRelations::new, CreateStatements.Naming::new);
+  private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
+      List.of(TimeTravels::new);
+  private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
+      List.of(OneMoment::new, CreateStatements::new, WriteStatements::new);
+
+  private TableRules() {}
+
+  static void inject(SparkSessionExtensions extensions) {
+    FIRST.forEach(rule -> extensions.injectHintResolutionRule(asScala(rule)));
+    RESOLVING.forEach(rule -> extensions.injectResolutionRule(asScala(rule)));
+    RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
+    extensions.injectPreCBORule(asScala(ScanSubstitution::new));
+    ChangesFunction.inject(extensions);
+  }
+
+  /**
+   * A session that is there has made its analyser, with lists of rules that are for good as Spark
+   * sees them. Its optimiser asks the extensions anew for each plan.
+   */
+  static void into(SparkSession session) throws ReflectiveOperationException {
+    Analyzer analyzer = session.sessionState().analyzer();
+    append(analyzer, "hintResolutionRules", FIRST, session);
+    append(analyzer, "extendedResolutionRules", RESOLVING, session);
+    append(analyzer, "postHocResolutionRules", RESOLVED, session);
+    ChangesFunction.register(session);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static void append(
+      Analyzer analyzer,
+      String name,
+      List<Function<SparkSession, Rule<LogicalPlan>>> rules,
+      SparkSession session)
+      throws ReflectiveOperationException {
+    Field field = analyzer.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    Seq<Object> all = (Seq<Object>) field.get(analyzer);
+    List<Object> more = rules.stream().map(rule -> (Object) rule.apply(session)).toList();
+    field.set(analyzer, all.concat(CollectionConverters.asScala(more)).toSeq());
+  }
+
+  private static AbstractFunction1<org.apache.spark.sql.SparkSession, Rule<LogicalPlan>> asScala(
+      Function<SparkSession, Rule<LogicalPlan>> builder) {
+    return new AbstractFunction1<>() {
+      @Override
+      public Rule<LogicalPlan> apply(org.apache.spark.sql.SparkSession session) {
+        return builder.apply((SparkSession) session);
+      }
+    };
+  }
+}

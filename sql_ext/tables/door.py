@@ -1,0 +1,71 @@
+"""The operations that Spark's rules ask for when a statement names a table of ours."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import SparkSession
+
+from lakewarden.sql_ext.permitted import permissions_in
+from lakewarden.sql_ext.tables import creating, reading, writing
+
+
+class TableDoor(ABC):
+    """Answers about tables. Plans do not pass the door: they lie on the desk in the JVM."""
+
+    def __init__(self, desk: JavaClass) -> None:
+        self._desk = desk
+
+    @abstractmethod
+    def _session(self) -> SparkSession:
+        """The session of the statement that the JVM asks about."""
+
+    def describe_table(
+        self, path: str, options: Mapping[str, str], permissions: Mapping[str, str]
+    ) -> dict[str, object]:
+        """The columns of a table."""
+        permissions_in(permissions).check_path(path)
+        return reading.describe(path, options)
+
+    def scan_table(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        moment: int,
+        columns: Sequence[str],
+        conditions: Sequence[Sequence[object]],
+        place: int,
+    ) -> None:
+        """Lay the plan of a scan onto the desk."""
+        frame = reading.scan(self._session(), path, options, moment, columns, conditions)
+        self._desk.put(place, frame._jdf.queryExecution().analyzed())
+
+    def write_table(
+        self,
+        kind: str,
+        path: str,
+        options: Mapping[str, str],
+        details: Mapping[str, object],
+        permissions: Mapping[str, str],
+        place: int,
+    ) -> None:
+        """Carry out the statement that lies on the desk."""
+        permissions_in(permissions).check_change("The statement")
+        writing.write(self._session(), self._desk.get(place), kind, path, options, details)
+
+    def create_table(
+        self,
+        *,
+        path: str,
+        name: str,
+        columns: str,
+        partitions: Sequence[str],
+        properties: Mapping[str, str],
+        must_be_new: bool,
+        permissions: Mapping[str, str],
+    ) -> dict[str, object]:
+        """Create a table, or look at the one there is."""
+        allowed = permissions_in(permissions)
+        allowed.check_path(path)
+        wanted = creating.Wanted(path, name, columns, partitions, properties)
+        return creating.create(wanted, allowed, must_be_new=must_be_new)

@@ -1,0 +1,142 @@
+"""Reading: what a table looks like to Spark's analyser, and the plan of its scan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewarden.data_source import AS_OF, FORMAT, STORAGE_PREFIX, asked_scan, named_options
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.plan_query import Query
+from lakewarden.engine.read.predicate import Condition, bind_filter
+from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.spark.frames import scan_frame
+from lakewarden.engine.spark.types import ddl
+from lakewarden.engine.spark.where import sql_condition
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.schema import META_COLUMNS
+from lakewarden.engine.timeline.instant import time_text
+from lakewarden.engine.write.evolve import not_nullable
+from lakewarden.sql_ext.tables.moments import MOMENTS
+
+# What Spark's TIMESTAMP AS OF has become: microseconds since the epoch.
+MICROS_PREFIX = "micros:"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY = date(1970, 1, 1)
+_WHOLE = frozenset({"byte", "short", "integer", "long", "string", "boolean"})
+
+
+def location_of(path: str, options: Mapping[str, str]) -> Location:
+    """Where a table is, from its path and those options that say how to get there."""
+    storage = {
+        key.removeprefix(STORAGE_PREFIX): value
+        for key, value in options.items()
+        if key.startswith(STORAGE_PREFIX)
+    }
+    return Location(path, storage)
+
+
+def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
+    """The columns of a table and what identifies its rows, as it is now or as options say."""
+    moment = MOMENTS.now(location_of(path, options))
+    state, config = moment.state(), moment.config
+    schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF)))
+    own = [field for field in schema if field.name not in META_COLUMNS]
+    partitions = [field.name for field in config.partitions.fields]
+    identifying = (*config.key_fields, *partitions, *config.merge.ordering_fields)
+    kept = not_nullable(state.schema()) | {name.partition(".")[0] for name in identifying}
+    return {
+        "moment": moment.number,
+        "meta_columns": ddl(pa.schema([one for one in schema if one.name in META_COLUMNS])),
+        "columns": ddl(pa.schema(own)),
+        "partitions": [name for name in partitions if name in schema.names],
+        "identity": [field.name for field in own if field.name in kept],
+        "properties": _shown(config, path),
+    }
+
+
+def _shown(config: TableConfig, path: str) -> dict[str, str]:
+    """What DESCRIBE and SHOW CREATE TABLE tell of a table."""
+    shown = {
+        "provider": FORMAT,
+        "location": path,
+        "type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow",
+        "primaryKey": ",".join(config.key_fields),
+        "orderingFields": ",".join(config.merge.ordering_fields),
+    }
+    return {name: value for name, value in shown.items() if value}
+
+
+def scan(
+    spark: SparkSession,
+    path: str,
+    options: Mapping[str, str],
+    moment: int,
+    columns: Sequence[str],
+    conditions: Sequence[Sequence[object]],
+) -> DataFrame:
+    """The frame that reads a table's columns; rows that fail the conditions need not be in it."""
+    found = MOMENTS.numbered(moment, location_of(path, options))
+    state = found.state()
+    asked = _asked(state, options)
+    planned = _planned(state, asked, columns, _filter(state, asked, conditions))
+    if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
+        planned = replace(planned, spec=replace(planned.spec, predicate=None))
+    return scan_frame(spark, found.storage, planned, LocalExecutor())
+
+
+def _planned(
+    state: TableState,
+    asked: Mapping[str, str],
+    columns: Sequence[str],
+    filter_: Sequence[Condition],
+) -> Scan:
+    return asked_scan(state, asked, Query(columns=columns, filter=filter_ or None))
+
+
+def _asked(state: TableState, options: Mapping[str, str]) -> dict[str, str]:
+    """The options about what is read, with the time of a time travel as the table spells times."""
+    asked = named_options(options)
+    moment = asked.get(AS_OF, "")
+    if moment.startswith(MICROS_PREFIX):
+        moment_ms = int(moment.removeprefix(MICROS_PREFIX)) // 1000
+        asked[AS_OF] = time_text(moment_ms, state.timeline.active.layout.zone)
+    return asked
+
+
+def _filter(
+    state: TableState, asked: Mapping[str, str], conditions: Sequence[Sequence[object]]
+) -> list[Condition]:
+    """Those conditions that the engine can check; Spark checks all of them anyhow."""
+    schema = state.reader_schema(parse_time(asked.get(AS_OF)))
+    usable = []
+    for name, operator, type_, value in conditions:
+        try:
+            condition = (str(name), str(operator), constant(str(type_), value))
+            bind_filter([condition], schema)
+        except (InvalidRequest, OverflowError):
+            continue
+        usable.append(condition)
+    return usable
+
+
+def constant(type_: str, value: object) -> object:
+    """A constant of Spark's as Arrow takes it; Spark keeps dates and times as numbers."""
+    if isinstance(value, list | tuple):
+        return [constant(type_, one) for one in value]
+    if type_ in _WHOLE:
+        return value
+    if type_.startswith("decimal"):
+        return Decimal(str(value))
+    assert isinstance(value, int)
+    if type_ == "date":
+        return _EPOCH_DAY + timedelta(days=value)
+    moment = _EPOCH + timedelta(microseconds=value)
+    return moment if type_ == "timestamp" else moment.replace(tzinfo=None)

@@ -1,0 +1,255 @@
+"""Writing: INSERT, DELETE, UPDATE and MERGE through the engine's writes.
+
+What a statement reads of the table it writes to is read at the very moment that conflicts with
+other writers are judged by, and anew if the write has to begin anew.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.spark.incoming import fetched, incoming_frame
+from lakewarden.engine.spark.types import quoted
+from lakewarden.engine.table.config import TableConfig, kept_settings
+from lakewarden.engine.table.merge_rules import MergeMode, PartialMode
+from lakewarden.engine.table.partition_paths import partition_paths
+from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
+from lakewarden.sql_ext.tables.changed_rows import (
+    ORIGINAL,
+    changed_rows,
+    refuse_lowered,
+)
+from lakewarden.sql_ext.tables.moments import MOMENTS, Held
+from lakewarden.sql_ext.tables.reading import constant, location_of
+from lakewarden.table import Table
+
+INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
+DUPLICATES = "hoodie.datasource.insert.dup.policy"
+_INSERTS = {
+    "insert": Operation.INSERT,
+    "upsert": Operation.UPSERT,
+    "bulk_insert": Operation.BULK_INSERT,
+}
+_KNOWN = frozenset(setting.key for setting in ALL_SETTINGS)
+
+
+class PlannedRows(Protocol):
+    """A statement in the JVM, which knows the plan of its rows."""
+
+    def rows(self, moment: int) -> JavaObject:
+        """Its rows, with what it reads of the table itself as it was at a moment."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """A statement that writes, while it is carried out."""
+
+    spark: SparkSession
+    rows: PlannedRows
+    table: Table
+    settings: Settings
+    # What the statement, its session and the table say, all of it.
+    options: Mapping[str, str]
+    held: Held
+
+    def said(self, key: str) -> str | None:
+        return self.options.get(key)
+
+    def frame(self, state: TableState) -> DataFrame:
+        return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
+
+    def given(self, state: TableState) -> Incoming | FarRows:
+        """The rows as they are; large ones stay with Spark."""
+        return self._incoming(self.frame(state), state)
+
+    def removed(self, state: TableState) -> Incoming | FarRows:
+        """The rows of a DELETE, as far as keys and partition paths are made of them."""
+        frame = self.frame(state)
+        names = [name for name in frame.columns if name.startswith(ORIGINAL)]
+        chosen = [col(quoted(name)).alias(name.removeprefix(ORIGINAL)) for name in names]
+        return self._incoming(frame.select(*chosen), state)
+
+    def updated(self, state: TableState) -> Incoming:
+        rows = _rows(self.frame(state))
+        if state.config.merge.mode is MergeMode.EVENT_TIME:
+            refuse_lowered(rows, state)
+        return self._changed(rows, state)
+
+    def merged(self, state: TableState) -> Incoming:
+        return self._changed(_rows(self.frame(state)), state)
+
+    def _incoming(self, frame: DataFrame, state: TableState) -> Incoming | FarRows:
+        with _sparks_errors():
+            return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
+
+    def _changed(self, rows: pa.Table, state: TableState) -> Incoming:
+        _refuse_partial(state.config)
+        by_partition = not choose_index(state, self.settings).kind.is_global
+        return changed_rows(rows, state, LocalExecutor(), by_partition=by_partition)
+
+
+def _rows(frame: DataFrame) -> pa.Table:
+    with _sparks_errors():
+        return fetched(frame)
+
+
+@contextmanager
+def _sparks_errors() -> Iterator[None]:
+    """What goes wrong in a statement's own expressions is told in Spark's words."""
+    try:
+        yield
+    except PySparkException as error:
+        text = str(error.getMessage() or error).strip().partition("\n")[0]
+        raise InvalidRequest(
+            "statement_failed",
+            what="The rows of the statement can't be computed.",
+            why=text,
+            now="Correct the statement or the rows; nothing was written.",
+        ) from None
+
+
+def write(
+    spark: SparkSession,
+    rows: PlannedRows,
+    kind: str,
+    path: str,
+    options: Mapping[str, str],
+    details: Mapping[str, object],
+) -> None:
+    """Carry out a statement: `kind` is what it does, `details` what only this one says."""
+    location = location_of(path, options)
+    table = Table(location.uri, location.options)
+    given = _given(details)
+    kept = kept_settings(table.properties)
+    known = {key: value for key, value in given.items() if key in _KNOWN}
+    settings = Settings.of(arguments=known, table=kept)
+    with MOMENTS.writing() as held:
+        writing = Writing(
+            spark=spark, rows=rows, table=table, settings=settings, options=kept | given, held=held
+        )
+        table.write(_request(kind, writing, details), known)
+
+
+def _given(details: Mapping[str, object]) -> dict[str, str]:
+    """Settings of the session, and above them the options of the statement."""
+    found: dict[str, str] = {}
+    for name in ("settings", "write_options"):
+        values = details.get(name)
+        assert values is None or isinstance(values, Mapping)
+        found |= {str(key): str(value) for key, value in (values or {}).items()}
+    return found
+
+
+def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> WriteRequest:
+    match kind:
+        case "append":
+            return _insert(writing, _insert_operation(writing))
+        case "fill":
+            return _insert(writing, Operation.BULK_INSERT)
+        case "overwrite":
+            return _overwrite(writing, details.get("partition"))
+        case "overwrite_partitions":
+            return _replacing(writing, Replacement.TOUCHED_PARTITIONS)
+        case "delete":
+            return WriteRequest(operation=Operation.DELETE, incoming=writing.removed, deletes=True)
+        case "update":
+            return _upsert(writing, writing.updated)
+        case _:
+            return _upsert(writing, writing.merged)
+
+
+def _insert(writing: Writing, operation: Operation) -> WriteRequest:
+    return WriteRequest(
+        operation=operation,
+        incoming=writing.given,
+        finds_keys=operation is Operation.UPSERT,
+        divides=operation is Operation.BULK_INSERT,
+    )
+
+
+def _upsert(writing: Writing, derivation: Derivation) -> WriteRequest:
+    """A change by key; where the table has a key once, a row that moves takes it along."""
+    choice = choose_index(writing.table.state(), writing.settings)
+    index = replace(choice, moves=True) if choice.kind.is_global else None
+    return WriteRequest(operation=Operation.UPSERT, incoming=derivation, index=index)
+
+
+def _overwrite(writing: Writing, partition: object) -> WriteRequest:
+    if partition is None:
+        return _replacing(writing, Replacement.TABLE)
+    path = _path(partition, writing.table)
+    return _replacing(writing, Replacement.NAMED_PARTITIONS, (path,))
+
+
+def _replacing(
+    writing: Writing, replacement: Replacement, partitions: tuple[str, ...] = ()
+) -> WriteRequest:
+    whole = replacement is Replacement.TABLE
+    return WriteRequest(
+        operation=Operation.INSERT_OVERWRITE_TABLE if whole else Operation.INSERT_OVERWRITE,
+        incoming=writing.given,
+        finds_keys=False,
+        divides=True,
+        replacement=replacement,
+        partitions=partitions,
+    )
+
+
+def _path(conditions: object, table: Table) -> str:
+    """The path of the partition that a statement names, spelled as its rows' will be."""
+    assert isinstance(conditions, list)
+    values = {str(name): constant(str(type_), value) for name, _, type_, value in conditions}
+    fields = [field.name for field in table.config.partitions.fields]
+    if sorted(values) != sorted(fields):
+        raise InvalidRequest(
+            "unsupported_overwrite",
+            what="The statement replaces rows, but not those of one partition.",
+            why=f"The partition columns of the table are {', '.join(fields) or 'none'}.",
+            now="Name all of them, or set spark.sql.sources.partitionOverwriteMode=dynamic.",
+        )
+    columns = table.schema
+    row = pa.table({name: pa.array([values[name]], columns.field(name).type) for name in fields})
+    return str(partition_paths(row, table.config).to_pylist()[0])
+
+
+def _insert_operation(writing: Writing) -> Operation:
+    """As in Hudi: inserts, unless the table can tell by ordering columns which row is newer."""
+    given = writing.said(INSERT_OPERATION)
+    ordered = bool(writing.table.config.merge.ordering_fields)
+    name = (given or ("upsert" if ordered else "insert")).lower()
+    policy = writing.said(DUPLICATES)
+    if name not in _INSERTS or (policy or "none").lower() != "none":
+        raise InvalidRequest(
+            "unsupported_insert",
+            what=f"Rows can't be inserted with {INSERT_OPERATION}={name}"
+            + (f" and {DUPLICATES}={policy}." if policy else "."),
+            why=f"Known are {', '.join(_INSERTS)}, and no policy for duplicates but none.",
+            now=f"Set {INSERT_OPERATION} to one of these, and {DUPLICATES} to none.",
+        )
+    return _INSERTS[name]
+
+
+def _refuse_partial(config: TableConfig) -> None:
+    if config.merge.partial is not PartialMode.NONE:
+        raise InvalidRequest(
+            "unsupported_partial_update",
+            what="Rows of this table can't be changed by UPDATE or MERGE.",
+            why="It takes some values of an incoming row for missing ones.",
+            now="Write whole rows with upsert.",
+        )

@@ -1,0 +1,179 @@
+"""UPDATE, DELETE, MERGE and INSERT OVERWRITE beside a plain model of the table."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lakewarden
+from tests.sql_ext.conftest import Refused, Run
+from tests.sql_ext.tables.conftest import Make, Row
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+Stored = Callable[[str], list[Row]]
+BEGINNING = [(1, "a", 10, "Oslo"), (2, "b", 20, "Rome"), (3, "c", 30, "Oslo")]
+SOURCE = "(SELECT * FROM VALUES {} AS s(id, name, qty, city)) s"
+WHOLE = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+
+
+def merge(rows: str, clauses: str, on: str = "t.id = s.id") -> str:
+    return f"MERGE INTO {{t}} t USING {SOURCE.format(rows)} ON {on} {clauses}"
+
+
+# Each statement, and what it makes of the three rows.
+STORY = [
+    (
+        # A subquery over the table itself, in the values and in the condition.
+        "UPDATE {t} SET qty = qty + (SELECT max(qty) FROM {t}), name = upper(name)"
+        " WHERE id IN (SELECT id FROM {t} WHERE city = 'Oslo')",
+        [(1, "A", 40, "Oslo"), (2, "b", 20, "Rome"), (3, "C", 60, "Oslo")],
+    ),
+    (
+        "DELETE FROM {t} WHERE length(name) = 1 AND id % 2 = 0",
+        [(1, "A", 40, "Oslo"), (3, "C", 60, "Oslo")],
+    ),
+    (
+        merge(
+            "(1, 'z', 5L, 'Oslo'), (7, 'n', 70L, 'Rome'), (3, 'x', 0L, 'Oslo')",
+            f"WHEN MATCHED AND s.qty = 0 THEN DELETE {WHOLE}",
+        ),
+        [(1, "z", 5, "Oslo"), (7, "n", 70, "Rome")],
+    ),
+    (
+        # The row leaves its partition.
+        "UPDATE {t} SET city = 'Bonn' WHERE id = 1",
+        [(1, "z", 5, "Bonn"), (7, "n", 70, "Rome")],
+    ),
+    (
+        merge(
+            "(12, 'i', 5L, 'Bonn')",
+            "WHEN NOT MATCHED THEN INSERT (id, city, name) VALUES (s.id, s.city, 'new')"
+            " WHEN NOT MATCHED BY SOURCE AND t.id = 7 THEN UPDATE SET name = 'kept'"
+            " WHEN NOT MATCHED BY SOURCE THEN DELETE",
+        ),
+        [(7, "kept", 70, "Rome"), (12, "new", None, "Bonn")],
+    ),
+    (
+        merge("(13, 'i', 5L, 'Bonn'), (12, 'i', 5L, 'Bonn')", "WHEN NOT MATCHED THEN INSERT *"),
+        [(7, "kept", 70, "Rome"), (12, "new", None, "Bonn"), (13, "i", 5, "Bonn")],
+    ),
+    (
+        "INSERT INTO {t} SELECT id + 100, name, qty, city FROM {t} WHERE id = 7",
+        [
+            (7, "kept", 70, "Rome"),
+            (12, "new", None, "Bonn"),
+            (13, "i", 5, "Bonn"),
+            (107, "kept", 70, "Rome"),
+        ],
+    ),
+    ("INSERT OVERWRITE {t} VALUES (9, 'nine', 90, 'Rome')", [(9, "nine", 90, "Rome")]),
+    ("DELETE FROM {t}", []),
+]
+
+
+@pytest.mark.parametrize("partitioned", [True, False])
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_statements_do_to_a_table_what_they_say(
+    run: Run, make: Make, stored: Stored, type: str, *, partitioned: bool
+) -> None:
+    name = make(type, partitioned=partitioned)
+    assert stored(name) == BEGINNING
+    for statement, left in STORY:
+        assert run(statement.format(t=name)) == []
+        assert stored(name) == left, statement
+    assert run(f"SELECT * FROM {name}") == []
+
+
+def test_one_partition_is_overwritten(run: Run, make: Make, stored: Stored) -> None:
+    name = make()
+    run(f"INSERT OVERWRITE {name} PARTITION (city = 'Rome') VALUES (8, 'eight', 80)")
+    assert stored(name) == [BEGINNING[0], BEGINNING[2], (8, "eight", 80, "Rome")]
+    run(f"INSERT OVERWRITE {name} PARTITION (city = 'Oslo') SELECT 1, 'x', 1L WHERE false")
+    assert stored(name) == [(8, "eight", 80, "Rome")]
+
+
+def test_partitions_are_overwritten_by_their_rows(run: Run, make: Make, stored: Stored) -> None:
+    name = make()
+    mode = "spark.sql.sources.partitionOverwriteMode"
+    run(f"SET {mode} = dynamic")
+    try:
+        run(f"INSERT OVERWRITE {name} VALUES (8, 'eight', 80, 'Rome')")
+    finally:
+        run(f"RESET {mode}")
+    assert stored(name) == [BEGINNING[0], BEGINNING[2], (8, "eight", 80, "Rome")]
+
+
+def test_an_insert_is_an_upsert_where_it_is_set_or_rows_are_ordered(
+    run: Run, make: Make, stored: Stored
+) -> None:
+    plain = make(rows="(1, 'a', 1, 'Oslo')")
+    run(f"INSERT INTO {plain} VALUES (1, 'b', 2, 'Oslo')")
+    assert len(stored(plain)) == 2
+    setting = "hoodie.spark.sql.insert.into.operation"
+    run(f"SET {setting} = upsert")
+    try:
+        chosen = make(rows="(1, 'a', 1, 'Oslo')")
+        run(f"INSERT INTO {chosen} VALUES (1, 'b', 2, 'Oslo')")
+    finally:
+        run(f"RESET {setting}")
+    ordered = make(rows="(1, 'a', 1, 'Oslo')", properties="orderingFields = 'qty'")
+    run(f"INSERT INTO {ordered} VALUES (1, 'b', 2, 'Oslo')")
+    assert stored(chosen) == stored(ordered) == [(1, "b", 2, "Oslo")]
+
+
+REFUSED = [
+    ("UPDATE {t} SET id = 5 WHERE id = 1", "KEY_CHANGED"),
+    (merge("(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')", WHOLE), "MERGE_CARDINALITY_VIOLATION"),
+    (merge("(8, 'x', 1L, 'Oslo'), (8, 'y', 2L, 'Oslo')", WHOLE), "REPEATED_KEYS"),
+    (
+        merge("(1, 'x', 1L, 'Oslo')", "WHEN NOT MATCHED THEN INSERT *", "t.id = s.id AND false"),
+        "KEY_EXISTS",
+    ),
+    ("INSERT INTO {t} (id, city) VALUES ('x', 'Rome')", "CANNOT_SAFELY_CAST"),
+    ("INSERT INTO {t} VALUES (1)", "NOT_ENOUGH_DATA_COLUMNS"),
+    ("INSERT INTO {t} VALUES (NULL, 'x', 1, 'Oslo')", "LAKEWARDEN_"),
+    ("UPDATE {t} SET qty = 1 DIV 0", "DIVIDE_BY_ZERO"),
+    ("UPDATE {t} SET nothing = 1", "UNRESOLVED_COLUMN"),
+    ("INSERT OVERWRITE {t} PARTITION (city = NULL) VALUES (1, 'x', 1)", "UNSUPPORTED_OVERWRITE"),
+]
+
+
+def test_what_a_table_can_not_do_changes_nothing(
+    refused: Refused, make: Make, stored: Stored
+) -> None:
+    name = make()
+    for statement, condition in REFUSED:
+        assert condition in str(refused(statement.format(t=name))), statement
+        assert stored(name) == BEGINNING, statement
+
+
+def test_an_update_that_merging_would_undo_is_refused(
+    refused: Refused, make: Make, stored: Stored
+) -> None:
+    name = make(properties="orderingFields = 'qty'")
+    assert "ORDERING_LOWERED" in str(refused(f"UPDATE {name} SET qty = 1 WHERE id = 3"))
+    assert stored(name) == BEGINNING
+
+
+def test_explain_changes_nothing(run: Run, make: Make, stored: Stored) -> None:
+    name = make()
+    (told,) = run(f"EXPLAIN DELETE FROM {name} WHERE id = 1")
+    assert "Lakewarden delete" in told[0]
+    assert stored(name) == BEGINNING
+
+
+def test_an_update_is_not_lost_between_reading_and_writing(
+    run: Run, refused: Refused, make: Make, stored: Stored, tmp_path: Path, sql_session: object
+) -> None:
+    name = make(rows="(1, 'a', 10, 'Oslo')")
+    path = str(tmp_path / name)
+
+    def meddled(qty: int) -> int:
+        # A worker computes the new value, and somebody else is quicker.
+        lakewarden.Table(path).upsert([{"id": 1, "name": "other", "qty": 11, "city": "Oslo"}])
+        return qty + 100
+
+    sql_session.udf.register("meddled", meddled, "bigint")  # type: ignore[attr-defined]
+    assert "CONFLICT" in str(refused(f"UPDATE {name} SET qty = meddled(qty) WHERE id = 1"))
+    assert stored(name) == [(1, "other", 11, "Oslo")]

@@ -16,6 +16,7 @@ from bench import (
     planning,
     results,
     sql_tables,
+    table_functions,
     write_memory,
     writing_beside_java,
     writing_beside_lakes,
@@ -38,6 +39,7 @@ TOPICS: dict[str, ModuleType] = {
         compacting,
         clustering,
         planning,
+        table_functions,
     )
 }
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from lakewarden.procedures.caller import PlainCaller
 from lakewarden.procedures.declaration import Procedure
 from lakewarden.procedures.invocation import Row, invoke
-from lakewarden.procedures.sql_types import SqlType
 
 
 def handler(procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller) -> type:
@@ -22,13 +21,5 @@ def rows(
     procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller, path: str | None
 ) -> Iterator[Row]:
     """The rows of one table; none for no path, as a join with no partner has none."""
-    if path is None:
-        return
-    doubles = [column.type is SqlType.DOUBLE for column in procedure.columns]
-    for row in invoke(procedure, caller, (), {"path": path, **arguments}):
-        yield tuple(map(_cell, row, doubles))
-
-
-def _cell(value: object, is_double: object) -> object:
-    """Spark makes nothing of a whole number where a DOUBLE is declared."""
-    return float(value) if is_double and isinstance(value, int) else value
+    if path is not None:
+        yield from invoke(procedure, caller, (), {"path": path, **arguments})

@@ -2,21 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from lakewarden.procedures.caller import PlainCaller
-from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import PROCEDURES
+from tests.procedures import calls
+from tests.procedures.calls import Rows
 
 Signature = tuple[list[str], list[str]]
 
 
-def call(name: str, path: Path | str, **arguments: object) -> list[dict[str, Any]]:
+def call(name: str, path: Path | str, **arguments: object) -> Rows:
     """The rows of a call on the table at a path."""
-    procedure = PROCEDURES[name]
-    names = [column.name for column in procedure.columns]
-    rows = invoke(procedure, PlainCaller(), (), {"path": str(path), **arguments})
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return calls.call(name, path=str(path), **arguments)
 
 
 def signature(name: str) -> Signature:

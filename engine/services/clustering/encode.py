@@ -30,7 +30,8 @@ NO_KEYS = pa.array([], pa.string())
 def encoded_files(place: Place, spec: ClusterSpec, task: ClusterTask) -> Iterator[WrittenFile]:
     """The new files of a task, one after the other; those without rows are not made."""
     rows = _Rows(place, spec, task)
-    parts = rows.sorted() if spec.order.is_sorted else rows.unsorted()
+    # Unsorted rows come slice by slice, and slices differ in what they keep as dictionaries.
+    parts = rows.sorted() if spec.order.is_sorted else map(plain, rows.unsorted())
     dealing = _Dealing(parts)
     each = rows.each(len(task.file_ids))
     for place_of_id, file_id in enumerate(task.file_ids):

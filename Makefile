@@ -17,7 +17,7 @@ IN_MEMORY = df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 200000
 WITH_SCRATCH = export PYTEST_DEBUG_TEMPROOT="$$($(IN_MEMORY))" &&
 
 # What to test with older Sparks.
-COMPAT_TESTS ?= tests/sql_ext
+COMPAT_TESTS ?= tests/sql_ext --ignore=tests/sql_ext/test_jar.py
 
 # How many races to simulate: make simulate SEEDS=1000
 SEEDS ?= 100000

@@ -30,7 +30,6 @@ def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> 
     # PySpark is needed here and nowhere else in the package's front doors.
     if isinstance(spark, import_module("pyspark.sql").SparkSession):
         import_module("lakewarden.sql_ext.installation").install(spark, settings or {})
-        import_module("lakewarden.sql_ext.table_functions").register(spark)
     spark.dataSource.register(import_module("lakewarden.data_source").LakewardenSource)
     return spark
 

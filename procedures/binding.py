@@ -10,6 +10,8 @@ from lakewarden.procedures.declaration import Parameter, Procedure
 from lakewarden.procedures.option_text import parse_options
 from lakewarden.procedures.sql_types import SqlType
 
+_BIGINT_END = 1 << 63
+
 
 def bind(
     procedure: Procedure, positional: Sequence[object], named: Mapping[str, object]
@@ -92,11 +94,12 @@ def _text(value: object) -> str:
 def _integer(value: object) -> int:
     if isinstance(value, bool):
         raise ValueError("it must be a whole number")
-    if isinstance(value, int):
-        return value
-    if isinstance(value, str):
-        return int(value)
-    raise ValueError("it must be a whole number")
+    if not isinstance(value, int | str):
+        raise ValueError("it must be a whole number")
+    number = int(value)
+    if not -_BIGINT_END <= number < _BIGINT_END:
+        raise ValueError("it has too many digits")
+    return number
 
 
 def _moment(value: object) -> datetime:

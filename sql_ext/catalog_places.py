@@ -8,7 +8,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.caller import Place
 
 STORAGE_PREFIX = "lakewarden.storage."
-PROVIDERS = frozenset({"lakewarden", "hudi", "org.apache.hudi"})
+OURS = "lakewarden"
+PROVIDERS = frozenset({OURS, "hudi", "org.apache.hudi"})
 
 
 class Found(TypedDict, total=False):
@@ -31,6 +32,12 @@ def place_of(table: str, found: Found, options: Mapping[str, object]) -> Place:
     if found["provider"].lower() not in PROVIDERS:
         raise _foreign(table, found["provider"])
     return Place(found["path"], {**options, **storage_options(found["properties"])})
+
+
+def is_foreign(found: Found, *, has_hudi: bool) -> bool:
+    """Whether a table is there and somebody else's; `has_hudi` where Hudi's own extension is."""
+    provider = found.get("provider", OURS).lower()
+    return provider not in PROVIDERS or (has_hudi and provider != OURS)
 
 
 class FoundTables(TypedDict, total=False):

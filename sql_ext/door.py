@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.answers import PROTOCOL, answer
 from lakewarden.sql_ext.calls import call, check
+from lakewarden.sql_ext.catalog_places import is_foreign
 from lakewarden.sql_ext.declared import declarations
 from lakewarden.sql_ext.permitted import permissions_in
 from lakewarden.sql_ext.rewriting import rewritten
@@ -53,9 +54,14 @@ class Door(TableDoor):
         statement = Statement(self._statements.current(), permissions_in(permissions), settings)
         return call(statement, name, positional, named)
 
-    def rewrite(self, statement: str) -> str:
+    def rewrite(self, statement: str, *, has_hudi: bool) -> str:
         """A statement of ours as a call; any other one as it is."""
-        return rewritten(statement)
+        return rewritten(statement, lambda table: self._is_foreign(table, has_hudi=has_hudi))
+
+    def _is_foreign(self, table: str, *, has_hudi: bool) -> bool:
+        """Whether statements on a table are for Spark, or for Hudi's own extension."""
+        found = pickle.loads(self._statements.current().table(table))
+        return is_foreign(found, has_hudi=has_hudi)
 
 
 def open_door(gateway: JavaGateway) -> None:

@@ -20,6 +20,20 @@ def permissions_in(settings: Mapping[str, str]) -> Permissions:
     )
 
 
+def permissions_of(context: SparkContext) -> Permissions:
+    """What a running context allows."""
+    conf = context._jsc.sc().conf()
+    spellings = {key: (key, f"spark.{key}") for key in (ALLOWED_ROOTS, READ_ONLY)}
+    return permissions_in(
+        {
+            key: conf.get(name)
+            for key, names in spellings.items()
+            for name in names
+            if conf.contains(name)
+        }
+    )
+
+
 def fix_permissions(context: SparkContext, settings: Mapping[str, str]) -> None:
     """Give a running context its owner's permissions, which hold until it is stopped."""
     conf = context._jsc.sc().conf()

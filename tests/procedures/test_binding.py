@@ -62,6 +62,7 @@ def test_every_spelling_of_a_name_is_taken(name: str) -> None:
         ({"table": "a", "tabel": "b"}, "unknown_argument", "Did you mean 'table'"),
         ({"table": "a", "instant": "1", "commit_time": "2"}, "repeated_argument", "instant"),
         ({"table": "a", "limit": "few"}, "bad_argument", "limit"),
+        ({"table": "a", "limit": 1 << 63}, "bad_argument", "too many digits"),
         ({"table": "a", "limit": True}, "bad_argument", "limit"),
         ({"table": "a", "is_archived": "perhaps"}, "bad_argument", "is_archived"),
         ({"table": "a", "options": "k"}, "bad_argument", "key=value"),

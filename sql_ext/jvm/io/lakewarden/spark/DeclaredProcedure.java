@@ -39,6 +39,14 @@ final class DeclaredProcedure implements UnboundProcedure {
   public BoundProcedure bind(StructType given) {
     List<String> named = new ArrayList<>();
     for (StructField field : given.fields()) {
+      if (!Values.canBe(field.dataType())) {
+        throw LakewardenException.of(
+            "BAD_ARGUMENT",
+            "42804",
+            "An argument of " + name() + " is of the type " + field.dataType().sql() + ".",
+            "No argument of a procedure is.",
+            "See DESCRIBE PROCEDURE " + name() + ".");
+      }
       if (isNamed(field)) {
         named.add(field.name());
       }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
@@ -26,7 +27,12 @@ abstract class RewritingParser implements ParserInterface {
     if (!StatementHead.mayBeOurs(statement)) {
       return statement;
     }
-    return (String) Door.ask("rewrite", "statement", statement);
+    return (String) Door.ask("rewrite", "statement", statement, "has_hudi", hasHudi());
+  }
+
+  /** Whether Hudi's own extension is there, too: its tables are its business then. */
+  private static boolean hasHudi() {
+    return SQLConf.get().getConfString("spark.sql.extensions", "").contains("org.apache.spark.sql.hudi");
   }
 
   @Override

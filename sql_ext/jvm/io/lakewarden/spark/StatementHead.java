@@ -14,6 +14,7 @@ final class StatementHead {
               + "|(?:RUN|SCHEDULE|SHOW)\\s+COMPACTION\\s+ON\\b"
               // A call without parentheses.
               + "|CALL\\s+[\\w`.]++\\s*+(?!\\()"
+              // Inside of these any of them may stand.
               + "|EXPLAIN\\b|BEGIN\\b",
           Pattern.CASE_INSENSITIVE);
 

@@ -16,11 +16,15 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.python.EvaluatePython;
 import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
@@ -31,6 +35,24 @@ final class Values {
   private static final long MICROS = 1_000_000L;
 
   private Values() {}
+
+  /** Whether an argument can be of a type; its value would be taken for something else, or fail. */
+  static boolean canBe(DataType type) {
+    if (type instanceof ArrayType) {
+      return canBe(((ArrayType) type).elementType());
+    }
+    if (type instanceof MapType) {
+      return canBe(((MapType) type).keyType()) && canBe(((MapType) type).valueType());
+    }
+    return type instanceof NullType
+        || type instanceof StringType
+        || type instanceof BooleanType
+        || type instanceof NumericType
+        || type instanceof BinaryType
+        || type instanceof DateType
+        || type instanceof TimestampType
+        || type instanceof TimestampNTZType;
+  }
 
   /** A value as pickle knows it; dates and times are texts. */
   static Object plain(SpecializedGetters row, int at, DataType type) {

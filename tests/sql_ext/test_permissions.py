@@ -1,0 +1,76 @@
+"""What a server's owner allows, no client's statement widens."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+import lakewarden
+from lakewarden.engine.kernel.errors import InvalidRequest
+from tests.sql_ext.conftest import Refused, Run
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+KEYS = ("lakewarden.allowed.roots", "lakewarden.read.only")
+
+
+@pytest.fixture
+def limited(sql_session: SparkSession, orders: Path) -> Iterator[SparkSession]:
+    """The session where only the lake may be touched, and only read."""
+    settings = dict(zip(KEYS, (str(orders.parent), "true"), strict=True))
+    yield lakewarden.enable(sql_session, settings)
+    for key in KEYS:
+        sql_session.sparkContext._jsc.sc().conf().remove(key)
+    lakewarden.enable(sql_session)
+
+
+def test_paths_outside_are_refused(
+    limited: SparkSession, run: Run, refused: Refused, orders: Path, tmp_path: Path
+) -> None:
+    run(f"CALL show_plans(path => '{orders}')")
+    (tmp_path / "link").symlink_to("/")
+    for path in (tmp_path, f"{orders}/../../..", f"file://{tmp_path}", tmp_path / "link", "s3://b"):
+        error = refused(f"CALL show_plans(path => '{path}')")
+        assert (error.getCondition(), error.getSqlState()) == (
+            "LAKEWARDEN_PATH_NOT_ALLOWED",
+            "42501",
+        )
+
+
+def test_table_functions_are_kept_inside(
+    limited: SparkSession, run: Run, orders: Path, tmp_path: Path
+) -> None:
+    run(f"SELECT * FROM lakewarden_plans('{orders}')")
+    with pytest.raises(PySparkException, match="must not be touched"):
+        run(f"SELECT * FROM lakewarden_plans('{tmp_path}')")
+
+
+def test_nothing_is_changed(limited: SparkSession, refused: Refused, orders: Path) -> None:
+    for statement in (
+        f"CALL run_compaction(op => 'schedule', path => '{orders}')",
+        f"SCHEDULE COMPACTION ON '{orders}'",
+        f"CALL cancel_plan(path => '{orders}', instant => 1)",
+    ):
+        error = refused(statement)
+        assert (error.getCondition(), error.getSqlState()) == ("LAKEWARDEN_READ_ONLY", "42501")
+
+
+def test_no_session_changes_it(
+    limited: SparkSession, run: Run, refused: Refused, tmp_path: Path
+) -> None:
+    for prefix in ("", "spark."):
+        run(f"SET {prefix}lakewarden.allowed.roots=/")
+        run(f"SET {prefix}lakewarden.read.only=false")
+    outside = f"CALL cancel_plan(path => '{tmp_path}', instant => 1)"
+    assert refused(outside).getSqlState() == "42501"
+    for prefix in ("", "spark."):
+        run(f"RESET {prefix}lakewarden.allowed.roots")
+        run(f"RESET {prefix}lakewarden.read.only")
+    assert refused(outside).getSqlState() == "42501"
+
+
+def test_permissions_are_given_once(limited: SparkSession) -> None:
+    with pytest.raises(InvalidRequest, match="set once"):
+        lakewarden.enable(limited, {"lakewarden.read.only": "false"})

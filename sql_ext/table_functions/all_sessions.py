@@ -20,9 +20,12 @@ def publish(spark: SparkSession, names: Iterable[str]) -> None:
     # How far names are qualified differs between releases of Spark.
     model: Any = next(iter(_identifiers(everywhere).values()))
     for name in names:
-        entry = here.lookupFunctionEntry(mine[name]).get()
+        # Both of it at once can be asked for since 4.3 only.
+        info, builder = (
+            found(mine[name]).get() for found in (here.lookupFunction, here.lookupFunctionBuilder)
+        )
         identifier = catalyst.FunctionIdentifier(name, model.database(), model.catalog())
-        everywhere.registerFunction(identifier, entry._1(), entry._2())
+        everywhere.registerFunction(identifier, info, builder)
 
 
 def _identifiers(registry: Any) -> Mapping[str, JavaObject]:

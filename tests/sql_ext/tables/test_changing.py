@@ -122,7 +122,17 @@ def test_an_insert_is_an_upsert_where_it_is_set_or_rows_are_ordered(
     assert stored(chosen) == stored(ordered) == [(1, "b", 2, "Oslo")]
 
 
+def test_what_hudi_has_in_front_of_rows_is_not_inserted(
+    run: Run, make: Make, stored: Stored
+) -> None:
+    name, other = make(), make(rows="")
+    run(f"INSERT INTO {other} SELECT * FROM {name} WHERE id < 3")
+    run(f"INSERT INTO {other} BY NAME SELECT * FROM {name} WHERE id = 3")
+    assert stored(other) == BEGINNING
+
+
 REFUSED = [
+    ("ALTER TABLE {t} ADD COLUMN more INT", "UNSUPPORTED_ALTER_TABLE"),
     ("UPDATE {t} SET id = 5 WHERE id = 1", "KEY_CHANGED"),
     (merge("(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')", WHOLE), "MERGE_CARDINALITY_VIOLATION"),
     (merge("(8, 'x', 1L, 'Oslo'), (8, 'y', 2L, 'Oslo')", WHOLE), "REPEATED_KEYS"),

@@ -6,7 +6,9 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
@@ -62,6 +64,16 @@ final class CreateStatements extends PlanRule {
     if (node instanceof DropTable drop && drop.child() instanceof ResolvedIdentifier name) {
       TableIdentifier ours = new TableRelations(session).ours(name);
       return ours == null ? null : new Drop(ours, drop.ifExists(), drop.purge());
+    }
+    if (node instanceof AlterTableCommand alter
+        && alter.table() instanceof ResolvedTable resolved
+        && resolved.table() instanceof LakeTable table) {
+      throw LakewardenException.of(
+          "UNSUPPORTED_ALTER_TABLE",
+          "0A000",
+          "ALTER TABLE can't change " + table.name() + ".",
+          "The catalog would say something else than the table.",
+          "Columns come with rows that are written; properties are set when a table is created.");
     }
     boolean replaces =
         (node instanceof ReplaceTable replace && isOurs(replace.tableSpec()))

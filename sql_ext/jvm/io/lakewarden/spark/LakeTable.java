@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -39,6 +40,8 @@ public final class LakeTable
   static final String STORAGE_PREFIX = "lakewarden.storage.";
   /** In front of the names of columns that carry what identified a row before a change. */
   static final String ORIGINAL = "__original_";
+
+  static final int META_COLUMNS = 5;
 
   /** What a statement does with the table. */
   enum Role {
@@ -125,6 +128,20 @@ public final class LakeTable
 
   List<String> partitions() {
     return partitions;
+  }
+
+  /** Whether rows have Hudi's own columns in front, as a query of a table has them. */
+  boolean beginsWithMetaColumns(List<Attribute> output) {
+    String[] names = metaColumns.fieldNames();
+    if (names.length != META_COLUMNS || output.size() < META_COLUMNS) {
+      return false;
+    }
+    for (int i = 0; i < META_COLUMNS; i++) {
+      if (!output.get(i).name().equals(names[i])) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Whether this is the same table, read as it is now rather than at a time of its past. */

@@ -51,12 +51,12 @@ final class TableRelations extends PlanRule {
     if (node instanceof InsertIntoStatement insert
         && insert.table() instanceof UnresolvedRelation relation) {
       Found found = found(relation);
-      return found == null ? null : withTable(insert, relation, found.relation());
+      return found == null ? null : withPart(insert, relation, found.relation());
     }
     if (node instanceof V2WriteCommand
         && node.productElement(0) instanceof UnresolvedRelation relation) {
       Found found = found(relation);
-      return found == null ? null : withTable(node, relation, found.relation());
+      return found == null ? null : withPart(node, relation, found.relation());
     }
     if (node instanceof RelationTimeTravel travel
         && travel.relation() instanceof UnresolvedRelation relation) {
@@ -65,7 +65,7 @@ final class TableRelations extends PlanRule {
     }
     if (node instanceof MergeIntoTable merge) {
       LogicalPlan target = merge.targetTable().transformUp(replacing(TableRelations::merged));
-      return target == merge.targetTable() ? null : withTable(merge, merge.targetTable(), target);
+      return target == merge.targetTable() ? null : withPart(merge, merge.targetTable(), target);
     }
     if (node instanceof UnresolvedTableOrView table) {
       return resolved(table.multipartIdentifier());
@@ -202,7 +202,8 @@ final class TableRelations extends PlanRule {
     return isLocal ? place.getPath() : place.toString();
   }
 
-  private static LogicalPlan withTable(
+  /** The same node with something else in the place of one of its parts. */
+  static LogicalPlan withPart(
       LogicalPlan write, LogicalPlan before, LogicalPlan after) {
     Object[] parts = new Object[write.productArity()];
     for (int i = 0; i < parts.length; i++) {

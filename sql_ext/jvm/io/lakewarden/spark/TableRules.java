@@ -18,7 +18,7 @@ final class TableRules {
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
       List.of(TableRelations::new, CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
-      List.of(TimeTravels::new);
+      List.of(TimeTravels::new, InsertedQueries::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
       List.of(OneMoment::new, CreateStatements::new, WriteStatements::new);
 

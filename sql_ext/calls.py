@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from lakewarden.procedures.binding import assign
+from lakewarden.procedures.binding import assign, bind
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
 
+_FOLDER_OF_LOCK = "lock.filesystem.path"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -20,8 +21,19 @@ def call(
     caller: Caller, name: str, positional: Sequence[object], named: Mapping[str, object]
 ) -> list[tuple[object, ...]]:
     """Call a procedure; the rows as Spark's own values."""
-    rows = invoke(procedure_named(name), caller, positional, named)
+    procedure = procedure_named(name)
+    given = bind(procedure, positional, named).values()
+    for settings in (caller.settings, *(one for one in given if isinstance(one, Mapping))):
+        _check_places(caller, settings)
+    rows = invoke(procedure, caller, positional, named)
     return [tuple(map(_cell, row)) for row in rows]
+
+
+def _check_places(caller: Caller, settings: Mapping[str, str]) -> None:
+    """A setting that names a folder must not lead out of the allowed roots either."""
+    for key, value in settings.items():
+        if key.endswith(_FOLDER_OF_LOCK):
+            caller.permissions.check_path(value)
 
 
 def _cell(value: object) -> object:

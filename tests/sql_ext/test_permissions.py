@@ -39,6 +39,19 @@ def test_paths_outside_are_refused(
         )
 
 
+def test_settings_lead_nowhere_else(
+    limited: SparkSession, run: Run, refused: Refused, orders: Path, tmp_path: Path
+) -> None:
+    key = "hoodie.write.lock.filesystem.path"
+    call = f"CALL run_compaction(op => 'schedule', path => '{orders}', dry_run => true"
+    for options in (f"'{key}={tmp_path}'", f"map('{key}', '{tmp_path}')"):
+        error = refused(f"{call}, options => {options})")
+        assert error.getCondition() == "LAKEWARDEN_PATH_NOT_ALLOWED"
+    run(f"SET {key}={tmp_path}")
+    assert refused(f"{call})").getCondition() == "LAKEWARDEN_PATH_NOT_ALLOWED"
+    run(f"RESET {key}")
+
+
 def test_table_functions_are_kept_inside(
     limited: SparkSession, run: Run, orders: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewarden.cli import main as command_line
 from lakewarden.cli.output import Answer, as_table
 from lakewarden.service_door import Plan
+from lakewarden.sessions import session as new_session
 from lakewarden.table import Table
 
 COLUMNS = ("id", "city", "ts", "qty")
@@ -35,6 +36,7 @@ def main() -> int:
             show_looks(table)
             show_spark(table, session)
             look_after(table, session)
+            show_sql(session, path)
             heading("What happened to the table", "$ lakewarden timeline orders")
             command_line(["timeline", path])
     finally:
@@ -117,18 +119,45 @@ def look_after(table: Table, session: SparkSession) -> None:
     print(f"{table.read_arrow().num_rows} rows")
 
 
+def show_sql(session: SparkSession, path: str) -> None:
+    by_sql(session, "Register the table", f"CREATE TABLE orders USING lakewarden LOCATION '{path}'")
+    by_sql(
+        session,
+        "Change it by SQL",
+        "UPDATE orders SET qty = qty + 1, ts = ts + 1 WHERE city = 'Lima'",
+    )
+    by_sql(
+        session,
+        "A plan, which is a row",
+        "CALL run_compaction(op => 'schedule', table => 'orders', cancellable => true)",
+    )
+    by_sql(
+        session,
+        "State is a table",
+        f"SELECT instant, service, state FROM lakewarden_plans('{path}')",
+    )
+    by_sql(session, "An index on every key", "CREATE INDEX record_index ON orders (id)")
+
+
+def by_sql(session: SparkSession, title: str, statement: str) -> None:
+    heading(title, statement)
+    rows = session.sql(statement).toArrow()
+    if rows.num_columns:
+        show(rows)
+
+
 def quiet_session() -> SparkSession:
     """A small session on this machine that listens on loopback only and keeps its log to itself."""
-    settings: dict[str, bool | float | int | str | None] = {
+    settings = {
+        "spark.master": "local[2]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.log.level": "ERROR",
-        "spark.pyspark.python": sys.executable,
     }
-    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    return new_session(settings)
 
 
 def show(rows: pa.Table) -> None:

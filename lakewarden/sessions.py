@@ -1,5 +1,7 @@
 """Spark sessions with Lakewarden in them. Nothing here is done to a session unasked."""
 
+import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -54,7 +56,11 @@ def jar_path() -> str:
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """The session there is, or a new one with the given settings, that is enabled."""
+    """The session there is, or a new one with the given settings, that is enabled.
+
+    A new one's workers run this interpreter, unless `PYSPARK_PYTHON` names another one.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = import_module("pyspark.sql").SparkSession.builder
     for key, value in (settings or {}).items():
         builder = builder.config(key, value)

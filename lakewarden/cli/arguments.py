@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from lakewarden.cli.call_arguments import (
     CallWish,
@@ -15,13 +15,13 @@ from lakewarden.cli.call_arguments import (
 )
 from lakewarden.cli.call_names import COMMANDS, command_names
 from lakewarden.cli.output import FORMATS
+from lakewarden.cli.parser import Parser, bad_arguments
 from lakewarden.cli.wish import Wish
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Mode
 from lakewarden.procedures.declaration import Procedure
 from lakewarden.procedures.registry import PROCEDURES
 
-_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+_Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 _COMMANDS = {
     "timeline": "the instants of the active timeline",
@@ -31,16 +31,6 @@ _COMMANDS = {
     "read": "the rows, or the changes since an instant",
     "explain": "what a read would touch and skip, and why",
 }
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others.
-
-    By itself it would exit with code 2, which here means that trying again may help.
-    """
-
-    def error(self, message: str) -> NoReturn:
-        raise _bad_arguments(f"{message[:1].upper()}{message[1:]}.", f"{self.prog} --help")
 
 
 def parse(arguments: Sequence[str] | None) -> Wish | CallWish:
@@ -64,15 +54,15 @@ def parse(arguments: Sequence[str] | None) -> Wish | CallWish:
 
 def _check_window(wish: Wish) -> None:
     if wish.until is not None and wish.since is None:
-        raise _bad_arguments("--until needs --since.", "lakewarden read --help")
+        raise bad_arguments("--until needs --since.", "lakewarden read --help")
     is_snapshot = wish.as_of is not None or wish.mode != Mode.SNAPSHOT.value
     if wish.since is not None and (is_snapshot or not wish.use_metadata):
         what = "--since can't be combined with --as-of, --mode or --no-metadata."
-        raise _bad_arguments(what, "lakewarden read --help")
+        raise bad_arguments(what, "lakewarden read --help")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="lakewarden", description="Look at a Hudi table, and after it.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -98,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _call_parser(procedure: Procedure) -> argparse.ArgumentParser:
     """A parser of one command only; making one of all takes longer than most calls."""
-    parser = _Parser(prog="lakewarden", allow_abbrev=False)
+    parser = Parser(prog="lakewarden", allow_abbrev=False)
     _add_call(parser.add_subparsers(dest="command", required=True), procedure)
     return parser
 
@@ -201,12 +191,3 @@ def _names(text: str) -> tuple[str, ...]:
     if not all(names):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty name")
     return names
-
-
-def _bad_arguments(what: str, help_command: str) -> InvalidRequest:
-    return InvalidRequest(
-        "bad_arguments",
-        what=what,
-        why="The command line is not understood.",
-        now=f"See: {help_command}",
-    )

@@ -4,7 +4,8 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 
@@ -23,9 +24,13 @@ DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130)."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
     codes = [DONE]
     try:
-        wish = parse(arguments)
+        special = _SPECIAL.get(given[0]) if given else None
+        if special is not None:
+            return special(given[1:])
+        wish = parse(given)
         with Progress.of(wish):
             _print(_lines(wish, codes))
     except LakewardenError as error:
@@ -37,6 +42,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as cause:
         return _failed(_defect(cause))
     return max(codes)
+
+
+def _sql(arguments: Sequence[str]) -> int:
+    # Only these two need Spark.
+    parsing = import_module("lakewarden.cli.console.arguments")
+    running = import_module("lakewarden.cli.console.command")
+    return DONE if running.run_sql(parsing.parse_sql(arguments)) else ERROR
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    parsing = import_module("lakewarden.cli.console.arguments")
+    import_module("lakewarden.sql_ext.server.serving").serve(parsing.parse_serve(arguments))
+    return DONE
+
+
+_SPECIAL: Mapping[str, Callable[[Sequence[str]], int]] = {"sql": _sql, "serve": _serve}
 
 
 def _lines(wish: Wish | CallWish, codes: list[int]) -> Iterable[str]:

@@ -1,0 +1,77 @@
+"""`lakewarden sql`: statements from an argument, a file, a pipe or a terminal."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakewarden.cli.console.loop import Console
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.sessions import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlWish:
+    """What a console is asked to do."""
+
+    statements: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    # Where a Spark Connect server is, instead of a session in this process.
+    remote: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    output: str = "table"
+    limit: int | None = None
+
+
+def run_sql(wish: SqlWish) -> bool:
+    """Run what is asked for; whether all of it worked."""
+    spark = open_session(wish)
+    try:
+        console = Console(spark, wish.output, wish.limit)
+        is_typed = not (wish.statements or wish.files) and sys.stdin.isatty()
+        return console.run(_texts(wish, spark), goes_on=is_typed) or is_typed
+    finally:
+        spark.stop()
+
+
+def open_session(wish: SqlWish) -> "SparkSession":
+    """A session in this process that knows our statements, or one at a server that does."""
+    settings = dict(wish.settings)
+    if wish.remote is None:
+        quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        return session({"spark.log.level": "ERROR", **quiet, **settings})
+    builder = import_module("pyspark.sql").SparkSession.builder.remote(wish.remote)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    found: SparkSession = builder.getOrCreate()
+    return found
+
+
+def _texts(wish: SqlWish, spark: "SparkSession") -> Iterable[str]:
+    if wish.statements or wish.files:
+        return _given(wish)
+    if sys.stdin.isatty():
+        # Only a terminal needs what draws prompts.
+        found: Iterator[str] = import_module("lakewarden.cli.console.terminal").typed(spark)
+        return found
+    return iter([sys.stdin.read()])
+
+
+def _given(wish: SqlWish) -> Iterator[str]:
+    yield from wish.statements
+    for name in wish.files:
+        try:
+            yield Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as cause:
+            raise InvalidRequest(
+                "unreadable_file",
+                what=f"{name} can't be read as SQL.",
+                why=str(cause),
+                now="Name a text file with statements.",
+                file=name,
+            ) from None

@@ -1,0 +1,126 @@
+"""Serving: a session in this process that others reach, from its start to its end."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from py4j.java_gateway import JavaObject, JVMView
+
+from lakewarden.sessions import session
+from lakewarden.sql_ext.server.session_settings import server_settings
+from lakewarden.sql_ext.server.wish import ServerWish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+DOORMAN = "io.lakewarden.spark.Doorman"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    """Where clients find a server."""
+
+    host: str
+    thrift_port: int | None
+    connect_port: int | None
+
+    def __str__(self) -> str:
+        found = []
+        if self.thrift_port is not None:
+            found.append(f"jdbc:hive2://{self.host}:{self.thrift_port}")
+        if self.connect_port is not None:
+            found.append(f"sc://{self.host}:{self.connect_port}")
+        return " and ".join(found)
+
+
+@contextmanager
+def serving(wish: ServerWish) -> Iterator[tuple["SparkSession", Addresses]]:
+    """A server for as long as the block lasts; what still runs then is given up."""
+    spark = session(server_settings(wish))
+    try:
+        with _thrift_server(spark, wish) as thrift_port:
+            connect_port = _connect_port(spark) if wish.connect_port is not None else None
+            yield (
+                spark,
+                Addresses(host=wish.host, thrift_port=thrift_port, connect_port=connect_port),
+            )
+    finally:
+        spark.stop()
+
+
+def serve(wish: ServerWish) -> None:
+    """Serve until the process is asked to end."""
+    with asked_to_end() as is_over, serving(wish) as (_, addresses):
+        print(f"Serving at {addresses}. Ctrl-C ends it.", flush=True)
+        is_over.wait()
+
+
+@contextmanager
+def asked_to_end() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and SIGTERM set, instead of what they do otherwise."""
+    is_over = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        is_over.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield is_over
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+@contextmanager
+def _thrift_server(spark: "SparkSession", wish: ServerWish) -> Iterator[int | None]:
+    if wish.thrift_port is None:
+        yield None
+        return
+    jvm = _jvm(spark)
+    if wish.passwords:
+        _post_doorman(spark, wish)
+    # A session of its own for each connection, so that nobody sees another's temporary views.
+    server = _module(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2")
+    running = server.startWithSparkSession(spark._jsparkSession.newSession(), False)
+    try:
+        yield _thrift_port(running)
+    finally:
+        running.stop()
+
+
+def _post_doorman(spark: "SparkSession", wish: ServerWish) -> None:
+    """Have passwords looked at; Hive makes its own settings of the JVM's properties for that."""
+    jvm = _jvm(spark)
+    jvm.java.lang.System.setProperty("hive.server2.custom.authentication.class", DOORMAN)
+    users = jvm.java.util.HashMap()
+    for user, password in wish.passwords.items():
+        users.put(user, password)
+    jvm.io.lakewarden.spark.Doorman.letIn(users)
+
+
+def _thrift_port(running: JavaObject) -> int:
+    ports = [
+        service.getPortNumber()
+        for service in running.getServices()
+        if service.getName().startswith("Thrift")
+    ]
+    return int(ports[0])
+
+
+def _connect_port(spark: "SparkSession") -> int:
+    service = _module(_jvm(spark).org.apache.spark.sql.connect.service, "SparkConnectService")
+    return int(service.server().getPort())
+
+
+def _jvm(spark: "SparkSession") -> JVMView:
+    return spark._jvm
+
+
+def _module(package: object, name: str) -> JavaObject:
+    """The one object of a Scala `object`."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")

@@ -1,0 +1,66 @@
+"""The settings of a server's session: what its ports, users and catalog mean to Spark."""
+
+from collections.abc import Iterator
+
+from lakewarden.sql_ext.server.wish import LOOPBACK, ServerWish
+
+_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+
+
+def server_settings(wish: ServerWish) -> dict[str, str]:
+    """Everything that has to be there when the session is built; what is asked for goes first."""
+    known = dict(_quiet())
+    for part in (_local(wish), _catalog(wish), _thrift(wish), _connect(wish)):
+        known.update(part)
+    return known | dict(wish.settings) | dict(_limits(wish))
+
+
+def _local(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    """Without a cluster no other machine has to reach the driver."""
+    if "spark.master" not in wish.settings:
+        yield "spark.driver.host", LOOPBACK
+        yield "spark.driver.bindAddress", LOOPBACK
+
+
+def _quiet() -> Iterator[tuple[str, str]]:
+    yield "spark.ui.enabled", "false"
+    yield "spark.ui.showConsoleProgress", "false"
+    yield "spark.log.level", "ERROR"
+
+
+def _catalog(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    """Names of tables are kept in the warehouse's folder, or else in memory only."""
+    if wish.warehouse is None:
+        yield "spark.sql.catalogImplementation", "in-memory"
+        return
+    yield "spark.sql.catalogImplementation", "hive"
+    yield "spark.sql.warehouse.dir", wish.warehouse
+    place = f"jdbc:derby:;databaseName={wish.warehouse}/.catalog;create=true"
+    yield "spark.hadoop.javax.jdo.option.ConnectionURL", place
+    yield "spark.driver.extraJavaOptions", f"-Dderby.system.home={wish.warehouse}"
+
+
+def _thrift(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    if wish.thrift_port is None:
+        return
+    yield "spark.hadoop.hive.server2.thrift.bind.host", wish.host
+    yield "spark.hadoop.hive.server2.thrift.port", str(wish.thrift_port)
+    if wish.passwords:
+        yield "spark.hadoop.hive.server2.authentication", "CUSTOM"
+
+
+def _connect(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    if wish.connect_port is None:
+        return
+    yield "spark.plugins", _PLUGIN
+    yield "spark.connect.grpc.binding.address", wish.host
+    yield "spark.connect.grpc.binding.port", str(wish.connect_port)
+    if wish.token:
+        yield "spark.connect.authenticate.token", wish.token
+
+
+def _limits(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    if wish.allowed_roots:
+        yield "lakewarden.allowed.roots", ",".join(wish.allowed_roots)
+    if wish.is_read_only:
+        yield "lakewarden.read.only", "true"

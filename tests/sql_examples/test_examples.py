@@ -1,0 +1,81 @@
+"""Every example does what it says, in every client."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+import lakewarden
+from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient
+from tests.sql_examples.stories import Step, steps_of
+from tests.sql_server import Ports, running_server
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "sql_examples").glob("*.sql"))
+SERVED = pytest.mark.xdist_group("served")
+
+
+@pytest.fixture(scope="module")
+def classic() -> Client:
+    return SparkClient(lakewarden.session())
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Ports]:
+    with running_server() as ports:
+        yield ports
+
+
+@pytest.fixture(scope="module")
+def connected(server: Ports) -> Iterator[Client]:
+    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{server.connect}").create()
+    yield SparkClient(session)
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def thrift(server: Ports) -> Iterator[Client]:
+    with ThriftClient(server.thrift) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("classic", marks=pytest.mark.xdist_group("spark")),
+        pytest.param("connected", marks=SERVED),
+        pytest.param("thrift", marks=SERVED),
+    ],
+)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_gives_what_it_says(
+    example: Path, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    client: Client = request.getfixturevalue(kind)
+    database = f"{kind}_{example.stem}"
+    client.ask(f"CREATE DATABASE {database} LOCATION '{tmp_path}/database'")
+    client.ask(f"USE spark_catalog.{database}")
+    client.ask(f"SET folder={tmp_path}")
+    steps = steps_of(example)
+    assert any(step.answer or step.refusal or step.is_empty for step in steps)
+    for step in steps:
+        check(client, step)
+
+
+def check(client: Client, step: Step) -> None:
+    """One statement gives what stands below it."""
+    place = f"line {step.line}: {step.statement}"
+    if step.refusal is not None:
+        with pytest.raises(Refused, match=re.escape(step.refusal)):
+            client.ask(step.statement)
+        return
+    found = client.ask(step.statement)
+    if step.is_empty:
+        assert not found.rows, f"{place}\n{found}"
+    if step.answer is not None:
+        assert step.answer.matches(found), f"{place}\nexpected\n{step.answer}\nfound\n{found}"
+
+
+def test_there_are_enough_examples_to_learn_from() -> None:
+    assert len(EXAMPLES) >= 25

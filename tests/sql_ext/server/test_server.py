@@ -1,0 +1,104 @@
+"""A server is reached by JDBC and by Spark Connect, and lets those in who may come in."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+from lakewarden.table import Table
+from tests.sql_examples.clients import Refused, ThriftClient
+from tests.sql_server import Ports, running_server
+
+pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(600)]
+
+SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("qty", pa.int32())])
+PASSWORD, TOKEN = "open sesame", "a-token"
+
+
+def orders(folder: Path) -> str:
+    """A small table with logs, and its path."""
+    path = str(folder / "orders")
+    table = Table.create(path, SCHEMA, key=["id"], ordering=["ts"], type="mor")
+    rows = pa.table({"id": ["1", "2"], "ts": [1, 1], "qty": [2, 3]}, SCHEMA)
+    table.upsert(rows)
+    table.upsert(rows)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
+def guarded(folder: Path) -> Iterator[Ports]:
+    """A server that wants to know who comes, and lets nobody out of one folder."""
+    (folder / "password").write_text(f"{PASSWORD}\n")
+    (folder / "token").write_text(TOKEN)
+    secrets = ["--password-file", f"{folder}/password", "--token-file", f"{folder}/token"]
+    limits = ["--allowed-root", str(folder / "allowed")]
+    with running_server("--user", "ada", *secrets, *limits) as ports:
+        yield ports
+
+
+def connected(ports: Ports, token: str = TOKEN) -> RemoteSession:
+    url = f"sc://localhost:{ports.connect}/;token={token}"
+    return RemoteSession.builder.remote(url).create()
+
+
+def test_whoever_has_the_password_may_come_in(guarded: Ports) -> None:
+    with ThriftClient(guarded.thrift, "ada", PASSWORD) as client:
+        assert client.ask("SELECT 1 AS one").rows == (("1",),)
+
+
+@pytest.mark.parametrize(
+    ("user", "password"), [("ada", "wrong"), ("ada", ""), ("eve", PASSWORD), ("", PASSWORD)]
+)
+def test_nobody_else_may(guarded: Ports, user: str, password: str) -> None:
+    with pytest.raises(Exception, match=r"Bad status|[Aa]uthenticat|Error validating|TSocket"):
+        ThriftClient(guarded.thrift, user, password)
+
+
+def test_connect_wants_the_token(guarded: Ports) -> None:
+    stranger = connected(guarded, "wrong")
+    # It would go on trying for minutes, also to say goodbye.
+    stranger.client.set_retry_policies([])
+    with pytest.raises(Exception, match=r"UNAUTHENTICATED|token"):
+        stranger.sql("SELECT 1").collect()
+    stranger.client.close()
+    session = connected(guarded)
+    assert session.sql("SELECT 1 AS one").collect()[0].one == 1
+    session.stop()
+
+
+def test_tables_elsewhere_are_out_of_reach_whatever_a_client_sets(
+    guarded: Ports, folder: Path
+) -> None:
+    inside, outside = orders(folder / "allowed"), orders(folder / "elsewhere")
+    with ThriftClient(guarded.thrift, "ada", PASSWORD) as client:
+        assert not client.ask(f"CALL show_plans(path => '{inside}')").rows
+        client.ask("SET lakewarden.allowed.roots=/")
+        for path in (outside, f"{folder}/allowed/../elsewhere/orders"):
+            for statement in (
+                f"CALL show_plans(path => '{path}')",
+                f"SELECT * FROM lakewarden_plans('{path}')",
+            ):
+                with pytest.raises(Refused, match=r"PATH_NOT_ALLOWED|must not be touched"):
+                    client.ask(statement)
+
+
+def test_a_port_that_is_taken_ends_the_server_with_an_error(guarded: Ports) -> None:
+    command = ["lakewarden", "serve", "--no-connect", "--port", str(guarded.thrift)]
+    ended = subprocess.run(
+        [Path(os.sys.executable).parent / command[0], *command[1:]],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert ended.returncode == 1
+    assert "port" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,59 @@
+"""A server does not let strangers in."""
+
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.sql_ext.server.session_settings import server_settings
+from lakewarden.sql_ext.server.wish import ServerWish, is_loopback
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
+def test_this_machine_is_served_without_questions(host: str) -> None:
+    assert is_loopback(host)
+    assert ServerWish(host=host).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "warehouse", "localhost.example"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"passwords": {"ada": "x"}},
+        {"token": "t"},
+        {"passwords": {"ada": "x"}, "thrift_port": None},
+        {"token": "t", "connect_port": None},
+    ],
+)
+def test_others_have_to_show_who_they_are(host: str, given: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match="without authentication"):
+        ServerWish(host=host, **given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"passwords": {"ada": "x"}, "token": "t"},
+        {"passwords": {"ada": "x"}, "connect_port": None},
+        {"token": "t", "thrift_port": None},
+    ],
+)
+def test_with_a_secret_for_each_way_in_it_may_listen_anywhere(given: dict[str, object]) -> None:
+    assert ServerWish(host="0.0.0.0", **given)
+
+
+def test_secrets_are_never_shown() -> None:
+    wish = ServerWish(
+        passwords={"ada": "sesame"}, token="sesame", settings={"spark.hadoop.fs.s3a.key": "sesame"}
+    )
+    assert "sesame" not in repr(wish)
+
+
+def test_what_a_server_allows_stands_above_what_its_settings_say() -> None:
+    wish = ServerWish(
+        settings={"lakewarden.allowed.roots": "/", "lakewarden.read.only": "false"},
+        allowed_roots=("/lake",),
+        is_read_only=True,
+    )
+    settings = server_settings(wish)
+    assert settings["lakewarden.allowed.roots"] == "/lake"
+    assert settings["lakewarden.read.only"] == "true"

@@ -8,6 +8,9 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
+from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.table import Table
 from tests.interop.lines import serve
 
@@ -17,6 +20,8 @@ CONFIGURATION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
 }
+
+CALLS = 20
 
 
 def read(spark: SparkSession, table: str) -> float:
@@ -47,6 +52,30 @@ def read_source(spark: SparkSession, table: str) -> float:
     begin = time.perf_counter()
     _consume(spark.read.format("lakewarden").load(table))
     return time.perf_counter() - begin
+
+
+def enable(spark: SparkSession) -> bool:
+    """Put our classes into the session."""
+    return lakewarden.enable(spark) is spark
+
+
+def select_one(spark: SparkSession) -> float:
+    """The seconds for the smallest statement, parsed and analysed a thousand times."""
+    begin = time.perf_counter()
+    for _ in range(1_000):
+        spark.sql("SELECT 1")
+    return time.perf_counter() - begin
+
+
+def call(spark: SparkSession, table: str) -> float:
+    """The seconds that a CALL takes longer than its procedure, called in this process."""
+    begin = time.perf_counter()
+    for _ in range(CALLS):
+        spark.sql(f"CALL show_plans(path => '{table}')").collect()
+    called = time.perf_counter()
+    for _ in range(CALLS):
+        list(invoke(PROCEDURES["show_plans"], PlainCaller(), (), {"path": table}))
+    return (called - begin - (time.perf_counter() - called)) / CALLS
 
 
 def checksum(spark: SparkSession, table: str, column: str) -> list[int]:
@@ -83,6 +112,9 @@ def _commands() -> dict[str, partial]:
         "read_files": partial(read_files, spark),
         "select": partial(select, spark),
         "read_source": partial(read_source, spark),
+        "enable": partial(enable, spark),
+        "select_one": partial(select_one, spark),
+        "call": partial(call, spark),
         "checksum": partial(checksum, spark),
     }
 

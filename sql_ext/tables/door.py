@@ -27,6 +27,10 @@ class TableDoor(ABC):
         permissions_in(permissions).check_path(path)
         return reading.describe(path, options)
 
+    def check_change(self, what: str, permissions: Mapping[str, str]) -> None:
+        """Whether tables may be changed."""
+        permissions_in(permissions).check_change(what)
+
     def scan_table(
         self,
         path: str,
@@ -50,7 +54,7 @@ class TableDoor(ABC):
         place: int,
     ) -> None:
         """Carry out the statement that lies on the desk."""
-        permissions_in(permissions).check_change("The statement")
+        self.check_change("The statement", permissions)
         writing.write(self._session(), self._desk.get(place), kind, path, options, details)
 
     def create_table(

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import lakewarden
 from tests.sql_ext.conftest import Refused, Run
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -72,3 +74,77 @@ def test_names_of_the_catalog_are_told_from_those_it_does_not_have(
     assert run("CALL table_health(database => 'lake')") == []
     assert "'lake'" in str(refused("CALL table_health(database => 'lke')"))
     run("DROP DATABASE lake CASCADE")
+
+
+def test_a_call_runs_once_and_its_explanation_never(
+    sql_session: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    table = lakewarden.Table.create(path, pa.schema([("id", pa.string())]), ["id"])
+    table.upsert(pa.table({"id": ["1"]}))
+    statement = f"CALL run_clean(path => '{path}')"
+    before = len(table.timeline().instants)
+    sql_session.sql(f"EXPLAIN {statement}").collect()
+    assert len(table.timeline().instants) == before
+    called = sql_session.sql(f"CALL create_savepoint(path => '{path}')")
+    assert [called.count() for _ in range(3)] == [1, 1, 1]
+    assert called.collect()
+    assert len(table.timeline().instants) == before + 1
+
+
+def test_an_interrupted_statement_ends(
+    sql_session: SparkSession, refused: Refused, orders: Path
+) -> None:
+    thread = sql_session.sparkContext._jvm.java.lang.Thread
+    thread.currentThread().interrupt()
+    try:
+        error = refused(f"CALL show_plans(path => '{orders}')")
+    finally:
+        thread.interrupted()
+    assert (error.getCondition(), error.getSqlState()) == ("LAKEWARDEN_INTERRUPTED", "57014")
+
+
+# Every way to write the same call; `{p}` is the table's path.
+SAME_CALLS = (
+    "show_timeline(path => '{p}', limit => 5)",
+    "show_timeline(NULL, '{p}', 5)",
+    "show_timeline(NULL, '{p}', limit => 5)",
+    "show_timeline(limit => 5, path => '{p}')",
+    "show_timeline(path => '{p}', limit => 2 + 3)",
+    "show_timeline(path => '{p}', limit => '5')",
+    "show_timeline(path => '{p}', limit => 5L)",
+    "show_timeline(path => '{p}', limit => CAST(5 AS SMALLINT))",
+    "show_timeline(path => concat('{p}', ''), LIMIT => 5)",
+    'show_timeline(Path => "{p}", limit => 5)',
+    "show_timeline(path => '{p}', limit => 5, showArchived => false)",
+    "show_timeline(path => '{p}', limit => 5, show_archived => 'FALSE')",
+    "show_timeline(path => '{p}', limit => 5, startTime => 20200101000000000)",
+    "show_timeline(path => '{p}', limit => 5, start_time => '20200101000000000')",
+    "show_timeline(table => '{p}', limit => 5)",
+    "show_timeline(path => '{p}', limit => 5, filter => NULL)",
+)
+
+
+@pytest.mark.parametrize("call", SAME_CALLS)
+def test_a_call_can_be_written_in_many_ways(run: Run, orders: Path, call: str) -> None:
+    expected = run(f"CALL show_timeline(path => '{orders}')")
+    assert expected
+    assert run("CALL " + call.replace("{p}", str(orders))) == expected
+
+
+def test_arguments_can_be_parameters(sql_session: SparkSession, orders: Path) -> None:
+    expected = sql_session.sql(f"CALL show_timeline(path => '{orders}')").collect()
+    by_name = sql_session.sql(
+        "CALL show_timeline(path => :p, limit => :n)", {"p": str(orders), "n": 5}
+    )
+    by_place = sql_session.sql("CALL show_timeline(NULL, ?, ?)", [str(orders), 5])
+    immediate = sql_session.sql(
+        f"EXECUTE IMMEDIATE 'CALL show_timeline(path => ?)' USING '{orders}'"
+    )
+    assert by_name.collect() == by_place.collect() == immediate.collect() == expected
+
+
+def test_options_are_a_text_or_a_map(refused: Refused, orders: Path) -> None:
+    call = f"CALL run_compaction(op => 'schedule', path => '{orders}', dry_run => true, options => "
+    for options in ("'no.such=1'", "map('no.such', '1')", "map('no.such', 1)"):
+        assert "no.such" in str(refused(f"{call}{options})"))

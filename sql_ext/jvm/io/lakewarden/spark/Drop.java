@@ -20,6 +20,7 @@ public final class Drop extends CommandNode {
 
   @Override
   public Seq<Row> run(SparkSession any) {
+    Door.ask("check_change", "what", "DROP TABLE", "permissions", Statement.permissions());
     var session = (org.apache.spark.sql.classic.SparkSession) any;
     session.sessionState().catalog().dropTable(name, ifExists, purge);
     return TableWrite.none();

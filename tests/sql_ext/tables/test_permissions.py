@@ -1,0 +1,46 @@
+"""What the owner of a server allows holds for tables in SQL as well."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.sql_ext.permitted import ALLOWED_ROOTS, READ_ONLY
+from lakewarden.sql_ext.tables.door import TableDoor
+
+
+class Closed(TableDoor):
+    """A door that nobody may get through to a session."""
+
+    def _session(self) -> SparkSession:
+        raise AssertionError
+
+
+CLOSED = Closed(desk=None)
+ONLY_READS = {READ_ONLY: "true"}
+
+
+def test_nothing_is_changed_where_only_reading_is_allowed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="DROP TABLE changes a table"):
+        CLOSED.check_change("DROP TABLE", ONLY_READS)
+    with pytest.raises(InvalidRequest, match="The statement changes a table"):
+        CLOSED.write_table("append", str(tmp_path), {}, {}, ONLY_READS, 1)
+    with pytest.raises(InvalidRequest, match="CREATE TABLE changes a table"):
+        CLOSED.create_table(
+            path=str(tmp_path / "new"),
+            name="new",
+            columns='{"type": "struct", "fields": [{"name": "id", "type": "integer",'
+            ' "nullable": true, "metadata": {}}]}',
+            partitions=[],
+            properties={"primaryKey": "id"},
+            must_be_new=True,
+            permissions=ONLY_READS,
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_tables_are_inside_of_the_allowed_roots(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        CLOSED.describe_table(str(tmp_path), {}, {ALLOWED_ROOTS: str(tmp_path / "lake")})
+    assert refused.value.code == "path_not_allowed"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 import lakewarden
@@ -17,8 +18,9 @@ SERVED = pytest.mark.xdist_group("served")
 
 
 @pytest.fixture(scope="module")
-def classic() -> Client:
-    return SparkClient(lakewarden.session())
+def classic(spark: SparkSession) -> Client:
+    """A session of its own: examples choose a database and declare variables."""
+    return SparkClient(lakewarden.enable(spark).newSession())
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden import Table
 from tests.canonical import canonical_rows, difference
-from tests.small_session import TIME_ZONE
+from tests.small_session import TIME_ZONE, stop_with_server
 
 
 def main(paths: list[str]) -> None:
@@ -19,7 +19,7 @@ def main(paths: list[str]) -> None:
         table = Table(path)
         frame, rows = table.read(spark), table.read_arrow()
         print(difference(canonical_rows(rows), canonical_rows(frame.toArrow())), end="")
-    spark.stop()
+    stop_with_server(spark)
 
 
 if __name__ == "__main__":

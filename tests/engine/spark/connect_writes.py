@@ -23,6 +23,7 @@ from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from tests.engine.spark.test_service_tasks import Doomed
+from tests.small_session import stop_with_server
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
@@ -50,7 +51,7 @@ def main(path: str) -> None:
         table.upsert(frame, local_rows_max=rows_max)
     compact(path, spark)
     print([(row["id"], row["ts"]) for row in contents_of(Table(path).read_arrow())], end="")
-    spark.stop()
+    stop_with_server(spark)
 
 
 if __name__ == "__main__":

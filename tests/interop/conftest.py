@@ -16,6 +16,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Judge the judge first, in a JVM that nobody has used yet."""
+    items.sort(key=lambda item: item.path.name != "test_judge.py")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test that takes a `shape` runs for each."""
     if "shape" in metafunc.fixturenames:

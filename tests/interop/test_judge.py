@@ -17,7 +17,9 @@ WITH_RECORD_INDEX = "mor_record_index_global"
 
 
 def newest_base_file(table: Path) -> Path:
-    return max(table.glob("**/[0-9a-f]*.parquet"), key=lambda path: path.name.rsplit("_", 1)[-1])
+    """The base file of the newest instant; of several the one that comes last by its partition."""
+    files = table.glob("**/[0-9a-f]*.parquet")
+    return max(files, key=lambda file: (file.name.rsplit("_", 1)[-1], file.as_posix()))
 
 
 def change_column(file: Path, name: str, change: Callable[[object], object]) -> None:

@@ -6,9 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyspark import SparkContext
-from pyspark.sql import SparkSession
-
 from lakewarden.java_home import java_home
 
 TIME_ZONE = "America/New_York"
@@ -48,13 +45,3 @@ def printed(script: str, arguments: Sequence[str], folder: Path) -> str:
     )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-def stop_with_server(spark: SparkSession) -> None:
-    """Stop a session whose server this process has started, and wait until the port is free."""
-    gateway = SparkContext._gateway
-    assert gateway is not None
-    spark.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait()

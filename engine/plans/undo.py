@@ -227,23 +227,9 @@ def _completed(
     planned = undoing.rollback
     if moment.pending(planned.instant) is None:
         return None
-    if moment.config.metadata_partitions:
-        rollback_change(
-            context.storage,
-            moment.config,
-            planned.target,
-            planned.instant,
-            moment.times,
-            context.ports,
-        )
-        # Java gives signs of life there as well.
-        delete_standard_beat(context.storage.below(METADATA_FOLDER), planned.target)
+    _undo_in_metadata(context, moment, planned)
     held.assert_held()
-    for files in _targets(moment, undoing):
-        assert files.completed is None
-        for file in (files.inflight, files.requested):
-            if file is not None:
-                context.storage.delete(file.entry.path)
+    _remove_pending(context, moment, undoing)
     ledger = moment.ledger(planned.instant)
     assert ledger.ends_in in (LedgerEnd.NONE, LedgerEnd.CLAIM)
     claimed = append_claim(context, ledger, Action.ROLLBACK, context.ports.ids.fresh())
@@ -256,6 +242,30 @@ def _completed(
         if loss.code != "superseded":
             raise
         return None
+
+
+def _undo_in_metadata(context: Context, moment: Moment, planned: PendingRollback) -> None:
+    if not moment.config.metadata_partitions:
+        return
+    rollback_change(
+        context.storage,
+        moment.config,
+        planned.target,
+        planned.instant,
+        moment.times,
+        context.ports,
+    )
+    # Java gives signs of life there as well.
+    delete_standard_beat(context.storage.below(METADATA_FOLDER), planned.target)
+
+
+def _remove_pending(context: Context, moment: Moment, undoing: Undoing) -> None:
+    """The target leaves the timeline, its requested file last: without one it is no instant."""
+    for files in _targets(moment, undoing):
+        assert files.completed is None
+        for file in (files.inflight, files.requested):
+            if file is not None:
+                context.storage.delete(file.entry.path)
 
 
 def _targets(moment: Moment, undoing: Undoing) -> tuple[InstantFiles, ...]:

@@ -84,7 +84,11 @@ def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = Fa
         to_inflight(context, attempt)
         moment = look(context)
         done = _carried_out(context, moment, attempt)
-    answer = _answer(context, moment, published.draft)
+    return _with_done(prepared, done, _answer(context, moment, published.draft))
+
+
+def _with_done(prepared: Cleaned, done: Finished, answer: Cleaned) -> Cleaned:
+    """What was put in order, what the new clean has removed, and what its draft left."""
     return replace(
         prepared,
         instant=done.instant,

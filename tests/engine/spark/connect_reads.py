@@ -9,18 +9,18 @@ from pyspark.sql import SparkSession
 
 from lakewarden import Table
 from tests.canonical import canonical_rows, difference
-from tests.small_session import TIME_ZONE, stop_with_server
+from tests.small_session import TIME_ZONE
 
 
-def main(paths: list[str]) -> None:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+def main(server: str, paths: list[str]) -> None:
+    spark = SparkSession.builder.remote(server).getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", TIME_ZONE)
     for path in paths:
         table = Table(path)
         frame, rows = table.read(spark), table.read_arrow()
         print(difference(canonical_rows(rows), canonical_rows(frame.toArrow())), end="")
-    stop_with_server(spark)
+    spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])

@@ -23,7 +23,6 @@ from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from tests.engine.spark.test_service_tasks import Doomed
-from tests.small_session import stop_with_server
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
@@ -41,8 +40,8 @@ def compact(path: str, spark: SparkSession) -> None:
         list(executor.map(Doomed(), [300.0]))
 
 
-def main(path: str) -> None:
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+def main(server: str, path: str) -> None:
+    spark = SparkSession.builder.remote(server).getOrCreate()
     table = Shape("mor").create(path)
     for rows_max, count in ((100, 3), (0, 5)):
         frame = spark.range(count).selectExpr(
@@ -51,8 +50,8 @@ def main(path: str) -> None:
         table.upsert(frame, local_rows_max=rows_max)
     compact(path, spark)
     print([(row["id"], row["ts"]) for row in contents_of(Table(path).read_arrow())], end="")
-    stop_with_server(spark)
+    spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

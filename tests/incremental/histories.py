@@ -59,6 +59,8 @@ class Case:
     without_some: Callable[[bytes, Random], bytes]
     # How often a write begins new file groups besides those it updates.
     adds: float = 0.25
+    # To how many partitions a write goes at most.
+    reach: int = 2
     # How many bytes its files have.
     sizes: Sequence[int] = (10, 60, 200)
 
@@ -222,9 +224,10 @@ class History:
     # How it is done.
 
     def _begin(self) -> OpenWrite:
-        partitions = self.random.sample(PARTITIONS, self.random.randint(1, 2))
+        partitions = self.random.sample(PARTITIONS, self.random.randint(1, self.case.reach))
         there = [s.key for s in self.table.slices() if s.partition in partitions]
-        updated = self.random.sample(there, min(len(there), self.random.randint(1, 3)))
+        most = min(len(there), self.random.randint(1, self.case.reach + 1))
+        updated = self.random.sample(there, most)
         added = []
         for partition in partitions if not updated else partitions[:1]:
             if not updated or self.random.random() < self.case.adds:

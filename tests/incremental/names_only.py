@@ -1,6 +1,7 @@
-"""Tables of any number of partitions of which only the names of files exist.
+"""Tables of any number of partitions of which only the names of files exist, and some logs.
 
-The metadata table knows of them, and planning must not look for the files themselves.
+The metadata table knows of them, and planning must not look for the files themselves; but a log
+compaction looks into the logs that it may take.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +20,7 @@ from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
@@ -28,7 +30,7 @@ from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.slices import SliceKey
 from tests.crash.victims import ports
 from tests.engine.services.worlds import ServiceWorld
-from tests.incremental.toy import SCHEMA
+from tests.incremental.toy import SCHEMA, log_of
 
 TOUCHED = range(12)
 PLANNED = range(6)
@@ -37,6 +39,7 @@ LARGE = 1000
 SETTINGS: dict[TableService, Mapping[str, str]] = {
     COMPACTION: {},
     CLUSTERING: {"hoodie__clustering__plan__strategy__small__file__limit": str(LARGE)},
+    LOG_COMPACTION: {"hoodie__log__compaction__blocks__threshold": "2"},
 }
 
 
@@ -53,7 +56,10 @@ class Names:
         attempt = publish(context, Action.DELTA_COMMIT, claims=True).attempt
         assert attempt is not None
         to_inflight(context, attempt)
-        files = [_file(number, attempt.instant, logs=logs, size=size) for number in partitions]
+        files = [
+            self._log(number, attempt.instant) if logs else _base(number, attempt.instant, size)
+            for number in partitions
+        ]
         keys = frozenset(SliceKey(file.partition, _file_id(file)) for file in files)
         outcome = Outcome(
             metadata=CommitMetadata(
@@ -77,17 +83,11 @@ class Names:
         attempt = start(context, planned.instant).attempt
         assert attempt is not None
         numbers = [int(key.partition.removeprefix("p=")) for key in planned.draft.groups]
-        files = [_file(number, attempt.instant, size=LARGE) for number in sorted(numbers)]
-        if service is CLUSTERING:
-            metadata: CommitMetadata = ReplaceCommitMetadata(
-                partition_to_write_stats=_stats(files), operation_type=Operation.CLUSTER
-            )
+        if service is LOG_COMPACTION:
+            files = [self._log(number, attempt.instant) for number in sorted(numbers)]
         else:
-            metadata = CommitMetadata(
-                partition_to_write_stats=_stats(files),
-                compacted=True,
-                operation_type=Operation.COMPACT,
-            )
+            files = [_base(number, attempt.instant, LARGE) for number in sorted(numbers)]
+        metadata = _done(service, _stats(files))
         outcome = Outcome(
             metadata=metadata,
             change=TableChange(instant=attempt.instant, new_files=tuple(files)),
@@ -97,10 +97,30 @@ class Names:
         with attempt:
             commit(context, attempt, outcome)
 
+    def _log(self, number: int, instant: str) -> NewFile:
+        """A log that is there."""
+        content = log_of(instant, SIZE)
+        file = NewFile(partition_of(number), f".f{number}_{instant}.log.1_0-0-1", len(content))
+        self.world.storage.put(f"{file.partition}/{file.name}", content)
+        return file
 
-def _file(number: int, instant: str, *, logs: bool = False, size: int) -> NewFile:
-    name = f".f{number}_{instant}.log.1_0-0-1" if logs else f"f{number}_0-0-1_{instant}.parquet"
-    return NewFile(f"p={number:05d}", name, size)
+
+def partition_of(number: int) -> str:
+    return f"p={number:05d}"
+
+
+def _base(number: int, instant: str, size: int) -> NewFile:
+    return NewFile(partition_of(number), f"f{number}_0-0-1_{instant}.parquet", size)
+
+
+def _done(service: TableService, stats: dict[str, tuple[WriteStat, ...]]) -> CommitMetadata:
+    """What a plan of the service says when it has completed."""
+    if service is CLUSTERING:
+        return ReplaceCommitMetadata(
+            partition_to_write_stats=stats, operation_type=Operation.CLUSTER
+        )
+    operation = Operation.COMPACT if service is COMPACTION else Operation.LOG_COMPACT
+    return CommitMetadata(partition_to_write_stats=stats, compacted=True, operation_type=operation)
 
 
 def _file_id(file: NewFile) -> str:
@@ -145,9 +165,10 @@ def touched_table(service: TableService, partitions: int) -> ServiceWorld:
     """
     world = empty_table()
     table = Names(world)
-    is_compaction = service is COMPACTION
+    logs = service is not CLUSTERING
     table.write(range(partitions), size=LARGE)
-    table.write(TOUCHED, logs=is_compaction)
+    table.write(TOUCHED, logs=logs)
+    table.write(TOUCHED, logs=logs)
     table.plan_and_complete(service)
-    table.write(PLANNED, logs=is_compaction)
+    table.write(PLANNED, logs=logs)
     return world

@@ -28,7 +28,7 @@ CASE = Case(
     settings={},
     choices=(
         {STRATEGY: "UnBounded"},
-        {STRATEGY: "LogFileSizeBased", "hoodie.compaction.logfile.size.threshold": "50"},
+        {STRATEGY: "LogFileSizeBased", "hoodie.compaction.logfile.size.threshold": "150"},
         {STRATEGY: "LogFileNumBased", "hoodie.compaction.logfile.num.threshold": "2"},
         {STRATEGY: "BoundedIO", "hoodie.compaction.target.io": "0"},
         {STRATEGY: "PartitionRegexBased", "hoodie.compaction.partition.path.regex": "1[0-3]$"},

@@ -1,4 +1,8 @@
-"""Log compaction: what has changed is all that looking at everything would find; with real logs."""
+"""Log compaction: what has changed is all that looking at everything would find, in any history.
+
+Once on a toy table, to which everything happens, and once with real logs, which are written,
+planned for, folded and cancelled.
+"""
 
 from random import Random
 
@@ -15,11 +19,24 @@ from lakewarden.engine.services.schedule import draft, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.view.slices import SliceKey
 from tests.engine.services.worlds import MOR, ServiceWorld, new_service_world, rows
-from tests.incremental.histories import TIMES
+from tests.incremental.histories import CHUNKS, TIMES, Case, run_histories
+from tests.incremental.test_compactions import without_some
+from tests.incremental.toy import MOR as TOY
 from tests.writing.model import Write
 
 PLACES = "abcde"
 STEPS = 14
+
+CASE = Case(
+    service=LOG_COMPACTION,
+    settings={},
+    choices=(*[{BLOCKS_MIN.key: "2"}] * 4, {BLOCKS_MIN.key: "3"}),
+    properties=TOY,
+    without_some=without_some,
+    adds=0.1,
+    # Only what was written to again and again is worth it.
+    reach=7,
+)
 
 
 def found(
@@ -65,8 +82,13 @@ def run_history(seed: int) -> int:
     return looked
 
 
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_look_at_what_has_changed_finds_all_there_is(chunk: int) -> None:
+    run_histories(CASE, chunk, count=50)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_a_look_at_what_has_changed_finds_all_there_is(seed: int) -> None:
+def test_it_finds_all_there_is_in_real_logs(seed: int) -> None:
     for turn in range(TIMES):
         try:
             assert run_history(seed + 3 * turn) > 0

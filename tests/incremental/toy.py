@@ -1,12 +1,17 @@
 """A toy table on which the real planners plan: its data files hold no rows, only bytes.
 
-What counts for a plan is which files there are, how large they are, and what the timeline says.
+What counts for a plan is which files there are, how large they are, what the timeline says, and of
+which instants the blocks of logs are.
 Instants, ledgers, plans, commits and rollbacks are made by the engine's own steps.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from lakewarden.engine.formats.log.block import BlockKind
+from lakewarden.engine.formats.log.effective import effective_blocks
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.write import Origin, encode_block
 from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads import replace as clustering
 from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
@@ -155,14 +160,21 @@ def key_of(stat: WriteStat) -> SliceKey:
 
 def write_base(own: Writer, attempt: Attempt, key: SliceKey, size: int) -> WriteStat:
     name = f"{key.file_id}_{attempt.write_token(0)}_{attempt.instant}.parquet"
-    return _written(own, attempt, key, name, MarkerKind.CREATE, size)
+    return _written(own, attempt, key, name, b"x" * size)
 
 
-def write_log(own: Writer, attempt: Attempt, key: SliceKey, size: int) -> WriteStat:
+def write_log(
+    own: Writer, attempt: Attempt, key: SliceKey, size: int, compacted: tuple[str, ...] = ()
+) -> WriteStat:
     name = f".{key.file_id}_{attempt.instant}.log.1_{attempt.write_token(0)}"
-    return replace(
-        _written(own, attempt, key, name, MarkerKind.CREATE, size), log_files=(name,), log_version=1
-    )
+    content = log_of(attempt.instant, size, compacted)
+    return replace(_written(own, attempt, key, name, content), log_files=(name,), log_version=1)
+
+
+def log_of(instant: str, size: int, compacted: tuple[str, ...] = ()) -> bytes:
+    """A log with one block, of which nobody reads more than its head."""
+    headers = Origin(instant, compacted_instants=compacted).headers()
+    return encode_block(BlockKind.AVRO, headers, b"x" * size)
 
 
 def planned_outcome(own: Writer, attempt: Attempt, plan: bytes, size: int) -> Outcome:
@@ -171,6 +183,12 @@ def planned_outcome(own: Writer, attempt: Attempt, plan: bytes, size: int) -> Ou
         return _clustered(own, attempt, plan, size)
     operations = compaction.decode_plan(plan, "the plan").operations
     keys = [SliceKey(one.partition_path or "", one.file_id or "") for one in operations]
+    if attempt.action is Action.LOG_COMPACTION:
+        stats = [_folded(own, attempt, one, size) for one in operations]
+        metadata = CommitMetadata(
+            partition_to_write_stats=_by_partition(stats), operation_type=Operation.LOG_COMPACT
+        )
+        return _outcome(attempt, metadata, keys)
     stats = [write_base(own, attempt, key, size) for key in keys]
     metadata = CommitMetadata(
         partition_to_write_stats=_by_partition(stats),
@@ -178,6 +196,17 @@ def planned_outcome(own: Writer, attempt: Attempt, plan: bytes, size: int) -> Ou
         operation_type=Operation.COMPACT,
     )
     return _outcome(attempt, metadata, keys)
+
+
+def _folded(
+    own: Writer, attempt: Attempt, operation: compaction.CompactionOperation, size: int
+) -> WriteStat:
+    """A log in the place of those that an operation names."""
+    key = SliceKey(operation.partition_path or "", operation.file_id or "")
+    paths = [f"{key.partition}/{name}" for name in operation.delta_file_paths]
+    blocks = [block for path in paths for block in read_blocks(own.storage.read(path), path)]
+    in_force = effective_blocks(blocks, lambda _: True)
+    return write_log(own, attempt, key, size, tuple(block.instant for block in in_force))
 
 
 def _clustered(own: Writer, attempt: Attempt, plan: bytes, size: int) -> Outcome:
@@ -217,18 +246,16 @@ def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]
     return found
 
 
-def _written(
-    own: Writer, attempt: Attempt, key: SliceKey, name: str, kind: MarkerKind, size: int
-) -> WriteStat:
+def _written(own: Writer, attempt: Attempt, key: SliceKey, name: str, content: bytes) -> WriteStat:
     file = MarkedFile(key.partition, name)
-    leave_marker(own.storage, attempt.instant, file, kind)
+    leave_marker(own.storage, attempt.instant, file, MarkerKind.CREATE)
     own.storage.put(f"{key.partition}/{PARTITION_METADATA}", b"#partition metadata\n")
-    own.storage.put(file.path, b"x" * size)
+    own.storage.put(file.path, content)
     return WriteStat(
         file_id=key.file_id,
         path=file.path,
         partition_path=key.partition,
-        file_size_in_bytes=size,
+        file_size_in_bytes=len(content),
     )
 
 

@@ -7,12 +7,13 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.metadata.changes import Located, TableChange
 from lakewarden.engine.metadata.content import content_of, unmaintained
-from lakewarden.engine.metadata.definitions import DEFAULT_PATH
+from lakewarden.engine.metadata.definitions import definitions_path
 from lakewarden.engine.metadata.definitions_file import (
     NewDefinition,
     column_stats_definition,
     define_indexes,
     record_index_definition,
+    remove_definitions,
 )
 from lakewarden.engine.metadata.entries import NO_ENTRIES, Entries
 from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY
@@ -117,7 +118,7 @@ def add_partitions(
 def _begin_anew(storage: Storage, config: TableConfig) -> None:
     """Remove what a crash may have left, whole or in part; nothing refers to it."""
     storage.delete_folder(METADATA_FOLDER)
-    storage.delete(config.index_definitions_path or DEFAULT_PATH)
+    remove_definitions(storage, definitions_path(config))
     write_properties(storage.below(METADATA_FOLDER), _properties(config))
 
 
@@ -217,7 +218,7 @@ def _publish(
     choices: Choices,
 ) -> None:
     """Define the indexes, then let the table's properties list what was made."""
-    path = config.index_definitions_path or DEFAULT_PATH
+    path = definitions_path(config)
     definitions: list[NewDefinition] = []
     if COLUMN_STATS in made:
         definitions.append(column_stats_definition(columns))

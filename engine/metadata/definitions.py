@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 from lakewarden.engine.metadata.table import (
     EXPRESSION_INDEX_PREFIX,
     RECORD_INDEX,
@@ -37,13 +37,27 @@ class IndexDefinition:
 
 def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
     """All metadata partitions of a table as indexes, with what is defined about them."""
-    path = config.index_definitions_path or DEFAULT_PATH
-    payload = storage.read_if_present(path)
-    defined = defined_indexes(payload, path) if payload else {}
+    return definitions_of(config, stored_definitions(storage, definitions_path(config)))
+
+
+def definitions_path(config: TableConfig) -> str:
+    """Where a table has the file of its definitions, or would have it."""
+    return config.index_definitions_path or DEFAULT_PATH
+
+
+def backup_path(path: str) -> str:
+    """Where the content of a file of definitions is while the file is being replaced."""
+    return f"{path}.backup"
+
+
+def definitions_of(
+    config: TableConfig, records: Mapping[str, Mapping[str, object]]
+) -> tuple[IndexDefinition, ...]:
+    """The indexes of a table, of which the file of definitions has these records."""
     states = dict.fromkeys(config.metadata_partitions, READY)
     states |= dict.fromkeys(config.metadata_partitions_inflight, INFLIGHT)
     return tuple(
-        _definition(partition, defined.get(partition, {}), states[partition])
+        _definition(partition, records.get(partition, {}), states[partition])
         for partition in sorted(states)
     )
 
@@ -51,6 +65,20 @@ def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefini
 def undefined(partition: str, state: str) -> IndexDefinition:
     """An index of which nothing is known but the partition that it is, or shall be."""
     return _definition(partition, {}, state)
+
+
+def stored_definitions(storage: Storage, path: str) -> dict[str, Mapping[str, object]]:
+    """The records in the file; of one that a crash has cut short, those that it had before."""
+    payload = storage.read_if_present(path)
+    if payload is None:
+        return {}
+    try:
+        return defined_indexes(payload, path)
+    except CorruptTable:
+        before = storage.read_if_present(backup_path(path))
+        if payload and before is None:
+            raise
+        return defined_indexes(before, path) if before else {}
 
 
 def defined_indexes(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:

@@ -1,12 +1,24 @@
-"""The file of index definitions: rewritten as a whole when one of them changes."""
+"""The file of index definitions: rewritten as a whole when one of them changes.
+
+Whatever call a rewrite dies at, readers find the definitions from before it or from after it.
+"""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.metadata.definitions import defined_indexes
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.definitions import (
+    IndexDefinition,
+    backup_path,
+    defined_indexes,
+    definitions_of,
+    definitions_path,
+    stored_definitions,
+)
 from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +41,53 @@ def record_index_definition(*, is_partitioned: bool) -> NewDefinition:
 
 def define_indexes(storage: Storage, path: str, definitions: Sequence[NewDefinition]) -> None:
     """Add or replace definitions; what the file says about others stays as it is."""
-    payload = storage.read_if_present(path)
-    present = defined_indexes(payload, path) if payload else {}
-    after = {**present, **{one.partition: one.record for one in definitions}}
-    if after != present:
-        _store(storage, path, after)
+    _store(storage, path, {one.partition: one.record for one in definitions})
 
 
 def forget_indexes(storage: Storage, path: str, partitions: Collection[str]) -> None:
     """Take definitions out of the file, if there is one."""
+    _store(storage, path, dict.fromkeys(partitions))
+
+
+def mended_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
+    """All indexes of a table; a file that a crash has cut short gets its former content back.
+
+    The caller holds the table's lock.
+    """
+    path = definitions_path(config)
     payload = storage.read_if_present(path)
-    present = defined_indexes(payload, path) if payload else {}
-    after = {name: record for name, record in present.items() if name not in partitions}
-    if after != present:
-        _store(storage, path, after)
+    try:
+        records = defined_indexes(payload, path) if payload is not None else {}
+    except CorruptTable:
+        records = stored_definitions(storage, path)
+        storage.put(path, _file_of(records))
+        storage.delete(backup_path(path))
+    return definitions_of(config, records)
 
 
-def _store(storage: Storage, path: str, definitions: Mapping[str, Mapping[str, object]]) -> None:
+def remove_definitions(storage: Storage, path: str) -> None:
+    """Remove the file, and what an interrupted rewrite has left of it."""
+    storage.delete(path)
+    storage.delete(backup_path(path))
+
+
+def _store(storage: Storage, path: str, changes: Mapping[str, Mapping[str, object] | None]) -> None:
+    """Set definitions, or remove those that are changed to None.
+
+    Steps: 1 backup of what the file says now, 2 replace, 3 forget the backup.
+    """
+    present = stored_definitions(storage, path)
+    after = {name: record for name, record in {**present, **changes}.items() if record is not None}
+    if after == present:
+        return
+    storage.put(backup_path(path), _file_of(present))
+    storage.put(path, _file_of(after))
+    storage.delete(backup_path(path))
+
+
+def _file_of(definitions: Mapping[str, Mapping[str, object]]) -> bytes:
     text = json.dumps({"indexDefinitions": definitions}, indent=2, separators=(",", " : "))
-    storage.put(path, text.encode())
+    return text.encode()
 
 
 def _definition(

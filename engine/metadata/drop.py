@@ -9,8 +9,8 @@ Steps; whatever a crash leaves after the first is in nobody's way, and a later b
 from collections.abc import Collection
 
 from lakewarden.engine.metadata.compact import finish_compactions
-from lakewarden.engine.metadata.definitions import DEFAULT_PATH
-from lakewarden.engine.metadata.definitions_file import forget_indexes
+from lakewarden.engine.metadata.definitions import definitions_path
+from lakewarden.engine.metadata.definitions_file import forget_indexes, remove_definitions
 from lakewarden.engine.metadata.log_compact import withdraw_log_compactions
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.run.ports import Ports
@@ -45,16 +45,16 @@ def drop_partitions(
             INFLIGHT_KEY: _without(config.metadata_partitions_inflight, partitions),
         },
     )
-    forget_indexes(storage, config.index_definitions_path or DEFAULT_PATH, partitions)
+    forget_indexes(storage, definitions_path(config), partitions)
     for partition in sorted(partitions):
         state.storage.delete_folder(partition)
 
 
 def drop_metadata_table(storage: Storage, config: TableConfig) -> None:
     """Drop the metadata table as a whole; the caller holds the table's lock."""
-    path = config.index_definitions_path or DEFAULT_PATH
+    path = definitions_path(config)
     update_properties(storage, {PARTITIONS_KEY: "", INFLIGHT_KEY: "", DEFINITIONS_KEY: None})
-    storage.delete(path)
+    remove_definitions(storage, path)
     storage.delete_folder(METADATA_FOLDER)
 
 

@@ -15,7 +15,7 @@ from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.content import content_of, unmaintained
-from lakewarden.engine.metadata.definitions import DEFAULT_PATH, load_definitions
+from lakewarden.engine.metadata.definitions import definitions_path, load_definitions
 from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
 from lakewarden.engine.metadata.deltacommit import (
     find_written,
@@ -88,7 +88,7 @@ def _define_new_columns(storage: Storage, config: TableConfig, change: TableChan
     added = [column for column in seen if column not in defined.columns]
     if added:
         version = defined.version if defined.columns else "V2"
-        path = config.index_definitions_path or DEFAULT_PATH
+        path = definitions_path(config)
         columns = [*defined.columns, *added]
         define_indexes(storage, path, [column_stats_definition(columns, version=version)])
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.definitions import READY, IndexDefinition, load_definitions
+from lakewarden.engine.metadata.definitions import READY, IndexDefinition
+from lakewarden.engine.metadata.definitions_file import mended_definitions
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.read.table_state import TableState
@@ -30,7 +31,7 @@ class AtCommit:
     def __call__(self, change: TableChange, moment: Moment) -> TableChange:
         state = TableState(self.storage, moment.config, moment.timeline)
         self._refuse_other_schema(change.instant, state.schema())
-        self._refuse_new_indexes(change.instant, load_definitions(self.storage, moment.config))
+        self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)

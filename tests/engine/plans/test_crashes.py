@@ -65,6 +65,19 @@ def a_plan(world: World) -> str:
     return publish(world.writer().context, Action.COMPACTION, PLAN, claims=False).instant
 
 
+def a_late_file(world: World) -> str:
+    """What one who was taken for dead has written after his write was taken back."""
+    one_write(world)
+    slow = world.writer()
+    attempt = slow.begin()
+    slow.write_file(attempt, "f2")
+    world.clock.advance(DEAD_AFTER_MS)
+    cancel(world.writer().context, attempt.instant, "dead")
+    slow.write_file(attempt, "f3", partition="p=late")
+    world.clock.advance(SWEPT_AFTER_MS)
+    return attempt.instant
+
+
 OPERATIONS = {
     "write": Operation(one_write, lambda writer, _: writer.write("f1", "f2")),
     "publish": Operation(one_write, lambda writer, _: writer.begin()),
@@ -77,6 +90,7 @@ OPERATIONS = {
     "cancel": Operation(
         a_plan, lambda writer, plan: cancel(writer.context, plan, "in the way", force=True)
     ),
+    "sweep": Operation(a_late_file, lambda writer, _: sweep(writer.context)),
 }
 
 

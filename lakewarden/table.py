@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
@@ -83,6 +84,17 @@ class Table(TableServices, TableMetadata):
         # They hold for all tables of a session, so that those which mean nothing here are let be.
         self._session = dict(session or {})
         load_config(storage)
+
+    @classmethod
+    def named(cls, spark: "SparkSession", name: str) -> Self:
+        """The table that a session's catalog has under a name; the session's settings hold for it.
+
+        The name has any number of parts; the entry may be Hudi's own.
+        """
+        # PySpark need not be there for anything else.
+        settings = import_module("lakewarden.sql_ext.table_settings").table_settings(spark)
+        place = import_module("lakewarden.sql_ext.named_tables").find_table(spark, name, settings)
+        return cls(place.path, place.storage_options, session=settings)
 
     @classmethod
     def on(cls, storage: Storage, ports: Ports | None = None) -> Self:

@@ -27,6 +27,7 @@ from lakewarden.engine.services.clean.draft import CleanWish
 from lakewarden.engine.services.clean.result import Cleaned
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
+from lakewarden.engine.services.clustering.prune import Pruned, prune
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.service import COMPACTION
@@ -228,6 +229,21 @@ class TableServices:
     ) -> Reset:
         """Take back what dead attempts at a plan have done, and the plan too if that is wanted."""
         return reset(self._desk(), instant, removes_plan=removes_plan, dry_run=dry_run)
+
+    def prune_plan(
+        self,
+        instant: str,
+        files: Sequence[str] | None = None,
+        options: Options = None,
+        *,
+        allow_empty: bool = False,
+        dry_run: bool = False,
+    ) -> Pruned:
+        """Put a clustering without some of its files in the place of one that waits.
+
+        Without names these are the files that nobody can read. They stay in the table.
+        """
+        return prune(self._desk(options), instant, files, allow_empty=allow_empty, dry_run=dry_run)
 
     def rollback_failed_writes(
         self, options: Options = None, *, dry_run: bool = False, **keywords: object

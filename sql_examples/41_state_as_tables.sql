@@ -25,7 +25,8 @@ WHERE plan.state = 'requested';
 --| name   | service    | state     |
 --| orders | compaction | requested |
 
-SELECT action, count(*) AS instants FROM lakewarden_timeline('${folder}/orders') GROUP BY action ORDER BY action;
+-- One table can be given by its name, too.
+SELECT action, count(*) AS instants FROM lakewarden_timeline('orders') GROUP BY action ORDER BY action;
 --| action      | instants |
 --| compaction  | 1        |
 --| deltacommit | 2        |

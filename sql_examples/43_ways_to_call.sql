@@ -24,11 +24,15 @@ RUN COMPACTION ON orders;
 --| timestamp | operation_size | state | rows_written_count | files_count | written_bytes | seconds | message                                    |
 --| NULL      | *              | NULL  | NULL               | NULL        | NULL          | NULL    | No compaction: There are no logs to merge. |
 
--- So does a script, in which a call stands like any other statement.
+-- So does a script: the rows of its last call or query are its answer.
 BEGIN
   DECLARE name STRING DEFAULT 'orders';
-  CALL show_plans(table => name);
+  DECLARE EXIT HANDLER FOR LAKEWARDEN_UNKNOWN_TABLE
+    CALL show_table_properties(table => name, filter => 'key = ''hoodie.table.type''');
+  CALL show_plans(table => 'odrers');
 END;
+--| key               | value         |
+--| hoodie.table.type | MERGE_ON_READ |
 
 -- EXPLAIN never runs anything.
 EXPLAIN CALL run_clean(table => 'orders', retain_commits => 1);

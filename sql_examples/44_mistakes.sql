@@ -16,6 +16,9 @@ CALL show_plans(tabel => 'orders');
 CALL show_plans(table => 'odrers');
 --! LAKEWARDEN_UNKNOWN_TABLE
 
+CALL show_plans(table => orders);
+--! LAKEWARDEN_ARGUMENT_NOT_CONSTANT
+
 CALL show_plans(path => '${folder}/nowhere');
 --! LAKEWARDEN_NO_TABLE
 

@@ -8,6 +8,8 @@ from py4j.java_gateway import JavaClass, JavaGateway
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from lakewarden.procedures.opening import named_place, table_at
+from lakewarden.procedures.permissions import Permissions
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.answers import PROTOCOL, answer
 from lakewarden.sql_ext.calls import call, check
@@ -32,7 +34,7 @@ class Door(TableDoor):
         self._statements = statements
 
     def _session(self) -> SparkSession:
-        return Statement(self._statements.current(), permissions_in({}), {}).spark
+        return Statement(self._statements.current(), Permissions(), {}).spark
 
     def apply(self, operation: str, request: bytes) -> bytes:
         """Answer a request; whatever happens is in the answer."""
@@ -53,6 +55,16 @@ class Door(TableDoor):
         """Call a procedure."""
         statement = Statement(self._statements.current(), permissions_in(permissions), settings)
         return call(statement, name, positional, named)
+
+    def path_of(
+        self, table: str, settings: Mapping[str, str], permissions: Mapping[str, str]
+    ) -> str:
+        """Where a table is that a function is given by its name or its path, if it is one."""
+        statement = Statement(self._statements.current(), permissions_in(permissions), settings)
+        place = named_place(statement, table, None)
+        statement.permissions.check_path(place.path)
+        table_at(statement, place)
+        return place.path
 
     def rewrite(self, statement: str, *, has_hudi: bool) -> str:
         """A statement of ours as a call; any other one as it is."""

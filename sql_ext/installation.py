@@ -6,10 +6,9 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lakewarden.procedures.caller import PlainCaller
 from lakewarden.sessions import jar_path
 from lakewarden.sql_ext.door import open_door
-from lakewarden.sql_ext.permitted import fix_permissions, permissions_of
+from lakewarden.sql_ext.permitted import fix_permissions
 from lakewarden.sql_ext.table_functions import register
 
 EXTENSIONS = "io.lakewarden.spark.Extensions"
@@ -24,8 +23,7 @@ def install(spark: SparkSession, settings: Mapping[str, str]) -> None:
     load_classes(gateway)
     open_door(gateway)
     gateway.jvm.io.lakewarden.spark.Installation.into(spark._jsparkSession)
-    # They run in workers, which have to be told what they may touch.
-    register(spark, PlainCaller(permissions=permissions_of(context)))
+    register(spark)
 
 
 def load_classes(gateway: JavaGateway) -> None:

@@ -1,5 +1,6 @@
 """Scheduling: a plan is drafted without the lock, and published under it if it still holds."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
@@ -44,13 +45,18 @@ def schedule(context: Context, service: TableService, wish: Wish) -> Scheduled |
     """
     scheduled = _scheduled(context, service, wish)
     if isinstance(scheduled, Scheduled):
-        for plan in scheduled.pre_empted:
-            try:
-                abort(context, plan)
-            except LakewardenError as error:
-                figures = {"instant": plan, "reason": str(error)}
-                context.ports.events(Event("left_for_later", figures))
+        remove_cancelled(context, scheduled.pre_empted)
     return scheduled
+
+
+def remove_cancelled(context: Context, plans: Iterable[str]) -> None:
+    """Remove plans that were cancelled to make room; one that resists is left to whoever cleans."""
+    for plan in plans:
+        try:
+            abort(context, plan)
+        except LakewardenError as error:
+            figures = {"instant": plan, "reason": str(error)}
+            context.ports.events(Event("left_for_later", figures))
 
 
 def _scheduled(context: Context, service: TableService, wish: Wish) -> Scheduled | Refusal:

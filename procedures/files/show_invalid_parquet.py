@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.files.broken import broken_files
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.procedures.kept_files import NeedDelete, refuse_delete
 from lakewarden.procedures.opening import open_table
 from lakewarden.procedures.texts import listed
 
@@ -22,9 +22,7 @@ class ShowInvalidParquet(Call):
     path: TablePath = None
     parallelism: Annotated[int, "How many footers are read at the same time, up to 64."] = 100
     limit: Limit = 100
-    need_delete: Annotated[
-        bool, "Refused: files leave a table by clean, rollback and restore only."
-    ] = False
+    need_delete: NeedDelete = False
     partitions: Annotated[str, "Only these, separated by commas."] = ""
     instants: Annotated[str, "Only files of these writes, separated by commas."] = ""
     filter: Filter = ""
@@ -36,21 +34,10 @@ class ShowInvalidParquet(Call):
         reason: Annotated[str, "What is wrong with it."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        if self.need_delete:
-            raise _refused()
+        refuse_delete("show_invalid_parquet", need_delete=self.need_delete)
         storage = open_table(caller, self.table, self.path).state().storage
         executor = LocalExecutor(max(1, min(self.parallelism, THREADS_MAX)))
         for found in broken_files(
             storage, executor, listed(self.partitions), listed(self.instants)
         ):
             yield self.Row(path=storage.uri(found.path), reason=found.reason)
-
-
-def _refused() -> InvalidRequest:
-    return InvalidRequest(
-        "unsupported_delete",
-        what="show_invalid_parquet deletes nothing.",
-        why="A file that the table counts on would be missing from then on, for every reader.",
-        now="Roll back the write that left it: CALL rollback_to_instant, or restore a savepoint.",
-        argument="need_delete",
-    )

@@ -5,6 +5,7 @@ from lakewarden.procedures.services.cleanup_stale_inflight_commits import (
     CleanupStaleInflightCommits,
 )
 from lakewarden.procedures.services.drop_partition import DropPartition
+from lakewarden.procedures.services.repair_clustering_plan import RepairClusteringPlan
 from lakewarden.procedures.services.run_clean import RunClean
 from lakewarden.procedures.services.run_clustering import RunClustering
 from lakewarden.procedures.services.run_compaction import RunCompaction
@@ -24,6 +25,7 @@ __all__ = [
     "ArchiveCommits",
     "CleanupStaleInflightCommits",
     "DropPartition",
+    "RepairClusteringPlan",
     "RunClean",
     "RunClustering",
     "RunCompaction",

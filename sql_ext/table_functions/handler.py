@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.caller import PlainCaller
 from lakewarden.procedures.declaration import Procedure
 from lakewarden.procedures.invocation import Row, invoke
@@ -21,5 +22,19 @@ def rows(
     procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller, path: str | None
 ) -> Iterator[Row]:
     """The rows of one table; none for no path, as a join with no partner has none."""
-    if path is not None:
-        yield from invoke(procedure, caller, (), {"path": path, **arguments})
+    if path is None:
+        return
+    if "/" not in path:
+        raise _no_path(path)
+    yield from invoke(procedure, caller, (), {"path": path, **arguments})
+
+
+def _no_path(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "no_path",
+        what=f"{name!r} is not a path.",
+        why="Names are looked up in the session's catalog before rows are read, so that a column"
+        " can only have paths.",
+        now="Give the name itself to the function, or paths in the column.",
+        name=name,
+    )

@@ -10,13 +10,14 @@ from lakewarden.procedures.caller import PlainCaller
 from lakewarden.procedures.declaration import Procedure
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.catalog_places import storage_options
-from lakewarden.sql_ext.permitted import ALLOWED_ROOTS, READ_ONLY, permissions_in
+from lakewarden.sql_ext.permitted import permissions_of
 from lakewarden.sql_ext.table_functions.all_sessions import publish
 from lakewarden.sql_ext.table_functions.attempts import Attempts
 from lakewarden.sql_ext.table_functions.files import Files
 from lakewarden.sql_ext.table_functions.handler import handler
 from lakewarden.sql_ext.table_functions.missing_partitions import MissingPartitions
 from lakewarden.sql_ext.table_functions.partitions import Partitions
+from lakewarden.sql_ext.table_settings import table_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableFunction:
-    """A function of one argument, the path of a table."""
+    """A function of one argument, the path of a table; the planner puts it in a name's place."""
 
     name: str
     procedure: Procedure
@@ -81,8 +82,7 @@ def register(spark: "SparkSession", caller: PlainCaller | None = None) -> None:
 
 def caller_of(spark: "SparkSession") -> PlainCaller:
     """The permissions of a Spark context's owner, and the session's ways to storages."""
-    conf = spark.sparkContext._jsc.sc().conf()
-    owners = {key: conf.get(key) for key in (ALLOWED_ROOTS, READ_ONLY) if conf.contains(key)}
     return PlainCaller(
-        storage_options=storage_options(spark.conf.getAll), permissions=permissions_in(owners)
+        storage_options=storage_options(table_settings(spark)),
+        permissions=permissions_of(spark.sparkContext),
     )

@@ -132,6 +132,11 @@ PROMISED: dict[str, tuple[str, str]] = {
         " selected_partitions partition_regex_pattern limit",
         "timestamp S; input_group_size L; state S; involved_partitions S",
     ),
+    "repair_clustering_plan": (
+        "table path instant op invalid_parquet_files validation_parallelism need_delete dry_run"
+        " backup allow_empty_plan options",
+        "instant S; path S; action S; deleted B; reason S",
+    ),
     "run_clean": (
         "table schedule_in_line clean_policy retain_commits hours_retained"
         " file_versions_retained trigger_strategy trigger_max_commits options",

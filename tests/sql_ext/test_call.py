@@ -148,3 +148,34 @@ def test_options_are_a_text_or_a_map(refused: Refused, orders: Path) -> None:
     call = f"CALL run_compaction(op => 'schedule', path => '{orders}', dry_run => true, options => "
     for options in ("'no.such=1'", "map('no.such', '1')", "map('no.such', 1)"):
         assert "no.such" in str(refused(f"{call}{options})"))
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown", "position"),
+    [
+        ("orders", "orders", 24),
+        ("'/' || orders", "orders", 31),
+        ("t.path", "t.path", 24),
+        ("x -> x", "x -> x", 24),
+        ("rand()", "rand()", 24),
+        ("max('x')", "max('x')", 24),
+        ("(SELECT max(id) FROM range(3))", "(SELECT max(id) FROM range(3))", 24),
+    ],
+)
+def test_an_argument_that_is_no_constant_is_pointed_at(
+    refused: Refused, argument: str, shown: str, position: int
+) -> None:
+    error = refused(f"CALL show_plans(path => {argument})")
+    assert error.getCondition() == "LAKEWARDEN_ARGUMENT_NOT_CONSTANT"
+    assert error.getSqlState() == "42K08"
+    assert f"no constant: {shown}." in str(error)
+    assert str(error).endswith(f"line 1 pos {position}")
+
+
+def test_variables_are_constants(run: Run, orders: Path) -> None:
+    run("DECLARE OR REPLACE VARIABLE place STRING")
+    run(f"SET VAR place = (SELECT '{orders}' FROM range(1))")
+    try:
+        assert run("CALL show_timeline(path => place)")
+    finally:
+        run("DROP TEMPORARY VARIABLE place")

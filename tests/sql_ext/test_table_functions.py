@@ -1,6 +1,6 @@
 """Table functions answer as the procedures do, in any session, and along a column of paths."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.permissions import Permissions
 from lakewarden.sql_ext.table_functions import TABLE_FUNCTIONS, register
 from tests.golden_tables import GoldenTable
+from tests.sql_ext.conftest import Refused
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -77,6 +78,64 @@ def test_functions_go_along_a_column_of_paths(session: SparkSession, golden: Gol
     assert {(row.path, row.index_name) for row in found} == {
         (str(path), view.name) for path in paths for view in Table(str(path)).index_states()
     }
+
+
+@pytest.fixture
+def named(sql_session: SparkSession, golden: GoldenTable) -> Iterator[str]:
+    """The name of a table in a database of its own."""
+    sql_session.sql("CREATE DATABASE for_functions")
+    sql_session.sql(f"CREATE TABLE for_functions.t USING lakewarden LOCATION '{golden(TABLE)}'")
+    yield "for_functions.t"
+    sql_session.sql("DROP DATABASE for_functions CASCADE")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM lakewarden_commits('{name}')",
+        "SELECT * FROM lakewarden_commits(path => '{name}')",
+        "SELECT * FROM lakewarden_commits(table => '{name}')",
+        "SELECT * FROM lakewarden_commits('spark_catalog.{name}')",
+        "SELECT * FROM lakewarden_commits(concat('for_', 'functions.t'))",
+        "SELECT commit.* FROM range(1), LATERAL lakewarden_commits('{name}') commit",
+        "WITH commits AS (SELECT * FROM lakewarden_commits('{name}')) SELECT * FROM commits",
+        "EXECUTE IMMEDIATE 'SELECT * FROM lakewarden_commits(?)' USING '{name}'",
+        "BEGIN DECLARE place STRING DEFAULT '{name}'; SELECT * FROM lakewarden_commits(place); END",
+    ],
+)
+def test_tables_are_named(
+    sql_session: SparkSession, golden: GoldenTable, named: str, query: str
+) -> None:
+    by_path = sql_session.sql(f"SELECT * FROM lakewarden_commits('{golden(TABLE)}')").collect()
+    assert sql_session.sql(query.format(name=named)).collect() == by_path
+
+
+def test_a_name_can_be_a_parameter(sql_session: SparkSession, named: str) -> None:
+    query = "SELECT * FROM lakewarden_commits(:table)"
+    assert sql_session.sql(query, {"table": named}).collect()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state"),
+    [
+        ("'no.such'", "42P01"),
+        ("'a b'", "42602"),
+        ("'/no/such'", "42000"),
+        ("", "42605"),
+        ("'/a', '/b'", "42605"),
+        ("place => '/a'", "42605"),
+    ],
+)
+def test_what_is_no_table_is_refused_without_a_stack(
+    refused: Refused, arguments: str, state: str
+) -> None:
+    assert refused(f"SELECT * FROM lakewarden_commits({arguments})").getSqlState() == state
+
+
+def test_a_column_has_paths(sql_session: SparkSession, named: str) -> None:
+    query = f"SELECT * FROM VALUES ('{named}') t(name), LATERAL lakewarden_commits(t.name)"
+    with pytest.raises(PySparkException, match="is not a path"):
+        sql_session.sql(query).collect()
 
 
 def test_functions_look_only_where_they_may(

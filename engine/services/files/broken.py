@@ -1,6 +1,6 @@
 """Broken files: Parquet files that have no footer, or none that can be read."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -36,6 +36,13 @@ def broken_files(
         and file.extension == "parquet"
         and (not instants or file.instant in instants)
     ]
+    return broken_among(storage, executor, paths)
+
+
+def broken_among(
+    storage: Storage, executor: Executor, paths: Sequence[str]
+) -> Iterator[BrokenFile]:
+    """Those of some Parquet files that are broken."""
     for found in executor.map(partial(_checked, storage), paths):
         if found is not None:
             yield found

@@ -3,6 +3,7 @@ package io.lakewarden.spark;
 import java.util.Map;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.unsafe.Platform;
 import scala.Option;
 import scala.collection.immutable.Map$;
@@ -12,15 +13,21 @@ public final class LakewardenException extends AnalysisException {
   private static final String PREFIX = "LAKEWARDEN_";
 
   private LakewardenException(
-      String condition, String sqlState, String text, Map<String, String> parts) {
+      String condition,
+      String sqlState,
+      String text,
+      Map<String, String> parts,
+      Option<Object> line,
+      Option<Object> position,
+      QueryContext[] context) {
     super(
         "[" + condition + "] " + text + " SQLSTATE: " + sqlState,
-        Option.empty(),
-        Option.empty(),
+        line,
+        position,
         Option.empty(),
         Option.apply(condition),
         asScala(parts),
-        new QueryContext[0],
+        context,
         Option.apply(sqlState),
         Option.apply(Conditions.TEMPLATE));
   }
@@ -36,12 +43,39 @@ public final class LakewardenException extends AnalysisException {
   }
 
   static RuntimeException of(String code, String sqlState, String what, String why, String now) {
+    Option<Object> none = Option.empty();
+    return rethrow(made(code, sqlState, what, why, now, none, none, new QueryContext[0]));
+  }
+
+  /** The same, pointing at a place in the statement. */
+  static RuntimeException at(
+      Origin place, String code, String sqlState, String what, String why, String now) {
+    return rethrow(
+        made(
+            code,
+            sqlState,
+            what,
+            why,
+            now,
+            place.line(),
+            place.startPosition(),
+            place.getQueryContext()));
+  }
+
+  private static LakewardenException made(
+      String code,
+      String sqlState,
+      String what,
+      String why,
+      String now,
+      Option<Object> line,
+      Option<Object> position,
+      QueryContext[] context) {
     String condition = PREFIX + code;
     Conditions.register(condition, sqlState);
     String text = (what + " " + why + " " + now).trim().replaceAll(" +", " ");
-    return rethrow(
-        new LakewardenException(
-            condition, sqlState, text, Map.of("what", what, "why", why, "now", now)));
+    Map<String, String> parts = Map.of("what", what, "why", why, "now", now);
+    return new LakewardenException(condition, sqlState, text, parts, line, position, context);
   }
 
   /** Spark's exceptions are checked in Java and not in Scala, so its interfaces don't name them. */

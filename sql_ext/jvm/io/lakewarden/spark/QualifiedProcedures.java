@@ -1,10 +1,12 @@
 package io.lakewarden.spark;
 
 import java.util.List;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
+import org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -13,6 +15,7 @@ import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.execution.command.DescribeProcedureCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.command.ShowProceduresCommand;
+import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
@@ -31,6 +34,9 @@ final class QualifiedProcedures {
 
   /** A plan as it was parsed, with full names. */
   LogicalPlan in(LogicalPlan plan) {
+    if (plan instanceof CompoundPlanStatement) {
+      return inScript(plan);
+    }
     if (plan.containsPattern(TreePattern$.MODULE$.UNRESOLVED_PROCEDURE())) {
       return plan.resolveOperatorsDown(new Qualification());
     }
@@ -46,6 +52,34 @@ final class QualifiedProcedures {
       return new ExplainCommand(in(command.logicalPlan()), command.mode());
     }
     return plan;
+  }
+
+  /** Part by part: a block that Spark makes anew from its children has lost its handlers. */
+  private LogicalPlan inScript(LogicalPlan statement) {
+    Object[] parts = new Object[statement.productArity()];
+    boolean isSame = true;
+    for (int i = 0; i < parts.length; i++) {
+      parts[i] = inPart(statement.productElement(i));
+      isSame &= parts[i] == statement.productElement(i);
+    }
+    return isSame ? statement : (LogicalPlan) statement.makeCopy(parts);
+  }
+
+  private Object inPart(Object part) {
+    if (part instanceof LogicalPlan plan) {
+      return in(plan);
+    }
+    if (part instanceof Option<?> option && option.isDefined()) {
+      Object made = inPart(option.get());
+      return made == option.get() ? part : Option.apply(made);
+    }
+    if (part instanceof Seq<?> parts) {
+      List<Object> before = CollectionConverters.asJava((Seq<Object>) parts);
+      List<Object> after = before.stream().map(this::inPart).toList();
+      boolean isSame = IntStream.range(0, before.size()).allMatch(i -> before.get(i) == after.get(i));
+      return isSame ? part : CollectionConverters.asScala(after).toSeq();
+    }
+    return part;
   }
 
   private LogicalPlan described(DescribeProcedureCommand command) {

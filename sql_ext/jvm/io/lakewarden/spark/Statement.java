@@ -16,12 +16,19 @@ public final class Statement {
   private static final String[] PERMISSIONS = {"lakewarden.allowed.roots", "lakewarden.read.only"};
 
   private final Thread thread = Thread.currentThread();
-  private final SparkSession session = SparkSession.active();
+  private final SparkSession session;
 
-  private Statement() {}
+  private Statement(SparkSession session) {
+    this.session = session;
+  }
 
   public static Statement current() {
-    return new Statement();
+    return new Statement(SparkSession.active());
+  }
+
+  /** What could be one of a session's statements. */
+  public static Statement of(SparkSession session) {
+    return new Statement(session);
   }
 
   /** Whether its client has cancelled it: Thrift and Connect servers interrupt its thread. */

@@ -20,6 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias$;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
@@ -203,13 +204,12 @@ final class TableRelations extends PlanRule {
   }
 
   /** The same node with something else in the place of one of its parts. */
-  static LogicalPlan withPart(
-      LogicalPlan write, LogicalPlan before, LogicalPlan after) {
-    Object[] parts = new Object[write.productArity()];
+  static LogicalPlan withPart(LogicalPlan node, TreeNode<?> before, TreeNode<?> after) {
+    Object[] parts = new Object[node.productArity()];
     for (int i = 0; i < parts.length; i++) {
-      parts[i] = write.productElement(i) == before ? after : write.productElement(i);
+      parts[i] = node.productElement(i) == before ? after : node.productElement(i);
     }
-    return (LogicalPlan) write.makeCopy(parts);
+    return (LogicalPlan) node.makeCopy(parts);
   }
 
   /** A table of ours under the name it was found by. */

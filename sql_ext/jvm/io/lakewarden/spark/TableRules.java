@@ -12,7 +12,7 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** The rules that make tables of the format `lakewarden` tables of Spark's. */
+/** Our rules: tables of the format `lakewarden` are Spark's, functions and calls know names. */
 final class TableRules {
   // Hints are resolved first of all, so that Spark never looks for our format by itself.
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
@@ -20,7 +20,13 @@ final class TableRules {
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
       List.of(TimeTravels::new, InsertedQueries::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
-      List.of(OneMoment::new, CreateStatements::new, WriteStatements::new);
+      List.of(
+          OneMoment::new,
+          CreateStatements::new,
+          WriteStatements::new,
+          NamedTables::new,
+          ConstantArguments::new,
+          ScriptResults::new);
 
   private TableRules() {}
 
@@ -29,6 +35,9 @@ final class TableRules {
     RESOLVING.forEach(rule -> extensions.injectResolutionRule(asScala(rule)));
     RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
     extensions.injectPreCBORule(asScala(ScanSubstitution::new));
+    // What is a constant shows when Spark has worked out all it can.
+    extensions.injectPreCBORule(asScala(NamedTables::new));
+    extensions.injectPreCBORule(asScala(ConstantArguments::new));
     ChangesFunction.inject(extensions);
   }
 

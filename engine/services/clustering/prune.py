@@ -1,0 +1,200 @@
+"""Pruning: a plan that waits, made anew without some of its files.
+
+A published plan is never rewritten: whoever has read it may be at work on what it said. It is
+cancelled, and the rest becomes a plan of its own under the same lock. A crash in between leaves a
+cancelled plan, whose partitions come back in the next one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lakewarden.engine.formats.payloads.replace import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    RequestedReplace,
+    decode_plan,
+    encode_plan,
+)
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.locks.plan_conflicts import find_plan_conflicts, plan_conflict
+from lakewarden.engine.locks.touched import Kind
+from lakewarden.engine.plans.cancel import cancel_in
+from lakewarden.engine.plans.cancellation import Ending
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.evidence import pending_state
+from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.publish import publish_in
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.services.files.broken import broken_among
+from lakewarden.engine.services.schedule import remove_cancelled
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.state import InstantState
+from lakewarden.engine.view.slices import SliceKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedFile:
+    """A base file that is to go from a plan."""
+
+    path: str
+    is_planned: bool
+    # What is wrong with it, where that is why it goes.
+    broken: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """A plan, and what became of it."""
+
+    instant: str
+    files: tuple[PrunedFile, ...]
+    # None where nothing is left of the plan, or nothing was changed.
+    replaced_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A plan that waits, as it was read."""
+
+    requested: RequestedReplace
+
+    @property
+    def plan(self) -> ClusteringPlan:
+        return self.requested.clustering_plan or ClusteringPlan()
+
+    @property
+    def slices(self) -> tuple[ClusteringSlice, ...]:
+        return tuple(one for group in self.plan.input_groups for one in group.slices)
+
+    def without(self, paths: frozenset[str]) -> "_Waiting":
+        """The rest of it; the partitions of what goes are named as left out."""
+        kept = (_without(group, paths) for group in self.plan.input_groups)
+        left = {one.partition_path or "" for one in self.slices if one.data_file_path in paths}
+        rest = replace(
+            self.plan,
+            input_groups=tuple(group for group in kept if group.slices),
+            missing_schedule_partitions=tuple(
+                sorted({*self.plan.missing_schedule_partitions, *left})
+            ),
+        )
+        return _Waiting(replace(self.requested, clustering_plan=rest))
+
+    @property
+    def groups(self) -> frozenset[SliceKey]:
+        return frozenset(
+            SliceKey(one.partition_path or "", one.file_id or "") for one in self.slices
+        )
+
+
+def prune(
+    context: Context,
+    instant: str,
+    names: Sequence[str] | None = None,
+    *,
+    allow_empty: bool = False,
+    dry_run: bool = False,
+) -> Pruned:
+    """Take files out of a plan that nobody has begun with: those named, or those nobody can read.
+
+    Steps: 1 lock, 2 reload, 3 the plan still waits, and nothing was written to the rest of it since
+    it was published, 4 cancel it, 5 publish the rest, 6 unlock, and then it is removed.
+    """
+    waiting = _waiting(context, look(context), instant)
+    files = _broken(context, waiting) if names is None else _named(waiting, names)
+    going = frozenset(file.path for file in files if file.is_planned)
+    rest = waiting.without(going)
+    if going and not rest.slices and not allow_empty:
+        raise _nothing_left(instant)
+    if dry_run or not going:
+        return Pruned(instant=instant, files=files)
+    replaced_by = _replaced(context, instant, rest, f"{len(going)} of its files are left out")
+    remove_cancelled(context, (instant,))
+    return Pruned(instant=instant, files=files, replaced_by=replaced_by)
+
+
+def _replaced(context: Context, instant: str, rest: _Waiting, reason: str) -> str | None:
+    """Steps 1 to 6; the instant of the rest, if there is any."""
+    with context.lock.hold() as held:
+        now = reload(context)
+        _waiting(context, now, instant)
+        conflicts = find_plan_conflicts(instant, Kind.CLUSTERING, rest.groups, now.timeline.active)
+        if conflicts:
+            raise plan_conflict(instant, Action.CLUSTERING, conflicts)
+        held.assert_held()
+        ended = cancel_in(context, now, instant, reason, force=True)
+        assert ended.outcome is Ending.CANCELLED
+        if not rest.slices:
+            return None
+        content = encode_plan(rest.requested)
+        return publish_in(context, held, now, Action.CLUSTERING, content, claims=False).instant
+
+
+def _waiting(context: Context, moment: Moment, instant: str) -> _Waiting:
+    """A plan that nobody has begun with."""
+    files = moment.pending(instant)
+    if files is None or files.requested is None or files.begun_as is not Action.CLUSTERING:
+        raise InvalidRequest(
+            "unknown_plan",
+            what=f"The timeline has no pending clustering {instant}.",
+            why="It may have completed, been rolled back, or never been published.",
+            now="Look at show_plans for what is pending.",
+            instant=instant,
+        )
+    seen = replace(moment, ledgers=pending_ledgers(context, moment))
+    rollbacks = pending_rollbacks(moment.timeline.active)
+    state = pending_state(context, seen, rollbacks, files)
+    if state is not InstantState.REQUESTED:
+        raise Conflict(
+            "plan_begun",
+            what=f"The clustering {instant} does not wait any more ({state.value}).",
+            why="Whoever has begun with a plan goes by what it said then.",
+            now="Let it end, or CALL cancel_plan and schedule another one.",
+            instant=instant,
+        )
+    content = moment.timeline.active.read(files.requested.instant)
+    return _Waiting(decode_plan(content, files.requested.entry.path))
+
+
+def _named(waiting: _Waiting, names: Sequence[str]) -> tuple[PrunedFile, ...]:
+    """The files of these names or addresses; those that the plan has not are told, too."""
+    planned = [one.data_file_path for one in waiting.slices if one.data_file_path]
+    found = []
+    for name in dict.fromkeys(names):
+        path = next((one for one in planned if one == name or one.endswith(f"/{name}")), None)
+        found.append(PrunedFile(path=path or name, is_planned=path is not None))
+    return tuple(found)
+
+
+def _broken(context: Context, waiting: _Waiting) -> tuple[PrunedFile, ...]:
+    """The files of a plan that are no Parquet files."""
+    addresses = {
+        _relative(one): one.data_file_path
+        for one in waiting.slices
+        if one.data_file_path and one.data_file_path.endswith(".parquet")
+    }
+    broken = broken_among(context.storage, context.ports.executor, sorted(addresses))
+    return tuple(
+        PrunedFile(path=addresses[one.path], is_planned=True, broken=one.reason) for one in broken
+    )
+
+
+def _relative(slice_: ClusteringSlice) -> str:
+    name = (slice_.data_file_path or "").rpartition("/")[2]
+    return f"{slice_.partition_path}/{name}" if slice_.partition_path else name
+
+
+def _without(group: ClusteringGroup, paths: frozenset[str]) -> ClusteringGroup:
+    """A group without some files; what it was reckoned to read is then an upper bound."""
+    kept = tuple(one for one in group.slices if one.data_file_path not in paths)
+    return replace(group, slices=kept)
+
+
+def _nothing_left(instant: str) -> InvalidRequest:
+    return InvalidRequest(
+        "empty_plan",
+        what=f"Nothing of the clustering {instant} would be left.",
+        why="All of its files would go.",
+        now="Say that this is meant (allow_empty_plan => true), or CALL cancel_plan.",
+        instant=instant,
+    )

@@ -1,0 +1,34 @@
+package io.lakewarden.spark;
+
+import org.apache.spark.sql.catalyst.SqlScriptingContextManager;
+import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Call;
+import org.apache.spark.sql.catalyst.plans.logical.CommandResult;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.collection.immutable.Seq;
+
+/**
+ * Lets a script give the rows of a call, as it gives those of a SELECT: since 4.3 Spark takes a call
+ * for a command, and scripts drop what commands say.
+ */
+final class ScriptResults extends PlanRule {
+  ScriptResults(SparkSession session) {
+    super(session);
+  }
+
+  @Override
+  protected LogicalPlan instead(LogicalPlan node) {
+    boolean isOurs =
+        node instanceof CommandResult result
+            && result.commandLogicalPlan() instanceof Call call
+            && call.procedure() instanceof ResolvedProcedure procedure
+            && procedure.catalog() instanceof Procedures;
+    if (!isOurs || SqlScriptingContextManager.get().isEmpty()) {
+      return null;
+    }
+    return new Project((Seq<NamedExpression>) (Seq<?>) node.output(), node);
+  }
+}

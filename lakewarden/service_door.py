@@ -92,7 +92,8 @@ class Plan:
 
     def __str__(self) -> str:
         extent = extent_of(self.groups, cancellable=self.cancellable)
-        return f"{self.service} {self.instant}: {extent}"
+        cancelled = f"; cancelled for it: {', '.join(self.pre_empted)}" if self.pre_empted else ""
+        return f"{self.service} {self.instant}: {extent}{cancelled}"
 
     @property
     def partitions(self) -> tuple[str, ...]:

@@ -138,6 +138,7 @@ def test_what_makes_room_for_a_plan_is_told_before_and_after(table: Table) -> No
     assert older.state == "requested"
     plan = a_plan(table)
     assert plan.pre_empted == (older.instant,)
+    assert older.instant in str(plan)
     assert older.state == "rolled back"
 
 

@@ -17,9 +17,8 @@ AT_MOST_MS = 300
 
 def run() -> list[Measure]:
     """Each function, as a query that takes all of its rows."""
-    settings = {**CONFIGURATION, **lakewarden.spark_settings()}
-    builder = SparkSession.builder.master("local[2]").config(map=settings)
-    spark = lakewarden.enable(builder.getOrCreate())
+    local = {"spark.master": "local[2]", "spark.log.level": "ERROR"}
+    spark = lakewarden.session({**CONFIGURATION, **lakewarden.spark_settings(), **local})
     with tempfile.TemporaryDirectory() as folder:
         path = _table(f"{folder}/orders")
         asked = {name: clocked(partial(_ask, spark, name, path)) for name in TABLE_FUNCTIONS}

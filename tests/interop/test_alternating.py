@@ -1,17 +1,19 @@
-"""We and Java write one table in turns, at random, and it always has the rows of the model."""
+"""We and Java write one table and tend it in turns, at random, and it has the model's rows."""
 
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from lakewarden import Table
+from lakewarden.service_door import Plan
 from tests.interop.agreement import Agreement
 from tests.interop.java_writes import BY_ITSELF, SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.writing.model import Kind, Story
 from tests.writing.shapes import Shape, carry_out
 
-TURNS = 30
+TURNS = 40
 KINDS: tuple[Kind, ...] = ("upsert", "upsert", "upsert", "insert", "bulk_insert", "delete")
 PARTITION_KINDS: tuple[Kind, ...] = (*KINDS, "overwrite_partitions", "delete_partitions")
 
@@ -23,6 +25,21 @@ TABLES = {
 }
 # Java cleans, compacts and archives as it does by itself, only more often.
 SETTINGS = {name: value for name, value in SMALL.items() if value != "false"} | BY_ITSELF
+# Our services find work in what Java leaves.
+FEW = {"hoodie.log.compaction.blocks.threshold": "2", "hoodie.clean.commits.retained": "2"}
+
+
+def tend(table: Table, chance: Random) -> str:
+    """One of our services, its plan carried out or cancelled; what it has come to."""
+    if chance.random() < 0.3:
+        return str(table.clean(options=FEW))
+    door = chance.choice((table.compaction, table.log_compaction, table.clustering))
+    plan = door.schedule(options=FEW)
+    if not isinstance(plan, Plan):
+        return str(plan)
+    if chance.random() < 0.3:
+        return str(plan.cancel("not wanted", force=True))
+    return str(plan.run(options=FEW))
 
 
 # The first one meets a JVM that has compiled nothing yet.
@@ -35,10 +52,13 @@ def test_turns(seed: int, java: JavaJudge, tmp_path: Path) -> None:
     agreement = Agreement(java, tmp_path / "table")
     story, chance = Story(seed, shape.model(), kinds=kinds), Random(seed)
     for number, write in enumerate(story.writes(TURNS)):
-        turn = chance.choice(("ours", "ours", "Java's", "Java's in SQL"))
+        turn = chance.choice(("ours", "ours, and a service", "Java's", "Java's in SQL"))
         match turn:
             case "ours":
                 carry_out(table, write)
+            case "ours, and a service":
+                carry_out(table, write)
+                turn = f"{turn}: {tend(table, chance)}"
             case "Java's":
                 writer.carry_out(write)
             case _:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from lakewarden import Table
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
@@ -45,6 +47,10 @@ class Stage:
         else:
             carry_out(Table(str(self.path)), write)
 
+    def pending(self) -> str:
+        (plan,) = Table(str(self.path)).timeline().pending()
+        return plan.requested
+
     def assert_cancelled(self, plan: str) -> None:
         answer = cancel(self.context, plan, "in the way", force=True)
         assert (answer.outcome, answer.cleanup) == (Ending.CANCELLED, Cleanup.DONE)
@@ -76,3 +82,21 @@ def test_java_goes_on_where_a_compaction_of_ours_was_begun_and_cancelled(
     attempt.stop()
     stage.assert_cancelled(scheduled.instant)
     stage.goes_on()
+
+
+# Its first clustering meets a JVM that has compiled nothing of it yet.
+@pytest.mark.timeout(600)
+def test_java_goes_on_where_its_own_plans_were_cancelled(java: JavaJudge, tmp_path: Path) -> None:
+    stage = Stage(java, tmp_path / "table")
+    stage.java.sql(
+        "CALL run_compaction(op => 'schedule', table => 't')",
+        compact__inline__max__delta__commits="1",
+    )
+    stage.assert_cancelled(stage.pending())
+    stage.write()
+    stage.java.sql("CALL run_clustering(table => 't', op => 'schedule', order => 'name')")
+    stage.assert_cancelled(stage.pending())
+    stage.goes_on()
+    stage.java.cluster()
+    stage.agreement.check(stage.story.model.contents(), "Java's clustering")
+    stage.agreement.check_truth()

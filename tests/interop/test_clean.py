@@ -8,6 +8,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.payloads import clean as payload
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.publish import publish
@@ -99,3 +100,20 @@ def test_we_carry_out_a_clean_that_java_has_left(java: JavaJudge, golden_copy: G
     assert not difference(java.read(path, metadata=False), before)
     assert java.validate(path) == {}
     assert len(java.timeline(path)["active"]) == len(table.timeline().instants)
+
+
+@pytest.mark.timeout(600)
+def test_java_cleans_anew_where_its_clean_was_cancelled(
+    java: JavaJudge, golden_copy: GoldenTable
+) -> None:
+    path = golden_copy("cow_clean_requested")
+    table = Table(str(path))
+    (plan,) = table.timeline().pending((Action.CLEAN,))
+    before = canonical_rows(table.read_arrow())
+    assert table.cancel(plan.requested).outcome is Ending.CANCELLED
+    assert not difference(java.read(path), before)
+    java.sql(path, "CALL run_clean(table => 't', retain_commits => 1)")
+    cleans = table.timeline().completed((Action.CLEAN,))
+    assert cleans[-1].requested > plan.requested
+    assert not difference(java.read(path), before)
+    assert java.validate(path) == {}

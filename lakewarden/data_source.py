@@ -20,9 +20,9 @@ from lakewarden.engine.spark.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.source_writer import FrameWriter
+from lakewarden.storage_options import is_for_storage, storage_options
 
 FORMAT = "lakewarden"
-STORAGE_PREFIX = "lakewarden.storage."
 AS_OF, SINCE, UNTIL, QUERY_TYPE = (
     "as.of.instant",
     "hoodie.datasource.read.begin.instanttime",
@@ -59,12 +59,7 @@ class LakewardenSource(DataSource):
                 why="A table is found by its path, not by a name.",
                 now="Pass it to load() or save().",
             )
-        storage = {
-            key.removeprefix(STORAGE_PREFIX): value
-            for key, value in self.options.items()
-            if key.startswith(STORAGE_PREFIX)
-        }
-        return Location(str(path), storage)
+        return Location(str(path), storage_options(self.options))
 
     @property
     def _given(self) -> dict[str, str]:
@@ -80,7 +75,7 @@ def named_options(options: Mapping[str, str]) -> dict[str, str]:
     return {
         _SHORT.get(key, key): value
         for key, value in options.items()
-        if key != "path" and not key.startswith(STORAGE_PREFIX)
+        if key != "path" and not is_for_storage(key)
     }
 
 

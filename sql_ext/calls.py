@@ -7,8 +7,8 @@ from lakewarden.procedures.binding import assign, bind
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
+from lakewarden.sql_ext.permitted import check_settings
 
-_FOLDER_OF_LOCK = "lock.filesystem.path"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -24,16 +24,9 @@ def call(
     procedure = procedure_named(name)
     given = bind(procedure, positional, named).values()
     for settings in (caller.settings, *(one for one in given if isinstance(one, Mapping))):
-        _check_places(caller, settings)
+        check_settings(caller.permissions, settings)
     rows = invoke(procedure, caller, positional, named)
     return [tuple(map(_cell, row)) for row in rows]
-
-
-def _check_places(caller: Caller, settings: Mapping[str, str]) -> None:
-    """A setting that names a folder must not lead out of the allowed roots either."""
-    for key, value in settings.items():
-        if key.endswith(_FOLDER_OF_LOCK):
-            caller.permissions.check_path(value)
 
 
 def _cell(value: object) -> object:

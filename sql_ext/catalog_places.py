@@ -6,8 +6,8 @@ from typing import TypedDict
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.caller import Place
+from lakewarden.storage_options import storage_options
 
-STORAGE_PREFIX = "lakewarden.storage."
 OURS = "lakewarden"
 PROVIDERS = frozenset({OURS, "hudi", "org.apache.hudi"})
 
@@ -59,15 +59,6 @@ def tables_of(database: str, found: FoundTables) -> list[str]:
         for table, provider in found["tables"].items()
         if provider.lower() in PROVIDERS
     ]
-
-
-def storage_options(settings: Mapping[str, str]) -> dict[str, object]:
-    """The options for the storage among other settings."""
-    return {
-        key.removeprefix(STORAGE_PREFIX): value
-        for key, value in settings.items()
-        if key.startswith(STORAGE_PREFIX)
-    }
 
 
 def _unreadable(table: str) -> InvalidRequest:

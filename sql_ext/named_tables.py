@@ -7,9 +7,10 @@ from pyspark.sql import SparkSession
 
 from lakewarden.procedures.caller import Place
 from lakewarden.procedures.permissions import Permissions
-from lakewarden.sql_ext.catalog_places import Found, place_of, storage_options
+from lakewarden.sql_ext.catalog_places import Found, place_of
 from lakewarden.sql_ext.installation import load_classes
 from lakewarden.sql_ext.statement import Statement
+from lakewarden.storage_options import storage_options
 
 
 def find_table(spark: SparkSession, name: str, settings: Mapping[str, str]) -> Place:

@@ -9,6 +9,7 @@ from lakewarden.engine.kernel.settings import flag
 from lakewarden.procedures.permissions import Permissions
 
 ALLOWED_ROOTS, READ_ONLY = "lakewarden.allowed.roots", "lakewarden.read.only"
+_FOLDER_OF_LOCK = "lock.filesystem.path"
 
 
 def permissions_in(settings: Mapping[str, str]) -> Permissions:
@@ -32,6 +33,13 @@ def permissions_of(context: SparkContext) -> Permissions:
             if conf.contains(name)
         }
     )
+
+
+def check_settings(permissions: Permissions, settings: Mapping[str, str]) -> None:
+    """A setting that names a folder must not lead out of the allowed roots either."""
+    for key, value in settings.items():
+        if key.lower().endswith(_FOLDER_OF_LOCK):
+            permissions.check_path(value)
 
 
 def fix_permissions(context: SparkContext, settings: Mapping[str, str]) -> None:

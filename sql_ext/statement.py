@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from lakewarden.procedures.caller import Place
 from lakewarden.procedures.permissions import Permissions
 from lakewarden.sql_ext.answers import interrupted
-from lakewarden.sql_ext.catalog_places import place_of, storage_options, tables_of
+from lakewarden.sql_ext.catalog_places import place_of, tables_of
+from lakewarden.storage_options import storage_options
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from lakewarden.data_source import STORAGE_PREFIX
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.spark.types import ddl
 from lakewarden.engine.storage.open import open_storage
@@ -17,6 +16,7 @@ from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.procedures.permissions import Permissions
 from lakewarden.source_writer import KEY, MERGE_MODE, ORDERING, TYPE, arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
+from lakewarden.storage_options import is_for_storage
 from lakewarden.table import Table
 
 # What Hudi's users write into TBLPROPERTIES, besides its own long names.
@@ -91,7 +91,7 @@ def _named(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties that are not about the place, by Hudi's long names."""
     named: dict[str, str] = {}
     for key, value in properties.items():
-        if key.startswith(STORAGE_PREFIX) or key == "path":
+        if is_for_storage(key) or key == "path":
             continue
         long = _NAMES.get(key.lower(), key)
         if named.get(long, value) != value:

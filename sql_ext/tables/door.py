@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
-from lakewarden.sql_ext.permitted import permissions_in
+from lakewarden.sql_ext.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
 
 
@@ -27,9 +27,28 @@ class TableDoor(ABC):
         permissions_in(permissions).check_path(path)
         return reading.describe(path, options)
 
-    def check_change(self, what: str, permissions: Mapping[str, str]) -> None:
-        """Whether tables may be changed."""
-        permissions_in(permissions).check_change(what)
+    def check_source(
+        self,
+        paths: Sequence[str],
+        options: Mapping[str, str],
+        permissions: Mapping[str, str],
+        *,
+        changes: bool,
+    ) -> None:
+        """Whether the data source may be used with these options."""
+        allowed = permissions_in(permissions)
+        if changes:
+            allowed.check_change("A write by the data source")
+        for path in paths:
+            allowed.check_path(path)
+        check_settings(allowed, options)
+
+    def check_change(self, what: str, paths: Sequence[str], permissions: Mapping[str, str]) -> None:
+        """Whether tables at some paths may be changed."""
+        allowed = permissions_in(permissions)
+        allowed.check_change(what)
+        for path in paths:
+            allowed.check_path(path)
 
     def scan_table(
         self,
@@ -54,7 +73,9 @@ class TableDoor(ABC):
         place: int,
     ) -> None:
         """Carry out the statement that lies on the desk."""
-        self.check_change("The statement", permissions)
+        self.check_change("The statement", [path], permissions)
+        allowed = permissions_in(permissions)
+        check_settings(allowed, writing.given_settings(options, details))
         writing.write(self._session(), self._desk.get(place), kind, path, options, details)
 
     def create_table(
@@ -71,5 +92,6 @@ class TableDoor(ABC):
         """Create a table, or look at the one there is."""
         allowed = permissions_in(permissions)
         allowed.check_path(path)
+        check_settings(allowed, properties)
         wanted = creating.Wanted(path, name, columns, partitions, properties)
         return creating.create(wanted, allowed, must_be_new=must_be_new)

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewarden.data_source import AS_OF, FORMAT, STORAGE_PREFIX, asked_scan, named_options
+from lakewarden.data_source import AS_OF, FORMAT, asked_scan, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query
 from lakewarden.engine.read.predicate import Condition, bind_filter
@@ -25,6 +25,7 @@ from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.timeline.instant import time_text
 from lakewarden.engine.write.evolve import not_nullable
 from lakewarden.sql_ext.tables.moments import MOMENTS
+from lakewarden.storage_options import storage_options
 
 # What Spark's TIMESTAMP AS OF has become: microseconds since the epoch.
 MICROS_PREFIX = "micros:"
@@ -35,12 +36,7 @@ _WHOLE = frozenset({"byte", "short", "integer", "long", "string", "boolean"})
 
 def location_of(path: str, options: Mapping[str, str]) -> Location:
     """Where a table is, from its path and those options that say how to get there."""
-    storage = {
-        key.removeprefix(STORAGE_PREFIX): value
-        for key, value in options.items()
-        if key.startswith(STORAGE_PREFIX)
-    }
-    return Location(path, storage)
+    return Location(path, storage_options(options))
 
 
 def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:

@@ -36,6 +36,7 @@ from lakewarden.sql_ext.tables.changed_rows import (
 )
 from lakewarden.sql_ext.tables.moments import MOMENTS, Held
 from lakewarden.sql_ext.tables.reading import constant, location_of
+from lakewarden.storage_options import is_for_storage
 from lakewarden.table import Table
 
 INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
@@ -135,7 +136,7 @@ def write(
     """Carry out a statement: `kind` is what it does, `details` what only this one says."""
     location = location_of(path, options)
     table = Table(location.uri, location.options)
-    given = _given(details)
+    given = given_settings(options, details)
     kept = kept_settings(table.properties)
     known = {key: value for key, value in given.items() if key in _KNOWN}
     settings = Settings.of(arguments=known, table=kept)
@@ -146,14 +147,14 @@ def write(
         table.write(_request(kind, writing, details), known)
 
 
-def _given(details: Mapping[str, object]) -> dict[str, str]:
+def given_settings(options: Mapping[str, str], details: Mapping[str, object]) -> dict[str, str]:
     """Settings of the session, and above them the options of the statement."""
     found: dict[str, str] = {}
     for name in ("settings", "write_options"):
         values = details.get(name)
         assert values is None or isinstance(values, Mapping)
         found |= {str(key): str(value) for key, value in (values or {}).items()}
-    return found
+    return found | {key: value for key, value in options.items() if not is_for_storage(key)}
 
 
 def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> WriteRequest:

@@ -23,7 +23,7 @@ ONLY_READS = {READ_ONLY: "true"}
 
 def test_nothing_is_changed_where_only_reading_is_allowed(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="DROP TABLE changes a table"):
-        CLOSED.check_change("DROP TABLE", ONLY_READS)
+        CLOSED.check_change("DROP TABLE", [], ONLY_READS)
     with pytest.raises(InvalidRequest, match="The statement changes a table"):
         CLOSED.write_table("append", str(tmp_path), {}, {}, ONLY_READS, 1)
     with pytest.raises(InvalidRequest, match="CREATE TABLE changes a table"):

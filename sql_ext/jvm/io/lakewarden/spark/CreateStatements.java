@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -12,7 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
-import org.apache.spark.sql.catalyst.plans.logical.DropTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTable;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceTableAsSelect;
@@ -60,10 +58,6 @@ final class CreateStatements extends PlanRule {
           CollectionConverters.asJava(create.partitioning()),
           create.ignoreIfExists(),
           create.query());
-    }
-    if (node instanceof DropTable drop && drop.child() instanceof ResolvedIdentifier name) {
-      TableIdentifier ours = new TableRelations(session).ours(name);
-      return ours == null ? null : new Drop(ours, drop.ifExists(), drop.purge());
     }
     if (node instanceof AlterTableCommand alter
         && alter.table() instanceof ResolvedTable resolved

@@ -86,6 +86,7 @@ public final class Creation extends CommandNode {
           "Add columns, or LOCATION with the path of a table.");
     }
     URI place = catalog.defaultTablePath(name);
+    RemovalStatements.check("CREATE TABLE", List.of(TableRelations.pathOf(place)));
     register(catalog, CatalogTableType.MANAGED(), place, null);
     try {
       onStorage(TableRelations.pathOf(place));

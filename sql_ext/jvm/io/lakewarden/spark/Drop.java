@@ -1,5 +1,6 @@
 package io.lakewarden.spark;
 
+import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.TableIdentifier;
@@ -20,8 +21,9 @@ public final class Drop extends CommandNode {
 
   @Override
   public Seq<Row> run(SparkSession any) {
-    Door.ask("check_change", "what", "DROP TABLE", "permissions", Statement.permissions());
     var session = (org.apache.spark.sql.classic.SparkSession) any;
+    String path = new TableRelations(session).pathOf(name);
+    RemovalStatements.check("DROP TABLE", path == null ? List.of() : List.of(path));
     session.sessionState().catalog().dropTable(name, ifExists, purge);
     return TableWrite.none();
   }

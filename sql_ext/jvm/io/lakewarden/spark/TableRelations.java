@@ -37,7 +37,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class TableRelations extends PlanRule {
   static final String FORMAT = "lakewarden";
   private static final String WRITES = "__required_write_privileges__";
-  private static final String SESSION_CATALOG = "spark_catalog";
+  static final String SESSION_CATALOG = "spark_catalog";
 
   TableRelations(SparkSession session) {
     super(session);
@@ -155,6 +155,14 @@ final class TableRelations extends PlanRule {
         new TableIdentifier(name.identifier().name(), Option.apply(namespace[0]));
     CatalogTable entry = entry(identifier);
     return entry != null && isOurs(entry) ? identifier : null;
+  }
+
+  /** Where an entry of ours has its files; null if it is none, or says nothing of it. */
+  String pathOf(TableIdentifier name) {
+    CatalogTable entry = entry(name);
+    return entry == null || !isOurs(entry) || entry.storage().locationUri().isEmpty()
+        ? null
+        : pathOf(entry.storage().locationUri().get());
   }
 
   private static boolean isView(List<String> name, List<String> home, SessionCatalog catalog) {

@@ -16,13 +16,14 @@ import scala.runtime.AbstractFunction1;
 final class TableRules {
   // Hints are resolved first of all, so that Spark never looks for our format by itself.
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
-      List.of(TableRelations::new, CreateStatements.Naming::new);
+      List.of(SourceLimits::new, TableRelations::new, CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
       List.of(TimeTravels::new, InsertedQueries::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
       List.of(
           OneMoment::new,
           CreateStatements::new,
+          RemovalStatements::new,
           WriteStatements::new,
           NamedTables::new,
           ConstantArguments::new,

@@ -11,9 +11,11 @@ from lakewarden.engine.plans.settings import ROLLBACK_DELAY_MINUTES
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.storage.fault_plan import FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled
+from tests.engine.plans.just_before import LOCK_IN_A_FILE, JustBefore
 from tests.engine.plans.plans import SERVICES, published, started
 from tests.engine.plans.world import DEAD_AFTER_MS, World
 
@@ -145,7 +147,7 @@ def test_each_plan_is_given_up_in_a_lock_of_its_own() -> None:
     world = World()
     plans = {published(world) for _ in range(3)}
     world.clock.advance(MINUTE_MS)
-    own = world.writer(FaultPlan(), hoodie__write__lock__provider="filesystem", **LAZY, **AT_ONCE)
+    own = world.writer(FaultPlan(), **LOCK_IN_A_FILE, **LAZY, **AT_ONCE)
     assert {one.instant for one in settle(own.context, with_plans=True)} == plans
     assert isinstance(own.storage, FaultyStorage)
     steps = [(call.operation, call.path) for call in own.storage.calls]
@@ -163,25 +165,13 @@ def test_whoever_begins_while_a_clean_looks_is_left_alone() -> None:
     world = World()
     plan = published(world)
 
-    class Beginning(FaultyStorage):
-        """Somebody begins with the plan when the lock is about to be taken."""
+    def storage(inner: Storage) -> JustBefore:
+        return JustBefore(inner, world.clock, lambda: started(world.writer(), plan))
 
-        has_begun = False
-
-        def create_exclusive(self, path: str, payload: bytes) -> object:  # type: ignore[override]
-            if path.endswith(".hoodie/lock") and not Beginning.has_begun:
-                Beginning.has_begun = True
-                started(world.writer(), plan)
-            return super().create_exclusive(path, payload)
-
-    own = world.writer(
-        storage=lambda inner: Beginning(inner, FaultPlan(), world.clock),
-        hoodie__write__lock__provider="filesystem",
-        **LAZY,
-        **AT_ONCE,
-    )
+    own = world.writer(storage=storage, **LOCK_IN_A_FILE, **LAZY, **AT_ONCE)
     assert settle(own.context, with_plans=True) == ()
-    assert Beginning.has_begun
+    assert isinstance(own.storage, JustBefore)
+    assert own.storage.has_done_it
     assert pending(world) == [plan]
 
 

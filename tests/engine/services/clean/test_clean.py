@@ -19,6 +19,7 @@ from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.listing import StorageListing
+from tests.engine.plans.just_before import LOCK_IN_A_FILE, JustBefore
 from tests.engine.services.worlds import (
     COW,
     MOR,
@@ -172,6 +173,21 @@ def test_a_savepoint_keeps_its_files_and_its_moment_readable() -> None:
     again = cleaned(world)
     assert again.files_deleted == 2
     assert f"savepoint {saved.instant} was deleted" in again.scope
+
+
+def test_a_clean_gives_way_to_a_savepoint_made_after_it_was_drafted() -> None:
+    world = new_service_world(COW, *HISTORY)
+    oldest = world.moment().timeline.active.completed()[0].requested
+
+    def make_savepoint() -> None:
+        savepoint(world.context(51, **LOCK_IN_A_FILE), oldest)
+
+    storage = JustBefore(world.storage, world.clock, make_savepoint)
+    done = clean(world.context(50, storage, hoodie__clean__commits__retained=2, **LOCK_IN_A_FILE))
+    assert storage.has_done_it
+    assert done.held_by == oldest
+    as_saved = contents_of(world.table(97).read_arrow(as_of=oldest))
+    assert as_saved == contents(COW, HISTORY[0])
 
 
 def test_what_was_cleaned_is_never_said_to_be_readable_again() -> None:

@@ -61,19 +61,24 @@ class KeyIndex:
         hashes = hashes[at]
         bucket = (hashes >> self._bucket_shift).astype(np.int64)
         place, end = self._bounds[bucket], self._bounds[bucket + 1]
-        found = np.full(len(keys), -1)
+        ats, candidates = [at[:0]], [self._order[:0]]
         # Each round looks at one more key of the buckets that are not yet exhausted.
-        while len(at := at[live := np.flatnonzero(place < end)]):
-            place, end, hashes = place[live], end[live], hashes[live]
+        while len(live := np.flatnonzero(place < end)):
+            at, place, end, hashes = at[live], place[live], end[live], hashes[live]
             hits = np.flatnonzero(self._hashes[place] == hashes)
-            candidates = self._order[place[hits]]
-            equal = self._are_equal(keys, at[hits], candidates)
-            found[at[hits[equal]]] = candidates[equal]
-            # No other key can be equal to a key that was found.
-            place[hits[equal]] = end[hits[equal]]
+            ats.append(at[hits])
+            candidates.append(self._order[place[hits]])
             place = place + 1
-        at = np.flatnonzero(found >= 0)
-        return at, found[at]
+        return self._equal(keys, np.concatenate(ats), np.concatenate(candidates))
+
+    def _equal(
+        self, keys: pa.Array, at: np.ndarray, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the pairs in which the keys are equal, and not only their hashes."""
+        equal = self._are_equal(keys, at, candidates)
+        at, candidates = at[equal], candidates[equal]
+        ascending = np.argsort(at)
+        return at[ascending], candidates[ascending]
 
     def _are_equal(self, keys: pa.Array, at: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         theirs = keys.take(pa.array(at))

@@ -1,5 +1,7 @@
 """Key footers: what a base file's footer says of its keys, gathered while the file is written."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,13 +18,26 @@ REBUILT_UP_TO = 200_000
 _FIRST_UNLIKE_OCTET = 0xEE
 
 
+@dataclass(frozen=True, slots=True)
+class KeptFilter:
+    """The filter in the footer of a file that is rewritten; it is decoded only to be changed."""
+
+    footer: KeyFooter
+    path: str
+
+    def decoded(self) -> BloomFilter:
+        bloom = self.footer.bloom_filter(self.path)
+        assert bloom is not None
+        return bloom
+
+
 class KeyGatherer:
     """Gathers the keys of one base file.
 
     `base` is the filter of the file that is rewritten: keys that stay need not be hashed again.
     """
 
-    def __init__(self, options: BloomOptions, base: BloomFilter | None = None) -> None:
+    def __init__(self, options: BloomOptions, base: KeptFilter | None = None) -> None:
         self._options = options
         self._base = base
         self._keys: list[pa.Array] = []
@@ -39,16 +54,18 @@ class KeyGatherer:
 
     def footer(self) -> KeyFooter:
         """What goes into the footer; a file without rows has no smallest and largest key."""
-        bloom = self._bloom()
         bounds = sorted(self._bounds, key=_java_order)
         low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
+        if self._base is not None and not self._keys:
+            return replace(self._base.footer, min_key=low, max_key=high)
+        bloom = self._bloom()
         return KeyFooter(bloom.text(), bloom.type_code, low, high)
 
     def _bloom(self) -> BloomFilter:
         options = self._options
         keys = pa.chunked_array(self._keys, pa.string())
         if self._base is not None:
-            return extend_bloom(self._base, keys, entries_max=options.entries_max)
+            return extend_bloom(self._base.decoded(), keys, entries_max=options.entries_max)
         capacity = max(options.entries, options.entries_max)
         if options.type_code == "DYNAMIC_V0" and len(keys) > _SATURATED_AT * capacity:
             return full_bloom(

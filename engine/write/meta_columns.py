@@ -43,7 +43,8 @@ def constant(text: str, count: int) -> pa.Array:
 
 def repeated(text: str, count: int) -> pa.DictionaryArray:
     """One text for all rows, at the cost of four bytes each."""
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
+    zeros = pa.array(np.zeros(count, np.int32))
+    return pa.DictionaryArray.from_arrays(zeros, pa.array([text]), safe=False)
 
 
 def sequence(instant: str, task_number: int, first: int, count: int) -> pa.Array:

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.formats.bloom import BloomFilter
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.read.base_file import BaseReader
 from lakewarden.engine.read.entries import LogEntries
@@ -23,7 +22,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.key_footers import REBUILT_UP_TO, KeyGatherer
+from lakewarden.engine.write.key_footers import REBUILT_UP_TO, KeptFilter, KeyGatherer
 from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns, with_own_columns
 from lakewarden.engine.write.spec import GroupTask, WriteSpec
 
@@ -123,14 +122,14 @@ class Rewriting:
             first=first,
         )
 
-    def _old_bloom(self) -> BloomFilter | None:
+    def _old_bloom(self) -> KeptFilter | None:
         """Keys that came with logs are not in the old file's filter."""
         return None if self._slice.log_files else bloom_worth_keeping(self._storage, self._slice)
 
 
 def bloom_worth_keeping(
     storage: Storage, slice_: FileSlice, *, rebuilt_up_to: int = REBUILT_UP_TO
-) -> BloomFilter | None:
+) -> KeptFilter | None:
     """The filter of the old file, if hashing all keys again would take longer than reading it.
 
     Keys that are gone stay in it, and a filter may say "maybe" of any key.
@@ -142,4 +141,5 @@ def bloom_worth_keeping(
     metadata = BaseReader(storage).metadata(path)
     if metadata.num_rows <= rebuilt_up_to:
         return None
-    return key_footer(metadata).bloom_filter(path)
+    footer = key_footer(metadata)
+    return None if footer.bloom_text is None else KeptFilter(footer, path)

@@ -124,6 +124,19 @@ def test_a_metadata_table_whose_folded_files_are_gone_is_made_anew() -> None:
     assert_back(world, INDEXED)
 
 
+def test_a_metadata_table_that_was_made_later_is_made_anew() -> None:
+    """It knows the files of writes to be undone, but not from which write it has them."""
+    world = new_service_world(COW, *HISTORY)
+    to = newest(world)
+    world.write(*LATER[:2])
+    world.table(61).delete_metadata_table()
+    world.table(62).create_metadata_table()
+    world.write(*LATER[2:])
+    done = restore(world.context(52), to)
+    assert done.metadata_dropped == ("column_stats", "partition_stats")
+    assert_back(world, COW)
+
+
 def test_services_that_ran_later_are_taken_back_with_their_plans() -> None:
     world = new_service_world(MOR, *HISTORY)
     to = newest(world)

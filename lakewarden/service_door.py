@@ -13,7 +13,7 @@ from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers
+from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, seen
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.read.predicate import Filter
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 Options: TypeAlias = Mapping[str, object] | None
 
+_UNKNOWN = "unknown_plan"
 CANCELLED_ON_REQUEST = "cancelled on request"
 
 
@@ -271,7 +272,9 @@ class ServiceDoor:
 
     def plan(self, instant: str) -> Plan:
         """The plan of an instant that is on the timeline."""
-        moment = look(self._desk())
+        return seen(partial(look, self._desk()), partial(self._plan_at, instant))
+
+    def _plan_at(self, instant: str, moment: Moment) -> Plan:
         files = self._files(moment, instant)
         scope, shape = scope_of(moment, files), shape_of(moment, files)
         return Plan(
@@ -294,7 +297,17 @@ class ServiceDoor:
 
     def pending(self) -> tuple[Plan, ...]:
         """The plans that wait to be carried out, or are being carried out; oldest first."""
-        return tuple(self.plan(instant) for instant in pending_plans(self._desk(), self._kind))
+        found = map(self._if_pending, pending_plans(self._desk(), self._kind))
+        return tuple(plan for plan in found if plan is not None)
+
+    def _if_pending(self, instant: str) -> Plan | None:
+        """None for one that has just ended."""
+        try:
+            return self.plan(instant)
+        except InvalidRequest as error:
+            if error.code != _UNKNOWN:
+                raise
+            return None
 
     def cancel(
         self,
@@ -320,7 +333,7 @@ class ServiceDoor:
         try:
             return explain_plan(self._desk(), plan.instant)
         except InvalidRequest as error:
-            if error.code != "unknown_plan":
+            if error.code != _UNKNOWN:
                 raise
             return explain_groups(plan.groups, f"It was in the plan, which is {plan.state}.")
 
@@ -380,7 +393,7 @@ class ServiceDoor:
         files = moment.pending(instant)
         if files is None or files.begun_as is not self._kind.service.action:
             raise InvalidRequest(
-                "unknown_plan",
+                _UNKNOWN,
                 what=f"The timeline has no pending {self._kind.service} {instant}.",
                 why="It may have completed, been rolled back, or never been published.",
                 now="Look at the pending ones.",

@@ -16,6 +16,7 @@ from lakewarden.engine.locks.port import (
     LockProvider,
     Unclear,
 )
+from lakewarden.engine.run.interrupts import always_wanted
 from lakewarden.engine.run.ports import Ports
 
 # A lock is usually held for milliseconds, and sometimes for minutes. Pausing for a share of the
@@ -91,11 +92,14 @@ class TableLock:
         return self._open_provider().holder()
 
     @contextmanager
-    def hold(self) -> Iterator[HeldLock]:
-        """Have the lock for a while; `lock_held` when others keep it for too long."""
+    def hold(self, *, while_wanted: bool = False) -> Iterator[HeldLock]:
+        """Have the lock for a while; `lock_held` when others keep it for too long.
+
+        Who has not begun with anything waits only as long as somebody wants it to be done.
+        """
         provider = self._open_provider()
         try:
-            self._acquire(provider)
+            self._acquire(provider, self._ports.check_wanted if while_wanted else always_wanted)
             held = HeldLock(provider, self._ports.clock)
             with self._renewing(held, provider.renew_every_seconds):
                 yield held
@@ -103,9 +107,10 @@ class TableLock:
             # Also when it was never clear whether we got it.
             self._release(provider)
 
-    def _acquire(self, provider: LockProvider) -> None:
+    def _acquire(self, provider: LockProvider, check_wanted: Callable[[], None]) -> None:
         clock, began = self._ports.clock, self._ports.clock.elapsed_seconds()
         while not isinstance(answer := _tried(provider), Acquired):
+            check_wanted()
             waited = clock.elapsed_seconds() - began
             left = self._patience.wait_seconds - waited
             if left <= 0:

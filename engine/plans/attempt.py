@@ -181,7 +181,7 @@ def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
     """Why the attempt with that claim may not go on, from what its ledger ends in instead."""
     match last:
         case Cancelled(by=by, reason=reason):
-            code, why = "cancelled", f"It was cancelled by {by}: {reason}"
+            code, why = "cancelled", f"It was cancelled by {by}: {reason.rstrip('.')}."
         case Claim(attempt=attempt, owner=owner, host=host):
             code, why = "superseded", f"Attempt {attempt} of {owner} on {host} took over."
         case Committed(completion_time=completion_time):

@@ -1,10 +1,11 @@
 """The reload: what the table says at one moment. Nothing learned before the lock counts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lakewarden.engine.formats.avro.container import is_whole_container
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS
 from lakewarden.engine.table.config import TableConfig, load_config
@@ -18,6 +19,11 @@ from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.timeline.timeline import Timeline
 
 WRITABLE_VERSIONS = (9,)
+# Plans end one by one, and a look takes less time than what leads to an end.
+LOOKS_MAX = 5
+_GONE = "missing_file"
+
+ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,21 @@ class Moment:
         """The completed write of that time."""
         found = self.timeline.active.with_time(requested)
         return next((i for i in found if i.is_completed and i.action.is_write), None)
+
+
+def seen(look_now: Callable[[], Moment], view: Callable[[Moment], ValueT]) -> ValueT:
+    """What a look at the table shows.
+
+    What it names may be removed by others before it is read; then a look a moment later shows it
+    no more. What is missing each time is damage.
+    """
+    for _ in range(LOOKS_MAX - 1):
+        try:
+            return view(look_now())
+        except CorruptTable as error:
+            if error.code != _GONE:
+                raise
+    return view(look_now())
 
 
 def look(context: Context) -> Moment:

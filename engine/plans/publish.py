@@ -40,7 +40,7 @@ def publish(context: Context, action: Action, content: bytes = b"", *, claims: b
     """
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
-        with context.lock.hold() as held:
+        with context.lock.hold(while_wanted=True) as held:
             published = publish_in(context, held, reload(context), action, content, claims=claims)
             if published.attempt is not None:
                 on_the_way.enter_context(published.attempt)

@@ -44,7 +44,7 @@ def start(context: Context, instant: str, service: Service | None = None) -> Sta
     """
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
-        with context.lock.hold() as held:
+        with context.lock.hold(while_wanted=True) as held:
             moment = reload(context)
             completed = moment.completed_write(instant)
             _assert_of(moment, instant, service)

@@ -65,13 +65,13 @@ def _scheduled(context: Context, service: TableService, wish: Wish) -> Scheduled
         drafted = service.draft(context, before, wish)
         if isinstance(drafted, Refusal):
             return drafted
-        with context.lock.hold() as held:
+        with context.lock.hold(while_wanted=True) as held:
             now = reload(context)
             if still_holds(drafted, before, now):
                 published = _published(context, held, service.service, drafted, before, now)
                 if published is not None:
                     return published
-    with context.lock.hold() as held:
+    with context.lock.hold(while_wanted=True) as held:
         now = _seen_by_planner(context, service, reload(context), wish)
         drafted = service.draft(context, now, wish)
         if isinstance(drafted, Refusal):

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
+from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.services.state.pending import (
     Pending,
@@ -75,7 +77,11 @@ class BeatView:
 
 def attempts(context: Context) -> tuple[AttemptView, ...]:
     """The attempts at all pending instants, writes included; by instant and number."""
-    pending = pending_instants(context, looked(context))
+    return seen(partial(looked, context), partial(_attempts, context))
+
+
+def _attempts(context: Context, moment: Moment) -> tuple[AttemptView, ...]:
+    pending = pending_instants(context, moment)
     return tuple(view for one in pending for view in _attempts_at(context, one))
 
 

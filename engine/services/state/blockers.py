@@ -6,11 +6,12 @@ are looked at, so that a table at rest costs a few small calls.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.services.archive.plan import Barrier, Hold
 from lakewarden.engine.services.archive.run import draft_archive
 from lakewarden.engine.services.clean.draft import writes_of
@@ -60,7 +61,7 @@ class _Scene:
 
 def blockers(context: Context) -> tuple[Blocker, ...]:
     """What holds back which service now."""
-    return find_blockers(context, looked(context))
+    return seen(partial(looked, context), partial(find_blockers, context))
 
 
 def find_blockers(context: Context, moment: Moment) -> tuple[Blocker, ...]:

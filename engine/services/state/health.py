@@ -7,13 +7,14 @@ where on somebody should look. Nothing is changed, and only the file names of th
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.compact import DELTACOMMITS_MAX, deltacommits_since
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.sweep import due_sweeps
@@ -85,7 +86,10 @@ class _Scene:
 
 def health(context: Context) -> tuple[HealthRow, ...]:
     """The figures of a table as it is now, in groups: files, plans, history, metadata, lock."""
-    moment = looked(context)
+    return seen(partial(looked, context), partial(_health, context))
+
+
+def _health(context: Context, moment: Moment) -> tuple[HealthRow, ...]:
     scene = _Scene(
         context,
         moment,

@@ -1,10 +1,11 @@
 """Pending plans of all services, as values for tables."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.services.state.blockers import Blocker, find_blockers
@@ -54,7 +55,10 @@ class PendingPlan:
 
 def plans(context: Context) -> tuple[PendingPlan, ...]:
     """The pending plans, oldest first; nothing is changed, and a table at rest costs one look."""
-    moment = looked(context)
+    return seen(partial(looked, context), partial(_plans, context))
+
+
+def _plans(context: Context, moment: Moment) -> tuple[PendingPlan, ...]:
     pending = [one for one in pending_instants(context, moment) if one.action not in _NO_PLANS]
     blockers = find_blockers(context, moment) if pending else ()
     return tuple(_plan(context, moment, one, blockers) for one in pending)

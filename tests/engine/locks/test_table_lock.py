@@ -1,6 +1,7 @@
 """The table lock: patient, renewed, given back whatever happens, and honest about being lost."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -64,6 +65,21 @@ class TestHolding:
         with pytest.raises(RuntimeError), lock_of(storage, world.ports(1)).hold():
             raise RuntimeError
         assert storage.read_if_present(LOCK) is None
+
+    def test_who_has_not_begun_waits_as_long_as_it_is_wanted(
+        self, world: World, storage: Storage
+    ) -> None:
+        def never() -> None:
+            raise InterruptedError
+
+        ports = replace(world.ports(2), check_wanted=never)
+        with lock_of(storage, world.ports(1)).hold():
+            with pytest.raises(InterruptedError), lock_of(storage, ports).hold(while_wanted=True):
+                pass
+            with pytest.raises(Conflict), lock_of(storage, ports).hold():
+                pass
+        with lock_of(storage, ports).hold(while_wanted=True) as held:
+            held.assert_held()
 
     def test_a_dead_process_gives_nothing_back(self, world: World, storage: Storage) -> None:
         plan = FaultPlan((Fault(3, FaultKind.FAIL_BEFORE, is_fatal=True),))

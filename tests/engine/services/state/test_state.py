@@ -1,9 +1,14 @@
 """The state of a table as values: plans, attempts, signs of life, ledgers, and plans explained."""
 
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.start import start
@@ -11,13 +16,16 @@ from lakewarden.engine.services.choice import LeftOut, Reason
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.state.attempts import attempts, beats
+from lakewarden.engine.services.state.blockers import blockers
 from lakewarden.engine.services.state.explained import Verdict, explain_left_out, explain_plan
+from lakewarden.engine.services.state.health import health
 from lakewarden.engine.services.state.ledgers import ledger_of
 from lakewarden.engine.services.state.plans import plans
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
+from tests.engine.plans.hooked import Hook
 from tests.engine.services.worlds import MOR, ServiceWorld, inserted, new_service_world, updated
 
 
@@ -145,6 +153,17 @@ def test_what_a_plan_does_not_have_is_explained_too() -> None:
     assert caught.value.code == "unknown_plan"
 
 
+@pytest.mark.parametrize("view", [plans, attempts, blockers, health])
+def test_what_ends_while_one_looks_is_no_error(view: Callable[[Context], object]) -> None:
+    for at in count(1):
+        world, instant = world_with_plan()
+        hook = Hook(at, partial(cancel, world.context(50), instant, "in the way"))
+        view(world.context(60, hook.storage(world.storage)))
+        if not hook.has_happened:
+            break
+    assert plans(world.context(60))
+
+
 def test_looking_changes_nothing_and_a_table_at_rest_costs_a_few_calls() -> None:
     world = new_service_world(MOR, inserted(), updated(ts=2))
     files = {entry.path: entry.modified_ms for entry in world.storage.walk("")}
@@ -156,8 +175,8 @@ def test_looking_changes_nothing_and_a_table_at_rest_costs_a_few_calls() -> None
     assert len(storage.calls) - before <= 4
     world_with, instant = world_with_plan()
     start(world_with.context(50), instant)
-    seen = {entry.path: entry.modified_ms for entry in world_with.storage.walk("")}
+    stood = {entry.path: entry.modified_ms for entry in world_with.storage.walk("")}
     for look in (plans, attempts, beats):
         assert look(world_with.context(60))
-    assert {entry.path: entry.modified_ms for entry in world_with.storage.walk("")} == seen
+    assert {entry.path: entry.modified_ms for entry in world_with.storage.walk("")} == stood
     assert {entry.path: entry.modified_ms for entry in world.storage.walk("")} == files

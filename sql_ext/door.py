@@ -4,7 +4,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from py4j.java_gateway import JavaClass, JavaGateway
+from py4j.java_gateway import JavaClass, JavaGateway, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
@@ -19,6 +19,9 @@ from lakewarden.sql_ext.permitted import permissions_in
 from lakewarden.sql_ext.rewriting import rewritten
 from lakewarden.sql_ext.statement import Statement
 from lakewarden.sql_ext.tables.door import TableDoor
+
+# What py4j calls its own end in the JVM.
+_SERVER = "GATEWAY_SERVER"
 
 
 class Door(TableDoor):
@@ -82,4 +85,5 @@ def open_door(gateway: JavaGateway) -> None:
     start(gateway)
     classes = gateway.jvm.io.lakewarden.spark
     declared = pickle.dumps(declarations(PROCEDURES), PROTOCOL)
-    classes.Door.open(Door(classes.Statement, classes.Desk), declared)
+    client = JavaObject(_SERVER, gateway._gateway_client).getCallbackClient()
+    classes.Door.open(Door(classes.Statement, classes.Desk), client, declared)

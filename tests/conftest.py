@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from lakewarden.java_home import java_home
 from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
 from tests.small_session import SETTINGS
+from tests.sql_server import Ports, running_server
 
 # A busy machine makes any example slow; slowness is measured in `bench`, not asserted in tests.
 settings.register_profile("lakewarden", deadline=None, print_blob=True)
@@ -106,6 +107,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.sparkContext.setLogLevel("ERROR")
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Ports]:
+    """One server for all tests that need no particular one."""
+    with running_server() as ports:
+        yield ports
 
 
 def _unpack_atomically(archive: Path, target: Path) -> None:

@@ -1,7 +1,7 @@
 """Clients: the ways in which people reach a session, each giving answers as the same text."""
 
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Protocol
@@ -66,6 +66,16 @@ class ThriftClient(AbstractContextManager["ThriftClient"]):
             return _grid(columns, self._cursor.fetchall())
         except Error as error:
             raise Refused(str(error)) from error
+
+
+@contextmanager
+def remote_session(port: int) -> Iterator[RemoteSession]:
+    """A session of its own at a Spark Connect server on this machine."""
+    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def _grid(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Grid:

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 import lakewarden
-from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient
+from tests.sql_examples.clients import (
+    Client,
+    Refused,
+    SparkClient,
+    ThriftClient,
+    remote_session,
+)
 from tests.sql_examples.stories import Step, steps_of
-from tests.sql_server import Ports, running_server
+from tests.sql_server import Ports
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "sql_examples").glob("*.sql"))
 SERVED = pytest.mark.xdist_group("served")
@@ -24,16 +29,9 @@ def classic(spark: SparkSession) -> Client:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Ports]:
-    with running_server() as ports:
-        yield ports
-
-
-@pytest.fixture(scope="module")
 def connected(server: Ports) -> Iterator[Client]:
-    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{server.connect}").create()
-    yield SparkClient(session)
-    session.stop()
+    with remote_session(server.connect) as session:
+        yield SparkClient(session)
 
 
 @pytest.fixture(scope="module")

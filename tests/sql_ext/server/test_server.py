@@ -11,6 +11,7 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from lakewarden.table import Table
 from tests.sql_examples.clients import Refused, ThriftClient
+from tests.sql_ext.server.beeline import beeline
 from tests.sql_server import Ports, running_server
 
 pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(600)]
@@ -61,6 +62,15 @@ def test_whoever_has_the_password_may_come_in(guarded: Ports) -> None:
 def test_nobody_else_may(guarded: Ports, user: str, password: str) -> None:
     with pytest.raises(Exception, match=r"Bad status|[Aa]uthenticat|Error validating|TSocket"):
         ThriftClient(guarded.thrift, user, password)
+
+
+def test_beeline_shows_a_password(guarded: Ports) -> None:
+    told = beeline(guarded.thrift, "CALL help('cancel_plan')", user="ada", password=PASSWORD)
+    assert told.code == 0, told.errors
+    assert any("cancel_plan" in line for line in told.lines)
+    told = beeline(guarded.thrift, "SELECT 1", user="ada", password="wrong")
+    assert told.code != 0
+    assert not told.lines
 
 
 def test_connect_wants_the_token(guarded: Ports) -> None:

@@ -14,13 +14,21 @@ import net.razorvine.pickle.Unpickler;
  */
 public final class Door {
   private static volatile BiFunction<Object, Object, Object> handler;
+  private static volatile Lines lines;
 
   private Door() {}
 
-  /** Called by Python: from now on `handler` answers, and `declarations` are what there is. */
-  public static void open(BiFunction<Object, Object, Object> handler, byte[] declarations)
+  /**
+   * Called by Python: from now on `handler` answers, reached by py4j's `client`, and `declarations`
+   * are what there is.
+   */
+  public static synchronized void open(
+      BiFunction<Object, Object, Object> handler, Object client, byte[] declarations)
       throws IOException {
     Declarations.replace((List<?>) new Unpickler().loads(declarations));
+    if (lines == null || !lines.lead(client)) {
+      lines = Lines.of(client);
+    }
     Door.handler = handler;
   }
 
@@ -51,6 +59,10 @@ public final class Door {
           "Lakewarden's Python side does not answer.",
           "The connection to the driver's Python process broke.",
           "Look whether the process lives; what it did is told by show_timeline.");
+    } finally {
+      if (lines != null) {
+        lines.remember();
+      }
     }
   }
 
@@ -82,7 +94,7 @@ public final class Door {
       return answer.get("value");
     }
     if (error.containsKey("word")) {
-      throw LakewardenException.rethrow(SyntaxError.of(error));
+      throw LakewardenException.raise(SyntaxError.of(error));
     }
     throw LakewardenException.of(error);
   }

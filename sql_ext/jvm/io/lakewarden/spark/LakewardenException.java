@@ -2,6 +2,7 @@ package io.lakewarden.spark;
 
 import java.util.Map;
 import org.apache.spark.QueryContext;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.unsafe.Platform;
@@ -11,6 +12,8 @@ import scala.collection.immutable.Map$;
 /** An error of Lakewarden: its code is the condition, its three parts are the parameters. */
 public final class LakewardenException extends AnalysisException {
   private static final String PREFIX = "LAKEWARDEN_";
+  // In whose pools a Thrift server's statements run. Elsewhere its classes may be missing.
+  private static final String THRIFT_THREADS = "HiveServer2-";
 
   private LakewardenException(
       String condition,
@@ -44,13 +47,13 @@ public final class LakewardenException extends AnalysisException {
 
   static RuntimeException of(String code, String sqlState, String what, String why, String now) {
     Option<Object> none = Option.empty();
-    return rethrow(made(code, sqlState, what, why, now, none, none, new QueryContext[0]));
+    return raise(made(code, sqlState, what, why, now, none, none, new QueryContext[0]));
   }
 
   /** The same, pointing at a place in the statement. */
   static RuntimeException at(
       Origin place, String code, String sqlState, String what, String why, String now) {
-    return rethrow(
+    return raise(
         made(
             code,
             sqlState,
@@ -76,6 +79,12 @@ public final class LakewardenException extends AnalysisException {
     String text = (what + " " + why + " " + now).trim().replaceAll(" +", " ");
     Map<String, String> parts = Map.of("what", what, "why", why, "now", now);
     return new LakewardenException(condition, sqlState, text, parts, line, position, context);
+  }
+
+  /** Throw an error of a statement, in the form that its client is shown best. */
+  static <E extends Throwable & SparkThrowable> RuntimeException raise(E error) {
+    boolean isThrift = Thread.currentThread().getName().startsWith(THRIFT_THREADS);
+    return rethrow(isThrift ? ThriftError.of(error) : error);
   }
 
   /** Spark's exceptions are checked in Java and not in Scala, so its interfaces don't name them. */

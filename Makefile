@@ -44,16 +44,19 @@ demo: $(READY) ## Run the main job on a local session and show what it does
 test: $(READY) ## Run all tests but interop
 	@$(WITH_SCRATCH) $(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
 
-compat: ## Run the tests of SQL with the older Sparks that are supported
+compat: $(READY) ## Run the tests of SQL with the older Sparks that are supported, and dbt
 	@scripts/compat.sh 4.1.4 $(COMPAT_TESTS)
 	@scripts/compat.sh 4.2.1 $(COMPAT_TESTS)
+	@scripts/dbt.sh
 
 jar: $(READY) ## Build the jar of sql_ext anew (needs javac of JDK 17)
 	@$(BIN)/python scripts/build_jar.py
 
-simulate: $(READY) ## Kill, race and compare writers more often than `make test` does
+simulate: $(READY) ## Kill, race and compare writers, and crowd a server, more often than `make test` does
 	@$(WITH_SCRATCH) LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
 		tests/crash tests/races tests/rfc tests/writing tests/incremental tests/simulation tests/model
+	@$(WITH_SCRATCH) $(WITH_JAVA) LAKEWARDEN_LOAD_SECONDS=120 $(BIN)/pytest -n0 -rP \
+		tests/sql_ext/server/test_load.py
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
@@ -76,7 +79,7 @@ interop-full: $(READY) ## The same with tables of every shape, which takes an ho
 	@tests/interop/setup.sh .interop
 	@$(WITH_SCRATCH) $(BIN)/pytest -n 2 --dist worksteal tests/interop --all-shapes
 
-lock: ## Renew requirements/dev.lock from pyproject.toml
+lock: ## Renew the locks of requirements from pyproject.toml
 	@scripts/lock.sh
 
 clean: ## Remove what the other targets made

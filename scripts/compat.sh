@@ -6,15 +6,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$1
 shift
-folder=".compat/${version%.*}"
+name=${version%.*}
+folder=.compat/$name
 mkdir -p .compat
 sed "s/^pyspark==.*/pyspark==$version/" requirements/dev.lock > "$folder.wanted"
-if ! cmp -s "$folder.wanted" "$folder.lock"; then
-    scripts/venv.sh "$folder" "$folder.wanted"
-    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --no-deps --no-compile --no-build-isolation --editable .
-    mv "$folder.wanted" "$folder.lock"
-fi
+scripts/side_venv.sh "$name" "$folder.wanted"
 echo "==> PySpark $version"
 home=$("$folder/bin/python" -m lakewarden.java_home)
 JAVA_HOME="$home" PYSPARK_PYTHON="$PWD/$folder/bin/python" "$folder/bin/pytest" -n0 "$@"

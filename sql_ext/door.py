@@ -17,6 +17,7 @@ from lakewarden.sql_ext.catalog_places import is_foreign
 from lakewarden.sql_ext.declared import declarations
 from lakewarden.sql_ext.permitted import permissions_in
 from lakewarden.sql_ext.rewriting import rewritten
+from lakewarden.sql_ext.sql_states import OF_CODE
 from lakewarden.sql_ext.statement import Statement
 from lakewarden.sql_ext.tables.door import TableDoor
 
@@ -86,4 +87,7 @@ def open_door(gateway: JavaGateway) -> None:
     classes = gateway.jvm.io.lakewarden.spark
     declared = pickle.dumps(declarations(PROCEDURES), PROTOCOL)
     client = JavaObject(_SERVER, gateway._gateway_client).getCallbackClient()
+    # Handlers of scripts name conditions before any of them has come true.
+    for code, state in OF_CODE.items():
+        classes.LakewardenException.register(code.upper(), state)
     classes.Door.open(Door(classes.Statement, classes.Desk), client, declared)

@@ -26,7 +26,7 @@ _OF_KIND: Mapping[type[LakewardenError], str] = {
     # Internal error.
     Defect: "XX000",
 }
-_OF_CODE: Mapping[str, str] = {
+OF_CODE: Mapping[str, str] = {
     "unknown_procedure": "42883",
     "unknown_argument": "4274K",
     "repeated_argument": "4274K",
@@ -46,4 +46,4 @@ _OF_CODE: Mapping[str, str] = {
 def sql_state(error: LakewardenError) -> str:
     """The SQLSTATE of an error, by its code or else by its kind."""
     of_kind = next((state for kind, state in _OF_KIND.items() if isinstance(error, kind)), "XX000")
-    return _OF_CODE.get(error.code, of_kind)
+    return OF_CODE.get(error.code, of_kind)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 DOORMAN = "io.lakewarden.spark.Doorman"
+# All servers of a user would share one folder, and whoever ends removes it.
+OPERATION_LOGS = "spark.hadoop.hive.server2.logging.operation.log.location"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +44,20 @@ class Addresses:
 @contextmanager
 def serving(wish: ServerWish) -> Iterator[tuple["SparkSession", Addresses]]:
     """A server for as long as the block lasts; what still runs then is given up."""
-    spark = session(server_settings(wish))
-    try:
-        with _thrift_server(spark, wish) as thrift_port:
+    with TemporaryDirectory(prefix="lakewarden-") as logs:
+        spark = session({OPERATION_LOGS: logs, **server_settings(wish)})
+        with _stopping(spark), _thrift_server(spark, wish) as thrift_port:
             connect_port = _connect_port(spark) if wish.connect_port is not None else None
             yield (
                 spark,
                 Addresses(host=wish.host, thrift_port=thrift_port, connect_port=connect_port),
             )
+
+
+@contextmanager
+def _stopping(spark: "SparkSession") -> Iterator[None]:
+    try:
+        yield
     finally:
         spark.stop()
 

@@ -1,9 +1,12 @@
 """The settings of a server's session: what its ports, users and catalog mean to Spark."""
 
+import os
 from collections.abc import Iterator
 
+from lakewarden.sessions import jar_path
 from lakewarden.sql_ext.server.wish import LOOPBACK, ServerWish
 
+_CLASS_PATH = "spark.driver.extraClassPath"
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
@@ -12,7 +15,7 @@ def server_settings(wish: ServerWish) -> dict[str, str]:
     known = dict(_quiet())
     for part in (_local(wish), _catalog(wish), _thrift(wish), _connect(wish)):
         known.update(part)
-    return known | dict(wish.settings) | dict(_limits(wish))
+    return known | dict(wish.settings) | dict(_limits(wish)) | dict(_classes(wish))
 
 
 def _local(wish: ServerWish) -> Iterator[tuple[str, str]]:
@@ -57,6 +60,16 @@ def _connect(wish: ServerWish) -> Iterator[tuple[str, str]]:
     yield "spark.connect.grpc.binding.port", str(wish.connect_port)
     if wish.token:
         yield "spark.connect.authenticate.token", wish.token
+
+
+def _classes(wish: ServerWish) -> Iterator[tuple[str, str]]:
+    """Our classes where the JVM itself finds them.
+
+    Hive's threads look for whom to ask for passwords with the loader that a session before has left
+    them, which knows of nothing that was added later.
+    """
+    given = wish.settings.get(_CLASS_PATH)
+    yield _CLASS_PATH, os.pathsep.join(filter(None, (jar_path(), given)))
 
 
 def _limits(wish: ServerWish) -> Iterator[tuple[str, str]]:

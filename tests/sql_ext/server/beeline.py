@@ -26,11 +26,12 @@ class Told:
 def beeline(port: int, *statements: str, user: str = "analyst", password: str = "any") -> Told:
     """Statements one after another in one connection; answers as lines with tabs."""
     url = f"jdbc:hive2://127.0.0.1:{port}"
-    command = [SPARK_HOME / "bin" / "beeline", "-u", url, "-n", user, "-p", password]
+    command = [SPARK_HOME / "bin" / "beeline", "--outputformat=tsv2", "--silent=true"]
+    command += ["-u", url, "-n", user, "-p", password]
     for statement in statements:
         command += ["-e", statement]
     ended = subprocess.run(
-        [*command, "--outputformat=tsv2", "--silent=true"],
+        command,
         env={**os.environ, "JAVA_HOME": str(java_home()), "SPARK_HOME": str(SPARK_HOME)},
         capture_output=True,
         text=True,

@@ -22,8 +22,9 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.state import InstantState
 from lakewarden.engine.view.listing import StorageListing
+from lakewarden.service_door import Plan
 from lakewarden.table import Table
-from tests.process_gauges import reading
+from tests.process_gauges import java_below, reading
 from tests.rfc.actors import until
 from tests.sql_examples.clients import Refused, ThriftClient, remote_session
 from tests.sql_server import Ports as Server
@@ -36,6 +37,8 @@ SCHEMA = pa.schema(
 # So many that it takes seconds to compact them.
 GROUPS = 150
 TAG = "nightly"
+# As far as the machine tells the names of threads in which statements of JDBC clients run.
+STATEMENTS_THREAD = "HiveServer2-Bac"
 ON_WORKERS = "SET lakewarden.services.spark_bytes_min=0"
 
 
@@ -63,7 +66,12 @@ class Compaction:
         self.execution = f"CALL run_compaction(path => '{path}', op => 'execute')"
 
     def plan(self, *, cancellable: bool = False) -> str:
-        return self.table.compaction.schedule(cancellable).instant
+        """The only plan."""
+        for old in self.table.plans():
+            self.table.cancel(old.instant, "another one is made", force=True)
+        planned = self.table.compaction.schedule(cancellable)
+        assert isinstance(planned, Plan)
+        return planned.instant
 
     @property
     def pending(self) -> PendingPlan | None:
@@ -237,6 +245,7 @@ def test_whoever_waits_for_the_lock_can_be_called_off(
         )
         until(lambda: statement.status() == "RUNNING_STATE")
         statement.cancel_operation(reset_state=False)
-        rest = server.at_rest
-        until(lambda: reading(server.pid).threads_count <= rest.threads_count)
+        java = java_below(server.pid)
+        # One of them looks after sessions that nobody uses any more.
+        until(lambda: reading(java).threads[STATEMENTS_THREAD] <= 1)
     assert compaction.pending is None

@@ -1,7 +1,10 @@
 """A server does not let strangers in."""
 
+import os
+
 import pytest
 
+import lakewarden
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.sql_ext.server.session_settings import server_settings
 from lakewarden.sql_ext.server.wish import ServerWish, is_loopback
@@ -57,3 +60,9 @@ def test_what_a_server_allows_stands_above_what_its_settings_say() -> None:
     settings = server_settings(wish)
     assert settings["lakewarden.allowed.roots"] == "/lake"
     assert settings["lakewarden.read.only"] == "true"
+
+
+def test_the_classes_of_a_server_come_before_those_that_are_asked_for() -> None:
+    wish = ServerWish(settings={"spark.driver.extraClassPath": "/jars/mine.jar"})
+    path = server_settings(wish)["spark.driver.extraClassPath"]
+    assert path == f"{lakewarden.jar_path()}{os.pathsep}/jars/mine.jar"

@@ -74,11 +74,17 @@ public final class LakewardenException extends AnalysisException {
       Option<Object> line,
       Option<Object> position,
       QueryContext[] context) {
-    String condition = PREFIX + code;
-    Conditions.register(condition, sqlState);
+    String condition = register(code, sqlState);
     String text = (what + " " + why + " " + now).trim().replaceAll(" +", " ");
     Map<String, String> parts = Map.of("what", what, "why", why, "now", now);
     return new LakewardenException(condition, sqlState, text, parts, line, position, context);
+  }
+
+  /** Make the condition of a code known, and give its name. */
+  public static String register(String code, String sqlState) {
+    String condition = PREFIX + code;
+    Conditions.register(condition, sqlState);
+    return condition;
   }
 
   /** Throw an error of a statement, in the form that its client is shown best. */

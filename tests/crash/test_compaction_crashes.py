@@ -10,6 +10,7 @@ from lakewarden.engine.services.schedule import schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.fault_plan import FaultPlan
 from lakewarden.engine.storage.port import Storage
+from tests.crash.service_deaths import BESIDE
 from tests.crash.test_crash_matrix import IS_SIMULATION, row
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, Death, World, killed
 from tests.engine.services.worlds import ServiceWorld, contents, new_service_world
@@ -54,15 +55,18 @@ def assert_goes_on(death: Death, shape: Shape, *writes: Write) -> None:
     assert world.rows(use_metadata=False) == expected, f"{death}: rows differ"
     assert world.rows() == expected, f"{death}: the metadata table says something else"
     world.clock.advance(DEAD_AFTER_MS)
+    # Whoever writes next takes away a plan that was never published as a whole.
+    world.write(BESIDE)
     execution(world, 60)
     assert pending_plans(world.context(61), COMPACTION) == (), f"{death}: the plan is stuck"
+    expected = contents(shape, *writes, BESIDE)
     assert world.rows() == expected, f"{death}: rows differ after the next compaction"
     world.write(NEXT)
     schedule(world.context(62), COMPACTION, Wish())
     execution(world, 63)
     world.clock.advance(SWEPT_AFTER_MS)
     world.write(Write("upsert", (row("last", "a", 10),)))
-    everything = contents(shape, *writes, NEXT, Write("upsert", (row("last", "a", 10),)))
+    everything = contents(shape, *writes, BESIDE, NEXT, Write("upsert", (row("last", "a", 10),)))
     assert world.rows() == everything, f"{death}: rows were lost or invented"
     assert world.rows(use_metadata=False) == everything, f"{death}: listings differ"
     assert world.strays() == set(), f"{death}: stray files"

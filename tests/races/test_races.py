@@ -1,20 +1,22 @@
 """Races: two processes with two threads each write to one table at the same time."""
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lakewarden import Table
-from tests.races.racer import SHARED_KEY, own_row, shared_row
+from tests.races.racer import (
+    SHARED_KEY,
+    Report,
+    own_row,
+    reports_of,
+    shared_row,
+    start_racer,
+)
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
-CHECKOUT = Path(__file__).parents[2]
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 COMMITS = 50 if IS_SIMULATION else 15
 PROCESSES = ("a", "b")
@@ -24,23 +26,13 @@ COW, MOR = Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX")
 EVERY_WAY = (COW, MOR) if IS_SIMULATION else ()
 
 
-def run_race(path: Path, mode: str) -> list[dict[str, Any]]:
+def run_race(path: Path, mode: str) -> list[Report]:
     """All reports of all racers."""
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.races.racer", str(path), mode, process, str(COMMITS)],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=CHECKOUT,
-        )
-        for process in PROCESSES
-    ]
-    outputs = [racer.communicate()[0] for racer in racers]
-    assert [racer.returncode for racer in racers] == [0, 0]
-    return [json.loads(line) for output in outputs for line in output.splitlines() if line]
+    racers = [start_racer(path, mode, process, COMMITS) for process in PROCESSES]
+    return [report for racer in racers for report in reports_of(racer)]
 
 
-def assert_instants(table: Table, reports: list[dict[str, Any]]) -> None:
+def assert_instants(table: Table, reports: list[Report]) -> None:
     """Every acknowledged commit is there once, and times rise in the order of completion."""
     acknowledged = sorted(report["instant"] for report in reports if "instant" in report)
     completed = table.timeline().completed()

@@ -25,7 +25,6 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import Layout
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
-from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, schedule
@@ -166,20 +165,6 @@ def test_slices_of_logs_alone_become_files() -> None:
     world = new_service_world(MOR, inserted(), updated())
     clustered(world)
     assert all(slice_.base_file and not slice_.log_files for slice_ in world.slices())
-
-
-def test_slices_differ_in_which_texts_they_keep_as_dictionaries() -> None:
-    shape = Shape("mor", index="BUCKET")
-    many = Write("upsert", tuple(row(f"k{n}", 1, "a") for n in range(200)))
-    world = new_service_world(shape, many)
-    plan = schedule(world.context(50), COMPACTION, Wish(max_file_groups=1))
-    assert isinstance(plan, Scheduled)
-    execute(world.context(51), COMPACTION, plan.instant)
-    # Nothing but buckets makes slices of logs alone; the index is another one from now on.
-    assert sorted(slice_.base_file is None for slice_ in world.slices()) == [False, True]
-    clustered(world, hoodie__index__type="SIMPLE")
-    assert len(world.slices()) == 1
-    assert world.rows() == world.rows(use_metadata=False) == contents(shape, many)
 
 
 @pytest.mark.parametrize("layout", ["LINEAR", "ZORDER", "HILBERT"])

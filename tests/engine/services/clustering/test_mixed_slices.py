@@ -1,0 +1,24 @@
+"""Clustering slices that differ in how their files keep texts."""
+
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.schedule import Scheduled, schedule
+from lakewarden.engine.services.wish import Wish
+from tests.engine.services.clustering.test_service import clustered
+from tests.engine.services.worlds import contents, new_service_world, row
+from tests.writing.model import Write
+from tests.writing.shapes import Shape
+
+
+def test_some_keep_texts_as_dictionaries_and_others_do_not() -> None:
+    shape = Shape("mor", index="BUCKET")
+    many = Write("upsert", tuple(row(f"k{n}", 1, "a") for n in range(200)))
+    world = new_service_world(shape, many)
+    plan = schedule(world.context(50), COMPACTION, Wish(max_file_groups=1))
+    assert isinstance(plan, Scheduled)
+    execute(world.context(51), COMPACTION, plan.instant)
+    # Nothing but buckets makes slices of logs alone; the index is another one from now on.
+    assert sorted(slice_.base_file is None for slice_ in world.slices()) == [False, True]
+    clustered(world, hoodie__index__type="SIMPLE")
+    assert len(world.slices()) == 1
+    assert world.rows() == world.rows(use_metadata=False) == contents(shape, many)

@@ -1,6 +1,6 @@
 """Checks of what callers pass in: what makes no sense is refused before anything is done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
@@ -66,6 +66,18 @@ def metadata_services(names: Sequence[str]) -> tuple[MetadataService, ...]:
         why = f"It is a list of some of {', '.join(known)}."
         raise _refused("services", names, why, "Give a list of such names, or leave it out.")
     return tuple(map(MetadataService, names))
+
+
+def refuse_limit(call: str, keywords: Mapping[str, object], instead: str) -> None:
+    """Refuse a limit where no plans are counted: it would be taken for the end of some key."""
+    if "limit" in keywords:
+        raise InvalidRequest(
+            "unknown_option",
+            what=f"{call} has no limit.",
+            why="A limit says how many pending plans run() carries out.",
+            now=f"{instead} bound what it takes on.",
+            option="limit",
+        )
 
 
 def _refused(name: str, value: object, why: str, now: str) -> InvalidRequest:

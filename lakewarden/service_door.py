@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from lakewarden.call_checks import at_least_one, partition_paths, seconds, yes_or_no
+from lakewarden.call_checks import at_least_one, partition_paths, refuse_limit, seconds, yes_or_no
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
@@ -171,6 +171,7 @@ class ServiceDoor:
         explicit wish does not wait for triggers, unless `honour_trigger` says so. A dry run gives
         the plan that would be published.
         """
+        refuse_limit("schedule", keywords, "max_file_groups and max_bytes")
         context = self._desk(options, keywords)
         wish = Wish(
             cancellable=None if cancellable is None else yes_or_no("cancellable", cancellable),
@@ -236,6 +237,7 @@ class ServiceDoor:
 
         After `deadline` seconds the plan is not begun any more, and stays on the timeline.
         """
+        refuse_limit("schedule_and_run", keywords, "max_file_groups and max_bytes")
         clock = self._desk(options, keywords).ports.clock
         limit, began = seconds("deadline", deadline), clock.elapsed_seconds()
         done = self.schedule(

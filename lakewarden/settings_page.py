@@ -15,8 +15,11 @@ Every write takes these, as `options={"<key>": value}` or as a keyword that is t
 underscores for its dots: `small_file_limit=0` means `hoodie.parquet.small.file.limit`. So do the
 services, where a keyword means one of their own settings first. What
 `Table.create(properties=...)` is given stays with the table and holds for all writers that read it.
-An argument wins over the table's properties, these over the default. Other names are refused with
-the nearest known one.
+A variable of the environment holds for all tables of a process: `HOODIE_PARQUET_SMALL_FILE_LIMIT=0`
+is `hoodie.parquet.small.file.limit`. An argument wins over the session, that over the table's
+properties, these over the environment, that over the default; `CALL show_config` tells which it
+was. Other names are refused with the nearest known one, but for those of a session and the
+environment, which may be meant for others.
 
 This page is made by `python -m lakewarden.settings_page`."""
 

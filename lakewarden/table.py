@@ -46,6 +46,7 @@ from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
+from lakewarden.environment import environment_settings
 from lakewarden.service_door import Options
 from lakewarden.table_metadata import TableMetadata
 from lakewarden.table_services import TableServices
@@ -388,11 +389,8 @@ class Table(TableServices, TableMetadata):
         """Rows as they are; those of a Spark DataFrame here, or known to be with Spark."""
         if not is_frame(rows):
             return rows
-        settings = Settings.of(
-            arguments=given_options(options, keywords, OF_WRITES),
-            session=self._session,
-            table=kept_settings(self.properties),
-        )
+        given = given_options(options, keywords, OF_WRITES)
+        settings = self._settings(given, self.properties)
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
 
     def _desk(
@@ -415,7 +413,12 @@ class Table(TableServices, TableMetadata):
         return Context(self._storage, lock, self._ports, settings)
 
     def _settings(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Settings:
-        return Settings.of(arguments=given, session=self._session, table=kept_settings(properties))
+        return Settings.of(
+            arguments=given,
+            session=self._session,
+            table=kept_settings(properties),
+            environment=environment_settings(),
+        )
 
     def _scan(self, query: Query) -> Scan:
         return plan_query(self._state(), query)

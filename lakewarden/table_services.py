@@ -7,6 +7,7 @@ from lakewarden.call_checks import (
     at_least_one,
     metadata_services,
     partition_paths,
+    refuse_limit,
     seconds,
     yes_or_no,
 )
@@ -134,6 +135,7 @@ class TableServices:
 
         With `only_pending` the cleans that others have begun are finished, and none is planned.
         """
+        refuse_limit("clean", keywords, "max_commits and partitions")
         context = self._desk(options, keywords, own=CLEAN_SETTINGS)
         wish = CleanWish(
             max_commits=at_least_one("max_commits", max_commits),
@@ -147,6 +149,7 @@ class TableServices:
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> Archived:
         """Move old instants from the active timeline to the archive."""
+        refuse_limit("archive", keywords, "min_commits and max_commits")
         return archive(self._desk(options, keywords, own=ARCHIVE_SETTINGS), dry_run=dry_run)
 
     def compact_timeline(

@@ -5,34 +5,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.services.files.view import ViewWish, all_slices
+from lakewarden.engine.services.files.view import all_slices
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.files.arguments import (
-    ExcludeCompaction,
-    IncludeInFlight,
-    IncludeMax,
-    MaxInstant,
-    PathRegex,
-    names_text,
-)
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.files.arguments import names_text
+from lakewarden.procedures.files.view_call import ViewCall
 
 
 @procedure("show_fsview_all")
-class ShowFsviewAll(Call):
+class ShowFsviewAll(ViewCall):
     """All file slices, by partition and file group, oldest first; a row each."""
-
-    table: TableName = None
-    path: TablePath = None
-    max_instant: MaxInstant = ""
-    include_max: IncludeMax = False
-    include_in_flight: IncludeInFlight = False
-    exclude_compaction: ExcludeCompaction = False
-    limit: Limit = 10
-    path_regex: PathRegex = ""
-    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -46,15 +29,8 @@ class ShowFsviewAll(Call):
         delta_files: Annotated[str, "The names of its logs, in the order they are read."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        state = open_table(caller, self.table, self.path).state()
-        wish = ViewWish(
-            before=self.max_instant,
-            is_inclusive=self.include_max,
-            has_pending=self.include_in_flight,
-            without_compaction=self.exclude_compaction,
-            partitions=self.path_regex,
-        )
-        for slice_ in all_slices(state, wish):
+        state = self.state(caller)
+        for slice_ in all_slices(state, self.wish(self.path_regex)):
             yield _row(state, slice_)
 
 

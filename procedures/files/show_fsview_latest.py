@@ -6,37 +6,21 @@ from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.services.files.view import ViewedSlice, ViewWish, latest_slices
+from lakewarden.engine.services.files.view import ViewedSlice, latest_slices
 from lakewarden.engine.view.file_names import LogFile
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.files.arguments import (
-    ExcludeCompaction,
-    IncludeInFlight,
-    IncludeMax,
-    MaxInstant,
-    PathRegex,
-    names_text,
-)
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.files.arguments import names_text
+from lakewarden.procedures.files.view_call import ViewCall
 
 # What Hudi gives where there is no base file to compare with.
 NO_BASE = -1.0
 
 
 @procedure("show_fsview_latest")
-class ShowFsviewLatest(Call):
+class ShowFsviewLatest(ViewCall):
     """The newest slice of each file group, with what a pending compaction will fold of it."""
 
-    table: TableName = None
-    path: TablePath = None
-    max_instant: MaxInstant = ""
-    include_max: IncludeMax = False
-    include_in_flight: IncludeInFlight = False
-    exclude_compaction: ExcludeCompaction = False
-    limit: Limit = 10
-    path_regex: PathRegex = ""
-    filter: Filter = ""
     partition_path: Annotated[str, "The same as path_regex, of which one may be given."] = ""
     merge: Annotated[bool, "Put the logs above and below a pending compaction together."] = True
 
@@ -65,14 +49,7 @@ class ShowFsviewLatest(Call):
                 now="Leave one of them out.",
                 argument="partition_path",
             )
-        state = open_table(caller, self.table, self.path).state()
-        wish = ViewWish(
-            before=self.max_instant,
-            is_inclusive=self.include_max,
-            has_pending=self.include_in_flight,
-            without_compaction=self.exclude_compaction,
-            partitions=self.path_regex or self.partition_path,
-        )
+        state, wish = self.state(caller), self.wish(self.path_regex or self.partition_path)
         for viewed in latest_slices(state, wish, merge=self.merge):
             yield _row(state, viewed)
 

@@ -10,20 +10,13 @@ from lakewarden.engine.services.history.history import state_word
 from lakewarden.engine.services.history.plans import clean_plans
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.history.arguments import ShowArchived
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.history.clean_call import CleanCall
 
 
 @procedure("show_clean_plans")
-class ShowCleanPlans(Call):
+class ShowCleanPlans(CleanCall):
     """The plans of cleans, done or not, newest first; a row each, without figures if it is torn."""
-
-    table: TableName = None
-    limit: Limit = 10
-    show_archived: ShowArchived = False
-    filter: Filter = ""
-    path: TablePath = None
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -39,8 +32,7 @@ class ShowCleanPlans(Call):
         extra_metadata: Annotated[str | None, "As a JSON object."] = None
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        history = open_table(caller, self.table, self.path).history()
-        for instant, plan in clean_plans(history, archived=self.show_archived):
+        for instant, plan in clean_plans(self.history(caller), archived=self.show_archived):
             yield _row(instant, plan)
 
 

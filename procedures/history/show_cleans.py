@@ -6,20 +6,13 @@ from typing import Annotated
 
 from lakewarden.engine.services.history.cleans import cleans
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.history.arguments import ShowArchived
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.history.clean_call import CleanCall
 
 
 @procedure("show_cleans")
-class ShowCleans(Call):
+class ShowCleans(CleanCall):
     """The completed cleans, newest first; a row each."""
-
-    table: TableName = None
-    limit: Limit = 10
-    show_archived: ShowArchived = False
-    filter: Filter = ""
-    path: TablePath = None
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -34,8 +27,7 @@ class ShowCleans(Call):
         version: Annotated[int | None, "Of its metadata."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        history = open_table(caller, self.table, self.path).history()
-        for instant, metadata in cleans(history, archived=self.show_archived):
+        for instant, metadata in cleans(self.history(caller), archived=self.show_archived):
             yield self.Row(
                 clean_time=instant.requested,
                 state_transition_time=instant.completed,

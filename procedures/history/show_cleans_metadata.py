@@ -8,20 +8,13 @@ from lakewarden.engine.formats.payloads.clean import CleanMetadata, CleanPartiti
 from lakewarden.engine.services.history.cleans import cleans
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.history.arguments import ShowArchived
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.history.clean_call import CleanCall
 
 
 @procedure("show_cleans_metadata")
-class ShowCleansMetadata(Call):
+class ShowCleansMetadata(CleanCall):
     """The partitions of completed cleans, the newest clean first; a row each."""
-
-    table: TableName = None
-    limit: Limit = 10
-    show_archived: ShowArchived = False
-    filter: Filter = ""
-    path: TablePath = None
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -39,8 +32,7 @@ class ShowCleansMetadata(Call):
         total_files_deleted: Annotated[int, "By the whole clean."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        history = open_table(caller, self.table, self.path).history()
-        for instant, metadata in cleans(history, archived=self.show_archived):
+        for instant, metadata in cleans(self.history(caller), archived=self.show_archived):
             for partition in sorted(metadata.partition_metadata):
                 yield _row(instant, metadata, metadata.partition_metadata[partition])
 

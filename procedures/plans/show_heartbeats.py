@@ -7,28 +7,14 @@ from typing import Annotated
 
 from lakewarden.engine.services.state.attempts import BeatView
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
-    Call,
-    Filter,
-    Limit,
-    OnlyInstant,
-    TableName,
-    TablePath,
-    procedure,
-)
+from lakewarden.procedures.declaration import procedure
 from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.plans.instant_call import InstantCall
 
 
 @procedure("show_heartbeats")
-class ShowHeartbeats(Call):
+class ShowHeartbeats(InstantCall):
     """Who has given signs of life, of which instant, and until when they count."""
-
-    table: TableName = None
-    path: TablePath = None
-    instant: OnlyInstant = None
-    limit: Limit = None
-    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -44,7 +30,7 @@ class ShowHeartbeats(Call):
         expires_at: datetime | None
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        for beat in open_table(caller, self.table, self.path).beats():
+        for beat in self.opened(caller).beats():
             if self.instant in (None, beat.instant):
                 yield _row(beat)
 

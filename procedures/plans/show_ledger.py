@@ -7,28 +7,14 @@ from typing import Annotated
 
 from lakewarden.engine.services.state.ledgers import LedgerRow
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
-    Call,
-    Filter,
-    Limit,
-    OnlyInstant,
-    TableName,
-    TablePath,
-    procedure,
-)
+from lakewarden.procedures.declaration import procedure
 from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.plans.instant_call import InstantCall
 
 
 @procedure("show_ledger")
-class ShowLedger(Call):
+class ShowLedger(InstantCall):
     """The entries of an instant's ledger, or of all ledgers; oldest first."""
-
-    table: TableName = None
-    path: TablePath = None
-    instant: OnlyInstant = None
-    limit: Limit = None
-    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -46,7 +32,7 @@ class ShowLedger(Call):
         handed_back_partitions_count: Annotated[int, "Those which the next plan looks at."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        return map(_row, open_table(caller, self.table, self.path).ledger(self.instant))
+        return map(_row, self.opened(caller).ledger(self.instant))
 
 
 def _row(entry: LedgerRow) -> ShowLedger.Row:

@@ -6,28 +6,14 @@ from datetime import datetime
 from typing import Annotated
 
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
-    Call,
-    Filter,
-    Limit,
-    OnlyInstant,
-    TableName,
-    TablePath,
-    procedure,
-)
+from lakewarden.procedures.declaration import procedure
 from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.plans.instant_call import InstantCall
 
 
 @procedure("show_markers")
-class ShowMarkers(Call):
+class ShowMarkers(InstantCall):
     """The notes that are left before data files are written, so that a crash can be undone."""
-
-    table: TableName = None
-    path: TablePath = None
-    instant: OnlyInstant = None
-    limit: Limit = None
-    filter: Filter = ""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -40,7 +26,7 @@ class ShowMarkers(Call):
         age_seconds: float | None
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        for one in open_table(caller, self.table, self.path).markers(self.instant):
+        for one in self.opened(caller).markers(self.instant):
             yield self.Row(
                 instant=one.instant,
                 partition=one.partition,

@@ -11,6 +11,7 @@ from lakewarden.engine.services.effective import (
     setting_text,
 )
 from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.environment import environment_settings
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import (
     Call,
@@ -28,7 +29,8 @@ from lakewarden.procedures.opening import open_table
 class ShowConfig(Call):
     """The settings that hold for a table, or for the session without one; a row each.
 
-    An argument wins over the session, that over the table, that over the default.
+    An argument wins over the session, that over the table, that over a variable of the environment
+    such as HOODIE_PARQUET_SMALL_FILE_LIMIT, that over the default.
     """
 
     table: TableName = None
@@ -42,7 +44,7 @@ class ShowConfig(Call):
     class Row:
         key: str
         value: Annotated[str | None, "What holds."]
-        origin: Annotated[str, "argument, session, table, environment or default"]
+        origin: Annotated[str, "argument, session, table properties, environment or default"]
         default: str | None
         description: Annotated[str, "What it is for; and what is wrong with a value that is."]
 
@@ -53,7 +55,11 @@ class ShowConfig(Call):
         if self.table or self.path:
             return open_table(caller, self.table, self.path).settings(self.options)
         refuse_unknown(self.options or {}, ALL_SETTINGS)
-        return Settings.of(arguments=self.options, session=caller.settings)
+        return Settings.of(
+            arguments=self.options,
+            session=caller.settings,
+            environment=environment_settings(),
+        )
 
 
 def _row(found: EffectiveSetting) -> ShowConfig.Row:

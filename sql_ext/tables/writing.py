@@ -139,7 +139,7 @@ def write(
     given = given_settings(options, details)
     kept = kept_settings(table.properties)
     known = {key: value for key, value in given.items() if key in _KNOWN}
-    settings = Settings.of(arguments=known, table=kept)
+    settings = table.settings(known)
     with MOMENTS.writing() as held:
         writing = Writing(
             spark=spark, rows=rows, table=table, settings=settings, options=kept | given, held=held

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from lakewarden import Table
+from lakewarden.engine.metadata.record_index import all_locations
+from tests.engine.services.worlds import rows
 from tests.interop.agreement import Agreement
 from tests.interop.differences import (
     JAVA_COMPACTS_BEFORE_IT_ROLLS_BACK,
 )
-from tests.interop.java_writes import JavaWriter
+from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.interop.lines import Refused
 from tests.writing.model import Kind, Story, Write
@@ -121,3 +124,23 @@ def test_java_may_find_keys_in_its_own_way(java: JavaJudge, tmp_path: Path) -> N
     writer.carry_out(write)
     story.model.apply(write)
     assert len(java.read(tmp_path / "table")) >= len(write.rows)
+
+
+def test_java_forgets_where_a_key_is_that_was_deleted_in_a_log(
+    java: JavaJudge, tmp_path: Path
+) -> None:
+    shape = Shape("mor", is_partitioned=False)
+    table = shape.create(str(tmp_path / "table"))
+    writer = JavaWriter(java, tmp_path / "table", SMALL | {"hoodie.index.type": "SIMPLE"})
+    writer.carry_out(Write("upsert", rows(["k0", "k1"])))
+    writer.build_record_index()
+    assert indexed(table) == {"k0", "k1"}
+    writer.carry_out(Write("delete", rows(["k1"], ts=2)))
+    writer.carry_out(Write("upsert", rows(["k1"], ts=3)))
+    assert {one["id"] for one in java.read(tmp_path / "table")} == {"k0", "k1"}
+    assert indexed(table) == {"k0"}
+
+
+def indexed(table: Table) -> set[str]:
+    """The keys in the record index."""
+    return {one.key for one in all_locations(table.state().metadata.record_index())}

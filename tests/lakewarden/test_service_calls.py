@@ -74,6 +74,24 @@ def test_an_argument_that_makes_no_sense_is_refused_by_name(
     assert table.timeline().instants == before
 
 
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        (lambda table: table.compaction.schedule(limit=1), "max_file_groups"),
+        # It is the end of a key of clustering's own.
+        (lambda table: table.clustering.schedule(limit=1), "max_file_groups"),
+        (lambda table: table.log_compaction.schedule_and_run(limit=1), "max_file_groups"),
+        (lambda table: table.clean(limit=1), "max_commits"),
+        (lambda table: table.archive(limit=1), "max_commits"),
+    ],
+)
+def test_a_limit_is_of_plans_that_are_run(
+    table: Table, call: Callable[[Table], object], instead: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"has no limit.*{instead}"):
+        call(table)
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_partitions_that_are_not_there_are_refused(table: Table, name: str) -> None:
     with pytest.raises(InvalidRequest, match="They have paths like 'p=b'") as refused:

@@ -62,6 +62,9 @@ def limit(
 ) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """`limit(settings)`: what holds until the test ends."""
     conf = sql_session.sparkContext._jsc.sc().conf()
+    # Spark 4.1 looks for data sources in the session that the thread worked with last.
+    sessions = sql_session._jvm.org.apache.spark.sql.classic.SparkSession
+    sessions.setActiveSession(sql_session._jsparkSession)
     yield lambda settings: lakewarden.enable(sql_session, settings) and None
     for key in (ALLOWED_ROOTS, READ_ONLY):
         conf.remove(key)

@@ -29,6 +29,27 @@ def test_an_argument_wins_over_the_session_and_that_over_the_default(path: str) 
     assert (row["value"], row["origin"]) == ("7", "session")
 
 
+def test_the_environment_is_looked_at_before_the_default(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOODIE_CLEAN_COMMITS_RETAINED", "9")
+    for named in ({"path": path}, {}):
+        (row,) = call("show_config", key=KEY, **named)
+        assert (row["value"], row["origin"]) == ("9", "environment")
+    (row,) = call("show_config", key=KEY, caller=PlainCaller(settings={KEY: "7"}))
+    assert (row["value"], row["origin"]) == ("7", "session")
+    monkeypatch.setenv("HOODIE_CLEAN_COMMITS_RETAINED", "")
+    assert call_one("show_config", path=path, key=KEY)["origin"] == "default"
+
+
+def test_what_the_environment_sets_holds_for_writes(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOODIE_LOGFILE_DATA_BLOCK_FORMAT", "nonsense")
+    with pytest.raises(InvalidRequest, match="nonsense"):
+        Table(path).upsert(Table(path).read_arrow())
+
+
 def test_a_value_that_makes_no_sense_is_shown_with_what_is_wrong() -> None:
     (row,) = call("show_config", key=KEY, caller=PlainCaller(settings={KEY: "many"}))
     assert (row["value"], row["origin"]) == ("many", "session")

@@ -1,0 +1,48 @@
+"""What the calls that schedule plans and carry them out have in common."""
+
+from abc import ABC
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated
+
+from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath
+from lakewarden.procedures.services.arguments import Cancellable, Instants, Op, PlanLimit
+from lakewarden.procedures.services.orders import order_of
+from lakewarden.procedures.services.plan_row import PlanRow, plan_row
+from lakewarden.service_door import ServiceDoor
+from lakewarden.service_orders import Carrier, Order
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanCall(Call, ABC):
+    """A call about plans, with Hudi's arguments of a compaction."""
+
+    op: Op = None
+    table: TableName = None
+    path: TablePath = None
+    timestamp: Annotated[str | None, "One plan to execute, as in older versions of Hudi."] = None
+    options: Options = None
+    instants: Instants = None
+    limit: PlanLimit = None
+    cancellable: Cancellable = None
+    dry_run: DryRun = False
+
+    Row = PlanRow
+
+    @property
+    def order(self) -> Order:
+        """What is wanted; one plan that is named by its time is executed."""
+        return order_of(
+            self.op if self.instants or not self.timestamp else "execute",
+            self.instants or self.timestamp,
+            limit=self.limit,
+            cancellable=self.cancellable,
+            dry_run=self.dry_run,
+            options=self.options,
+        )
+
+    def carried_out(self, caller: Caller, door: ServiceDoor) -> Iterable[PlanRow]:
+        """The order, carried out by a service; a row for each plan."""
+        carrier = Carrier(door, caller.spark, caller.check_interrupted)
+        return map(plan_row, carrier.fulfil(self.order))

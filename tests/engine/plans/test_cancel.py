@@ -90,6 +90,27 @@ def test_cancelling_again_says_so() -> None:
         assert answer.handed_back == ("p=a", "p=b", "p=c")
 
 
+def test_the_first_cancel_holds_while_the_attempt_still_stops() -> None:
+    world = World()
+    instant = published(world)
+    started(world.writer(), instant)
+    for expected in (Ending.CANCELLED, Ending.ALREADY_CANCELLED):
+        answer = cancel(world.writer().context, instant, expected.value)
+        assert (answer.outcome, answer.cleanup) == (expected, Cleanup.LEFT_TO_ATTEMPT)
+    entry = read_ledger(world.storage, instant).last
+    assert isinstance(entry, Cancelled)
+    assert entry.reason == Ending.CANCELLED.value
+
+
+def test_what_somebody_has_rolled_back_without_a_ledger_is_cancelled_already() -> None:
+    world = World()
+    instant = plan(world)
+    cancel(world.writer().context, instant, "in the way")
+    world.storage.delete_folder(f".hoodie/.lakewarden/ledger/{instant}")
+    answer = cancel(world.writer().context, instant, "in the way")
+    assert (answer.outcome, answer.action) == (Ending.ALREADY_CANCELLED, Action.COMPACTION)
+
+
 def test_what_has_committed_cannot_be_cancelled() -> None:
     world = World()
     receipt = world.writer().write("f1")

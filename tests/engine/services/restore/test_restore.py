@@ -20,6 +20,7 @@ from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 from tests.crash.victims import SWEPT_AFTER_MS
+from tests.engine.plans.world import DEAD_AFTER_MS
 from tests.engine.services.worlds import (
     COW,
     MOR,
@@ -317,10 +318,8 @@ def test_what_is_no_completed_write_is_refused(instant: str) -> None:
         restore(world.context(52), instant)
 
 
-def test_nothing_begins_while_a_restore_is_pending_and_the_next_call_goes_on_with_it() -> None:
-    world = new_service_world(COW, *HISTORY)
-    to = newest(world)
-    world.write(*LATER)
+def restore_plan(world: ServiceWorld, to: str) -> bytes:
+    """What a restore says that is published and not begun."""
     undone = restore(world.context(52), to, dry_run=True).undone
     active = world.table(97).timeline()
     plan = payload.RestorePlan(
@@ -330,13 +329,47 @@ def test_nothing_begins_while_a_restore_is_pending_and_the_next_call_goes_on_wit
         ),
         savepoint_to_restore_timestamp=to,
     )
-    pending = publish(world.context(70), Action.RESTORE, payload.encode_plan(plan), claims=False)
+    return payload.encode_plan(plan)
+
+
+def test_nothing_begins_while_a_restore_is_pending_and_the_next_call_goes_on_with_it() -> None:
+    world = new_service_world(COW, *HISTORY)
+    to = newest(world)
+    world.write(*LATER)
+    plan = restore_plan(world, to)
+    pending = publish(world.context(70), Action.RESTORE, plan, claims=False)
     with pytest.raises(Conflict) as refused:
         world.write(updated())
     assert refused.value.code == "restore_pending"
     done = restore(world.context(52), to)
     assert done.was_pending
     assert done.instant == pending.instant
+    assert_back(world, COW)
+
+
+def test_a_restore_that_somebody_is_at_is_waited_for() -> None:
+    world = new_service_world(COW, *HISTORY)
+    to = newest(world)
+    world.write(*LATER)
+    theirs = publish(world.context(70), Action.RESTORE, restore_plan(world, to), claims=True)
+    with pytest.raises(Conflict) as refused:
+        restore(world.context(52), to)
+    assert refused.value.code == "instant_held"
+    world.clock.advance(DEAD_AFTER_MS)
+    assert restore(world.context(52), to).instant == theirs.instant
+    assert_back(world, COW)
+
+
+def test_a_restore_whose_plan_is_torn_is_removed_and_planned_anew() -> None:
+    world = new_service_world(COW, *HISTORY)
+    to = newest(world)
+    world.write(*LATER)
+    plan = restore_plan(world, to)
+    torn = publish(world.context(70), Action.RESTORE, plan[: len(plan) // 2], claims=False)
+    world.clock.advance(1000)
+    done = restore(world.context(52), to)
+    assert done.instant != torn.instant
+    assert len(done.undone) == len(LATER)
     assert_back(world, COW)
 
 

@@ -38,9 +38,7 @@ class ShowClustering(Call):
                 timestamp=instant.requested,
                 input_group_size=None if plan is None else len(plan.input_groups),
                 state=state_word(instant),
-                involved_partitions=_partitions(plan)
-                if self.show_involved_partition
-                else NOT_SHOWN,
+                involved_partitions=self._involved(plan),
             )
 
     def _involved(self, plan: ClusteringPlan | None) -> str:

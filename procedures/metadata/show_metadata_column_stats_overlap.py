@@ -14,7 +14,7 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.metadata.chosen import PartitionPaths, TargetColumns
+from lakewarden.procedures.metadata.arguments import PartitionPaths, TargetColumns
 from lakewarden.procedures.opening import open_table
 from lakewarden.procedures.texts import listed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, Filter, TableName, TablePath, procedure
-from lakewarden.procedures.metadata.chosen import PartitionPaths, TargetColumns
+from lakewarden.procedures.metadata.arguments import PartitionPaths, TargetColumns
 from lakewarden.procedures.opening import open_table
 from lakewarden.procedures.texts import listed, value_text
 

@@ -1,4 +1,4 @@
-"""Which partitions and columns of a table a call is about."""
+"""Arguments that several procedures about the metadata table share."""
 
 from typing import Annotated
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, Defect, InvalidRequest
 from lakewarden.engine.services.archive.move import move
 from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.run import archive, archive_if_due, run_timeline_compaction
 from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.timeline.archived.manifest import encode_manifest
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, instants_with_ledger
@@ -194,3 +195,18 @@ def test_whoever_loses_the_lock_on_the_way_removes_nothing() -> None:
     done = archive(world.context(**FEW))
     assert done.found_archived == 3
     assert archived(world) == before[:3]
+
+
+def test_nothing_leaves_the_timeline_that_is_not_found_in_the_archive() -> None:
+    """Another archiver, whom our lock does not hold, puts its own manifest in place of ours."""
+
+    class Overtaken(FaultyStorage):
+        def put(self, path: str, payload: bytes) -> None:
+            super().put(path, encode_manifest(()) if "/manifest_" in path else payload)
+
+    world = world_of(5)
+    timeline, before = world.table(40).timeline(), active(world)
+    with pytest.raises(Defect) as raised:
+        move(Overtaken(world.storage), timeline, timeline.instants[:3], threads=1)
+    assert raised.value.code == "not_archived"
+    assert active(world) == before

@@ -59,7 +59,7 @@ class Race:
         return f"{self.kind}-{self.mode}"
 
 
-SHORT = (Race("cow", "overlapping", 8, 3), Race("mor", "disjoint", 8, 3))
+SHORT = (Race("cow", "overlapping", 8, 3),)
 WHOLE = tuple(
     Race(kind, mode, 50, 50) for kind in ("cow", "mor") for mode in ("disjoint", "overlapping")
 )

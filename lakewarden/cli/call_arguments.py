@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.cli.call_names import option_names
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.cli.parser import bad_arguments
 from lakewarden.procedures.declaration import Parameter, Procedure
 from lakewarden.procedures.reference import default_text
 from lakewarden.procedures.sql_types import SqlType
@@ -94,7 +94,7 @@ def call_wish(procedure: Procedure, parsed: Mapping[str, object], words: Sequenc
     }
     places = [place for place in _places(procedure) if place not in named]
     if len(words) > len(places):
-        raise _bad(
+        raise bad_arguments(
             f"{words[len(places)]!r} is not understood.",
             f"lakewarden {procedure.name.replace('_', '-')} --help",
         )
@@ -130,7 +130,7 @@ def _negated(flag: str) -> str:
 
 def _is_false(flag: str, value: str) -> bool:
     if value and value.lower() not in _TRUTHS:
-        raise _bad(f"{flag} {value} is neither true nor false.", "lakewarden --help")
+        raise bad_arguments(f"{flag} {value} is neither true nor false.", "lakewarden --help")
     return value.lower() == "false"
 
 
@@ -143,12 +143,3 @@ def _help(parameter: Parameter) -> str:
     text = parameter.comment + (f" Default: {default}." if default else "")
     # A percent sign would begin a placeholder.
     return text.replace("%", "%%")
-
-
-def _bad(what: str, help_command: str) -> InvalidRequest:
-    return InvalidRequest(
-        "bad_arguments",
-        what=what,
-        why="The command line is not understood.",
-        now=f"See: {help_command}",
-    )

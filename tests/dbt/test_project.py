@@ -16,7 +16,6 @@ PYTHON = os.environ.get("LAKEWARDEN_DBT_PYTHON", "python")
 def test_hooks_of_a_model_call_table_services(disk_path: Path) -> None:
     ended = subprocess.run(
         [PYTHON, PROJECT / "run.py", disk_path],
-        env={**os.environ, "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
         capture_output=True,
         text=True,
         check=False,

@@ -28,6 +28,7 @@ from lakewarden.engine.plans.publish import publish_in
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.services.files.broken import broken_among
 from lakewarden.engine.services.schedule import remove_cancelled
+from lakewarden.engine.storage.paths import joined
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
 from lakewarden.engine.view.slices import SliceKey
@@ -181,7 +182,7 @@ def _broken(context: Context, waiting: _Waiting) -> tuple[PrunedFile, ...]:
 
 def _relative(slice_: ClusteringSlice) -> str:
     name = (slice_.data_file_path or "").rpartition("/")[2]
-    return f"{slice_.partition_path}/{name}" if slice_.partition_path else name
+    return joined(slice_.partition_path or "", name)
 
 
 def _without(group: ClusteringGroup, paths: frozenset[str]) -> ClusteringGroup:

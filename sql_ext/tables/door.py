@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.sql_ext.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
+from lakewarden.sql_ext.tables.statement_options import said_options, session_settings
 
 
 class TableDoor(ABC):
@@ -75,7 +76,8 @@ class TableDoor(ABC):
         """Carry out the statement that lies on the desk."""
         self.check_change("The statement", [path], permissions)
         allowed = permissions_in(permissions)
-        check_settings(allowed, writing.given_settings(options, details))
+        check_settings(allowed, session_settings(details))
+        check_settings(allowed, said_options(path, options, details))
         writing.write(self._session(), self._desk.get(place), kind, path, options, details)
 
     def create_table(

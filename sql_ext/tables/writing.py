@@ -18,10 +18,9 @@ from pyspark.sql.functions import col
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.spark.incoming import fetched, incoming_frame
 from lakewarden.engine.spark.types import quoted
 from lakewarden.engine.table.config import TableConfig, kept_settings
@@ -36,17 +35,20 @@ from lakewarden.sql_ext.tables.changed_rows import (
 )
 from lakewarden.sql_ext.tables.moments import MOMENTS, Held
 from lakewarden.sql_ext.tables.reading import constant, location_of
-from lakewarden.storage_options import is_for_storage
+from lakewarden.sql_ext.tables.statement_options import (
+    DUPLICATES,
+    INSERT_OPERATION,
+    said_options,
+    session_settings,
+    write_options,
+)
 from lakewarden.table import Table
 
-INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
-DUPLICATES = "hoodie.datasource.insert.dup.policy"
 _INSERTS = {
     "insert": Operation.INSERT,
     "upsert": Operation.UPSERT,
     "bulk_insert": Operation.BULK_INSERT,
 }
-_KNOWN = frozenset(setting.key for setting in ALL_SETTINGS)
 
 
 class PlannedRows(Protocol):
@@ -69,8 +71,8 @@ class Writing:
     options: Mapping[str, str]
     held: Held
 
-    def said(self, key: str) -> str | None:
-        return self.options.get(key)
+    def said(self, setting: Setting[str]) -> str:
+        return self.options.get(setting.key, setting.default)
 
     def frame(self, state: TableState) -> DataFrame:
         return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
@@ -134,27 +136,20 @@ def write(
     details: Mapping[str, object],
 ) -> None:
     """Carry out a statement: `kind` is what it does, `details` what only this one says."""
+    said, session = said_options(path, options, details), session_settings(details)
+    given = write_options(said)
     location = location_of(path, options)
-    table = Table(location.uri, location.options)
-    given = given_settings(options, details)
-    kept = kept_settings(table.properties)
-    known = {key: value for key, value in given.items() if key in _KNOWN}
-    settings = table.settings(known)
+    table = Table(location.uri, location.options, session=session)
     with MOMENTS.writing() as held:
         writing = Writing(
-            spark=spark, rows=rows, table=table, settings=settings, options=kept | given, held=held
+            spark=spark,
+            rows=rows,
+            table=table,
+            settings=table.settings(given),
+            options=kept_settings(table.properties) | session | said,
+            held=held,
         )
-        table.write(_request(kind, writing, details), known)
-
-
-def given_settings(options: Mapping[str, str], details: Mapping[str, object]) -> dict[str, str]:
-    """Settings of the session, and above them the options of the statement."""
-    found: dict[str, str] = {}
-    for name in ("settings", "write_options"):
-        values = details.get(name)
-        assert values is None or isinstance(values, Mapping)
-        found |= {str(key): str(value) for key, value in (values or {}).items()}
-    return found | {key: value for key, value in options.items() if not is_for_storage(key)}
+        table.write(_request(kind, writing, details), given)
 
 
 def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> WriteRequest:
@@ -231,17 +226,16 @@ def _path(conditions: object, table: Table) -> str:
 
 def _insert_operation(writing: Writing) -> Operation:
     """As in Hudi: inserts, unless the table can tell by ordering columns which row is newer."""
-    given = writing.said(INSERT_OPERATION)
     ordered = bool(writing.table.config.merge.ordering_fields)
-    name = (given or ("upsert" if ordered else "insert")).lower()
-    policy = writing.said(DUPLICATES)
-    if name not in _INSERTS or (policy or "none").lower() != "none":
+    name = (writing.said(INSERT_OPERATION) or ("upsert" if ordered else "insert")).lower()
+    policy = writing.said(DUPLICATES).lower()
+    if name not in _INSERTS or policy != "none":
+        operation, duplicates = INSERT_OPERATION.key, DUPLICATES.key
         raise InvalidRequest(
             "unsupported_insert",
-            what=f"Rows can't be inserted with {INSERT_OPERATION}={name}"
-            + (f" and {DUPLICATES}={policy}." if policy else "."),
+            what=f"Rows can't be inserted with {operation}={name} and {duplicates}={policy}.",
             why=f"Known are {', '.join(_INSERTS)}, and no policy for duplicates but none.",
-            now=f"Set {INSERT_OPERATION} to one of these, and {DUPLICATES} to none.",
+            now=f"Set {operation} to one of these, and {duplicates} to none.",
         )
     return _INSERTS[name]
 

@@ -145,6 +145,16 @@ REFUSED = [
     ("INSERT INTO {t} VALUES (NULL, 'x', 1, 'Oslo')", "LAKEWARDEN_"),
     ("UPDATE {t} SET qty = 1 DIV 0", "DIVIDE_BY_ZERO"),
     ("UPDATE {t} SET nothing = 1", "UNRESOLVED_COLUMN"),
+    (
+        "INSERT INTO {t} WITH ('hoodie.parquet.max.file.siz' = '1') VALUES (1, 'x', 1, 'Rome')",
+        "LAKEWARDEN_UNKNOWN_OPTION] There is no option 'hoodie.parquet.max.file.siz'. Options that"
+        " mean nothing are refused, so that a typing error does no harm."
+        " Did you mean 'hoodie.parquet.max.file.size'? SQLSTATE: 42000",
+    ),
+    (
+        "INSERT OVERWRITE {t} WITH ('hoodie.clean.polcy' = 'x') VALUES (1, 'x', 1, 'Rome')",
+        "Did you mean 'hoodie.clean.policy'?",
+    ),
     ("INSERT OVERWRITE {t} PARTITION (city = NULL) VALUES (1, 'x', 1)", "UNSUPPORTED_OVERWRITE"),
 ]
 

@@ -2,6 +2,7 @@ package io.lakewarden.spark;
 
 import io.lakewarden.spark.LakeTable.Role;
 import java.net.URI;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -26,6 +27,7 @@ import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -54,10 +56,9 @@ final class TableRelations extends PlanRule {
       Found found = found(relation);
       return found == null ? null : withPart(insert, relation, found.relation());
     }
-    if (node instanceof V2WriteCommand
-        && node.productElement(0) instanceof UnresolvedRelation relation) {
-      Found found = found(relation);
-      return found == null ? null : withPart(node, relation, found.relation());
+    if (node instanceof V2WriteCommand && node.productElement(0) instanceof LogicalPlan target) {
+      Found found = target instanceof UnresolvedRelation relation ? found(relation) : loaded(target);
+      return found == null ? null : withPart(node, target, found.relation());
     }
     if (node instanceof RelationTimeTravel travel
         && travel.relation() instanceof UnresolvedRelation relation) {
@@ -86,6 +87,20 @@ final class TableRelations extends PlanRule {
     return found == null
         ? null
         : ResolvedTable$.MODULE$.create((TableCatalog) found.catalog, found.identifier, found.table);
+  }
+
+  /** The table of a name that saveAsTable has looked up by itself, as what `save` writes to. */
+  private Found loaded(LogicalPlan target) {
+    if (!(target instanceof DataSourceV2Relation relation)
+        || !(relation.table() instanceof PythonTable)
+        || relation.catalog().isEmpty()
+        || relation.identifier().isEmpty()) {
+      return null;
+    }
+    List<String> name = new ArrayList<>(List.of(relation.catalog().get().name()));
+    name.addAll(List.of(relation.identifier().get().namespace()));
+    name.add(relation.identifier().get().name());
+    return found(name, Map.of(), Role.WRITTEN);
   }
 
   private Found found(UnresolvedRelation relation) {

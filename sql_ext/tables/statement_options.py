@@ -1,0 +1,42 @@
+"""Statement options: what a statement says of its write, and what its session says."""
+
+from collections.abc import Mapping
+
+from lakewarden.engine.kernel.settings import Setting, refuse_unknown
+from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.storage_options import is_for_storage
+
+INSERT_OPERATION: Setting[str] = Setting("hoodie.spark.sql.insert.into.operation", "", str)
+DUPLICATES: Setting[str] = Setting("hoodie.datasource.insert.dup.policy", "none", str)
+# What only statements know.
+_OWN = (INSERT_OPERATION, DUPLICATES)
+
+
+def session_settings(details: Mapping[str, object]) -> dict[str, str]:
+    """What the session sets for all of its tables; some of it may be for something else."""
+    return _texts(details.get("settings"))
+
+
+def said_options(
+    path: str, options: Mapping[str, str], details: Mapping[str, object]
+) -> dict[str, str]:
+    """What the statement itself says about the write, besides how to get to the storage."""
+    given = {**_texts(details.get("write_options")), **options}
+    # A DataFrameWriter may say again where the table is.
+    return {
+        key: value
+        for key, value in given.items()
+        if not is_for_storage(key) and (key, value) != ("path", path)
+    }
+
+
+def write_options(said: Mapping[str, str]) -> dict[str, str]:
+    """Those that the engine's writes take; one that means nothing at all is refused by name."""
+    refuse_unknown(said, (*ALL_SETTINGS, *_OWN))
+    own = {setting.key for setting in _OWN}
+    return {key: value for key, value in said.items() if key not in own}
+
+
+def _texts(values: object) -> dict[str, str]:
+    assert values is None or isinstance(values, Mapping)
+    return {str(key): str(value) for key, value in (values or {}).items()}

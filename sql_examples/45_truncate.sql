@@ -25,3 +25,11 @@ SELECT count(*) AS rows FROM orders;
 EXECUTE IMMEDIATE "SELECT id, qty FROM orders VERSION AS OF '" || before || "'";
 --| id | qty |
 --| 1  | 2   |
+
+-- As a statement of Spark's.
+INSERT INTO orders VALUES ('2', 3);
+
+TRUNCATE TABLE orders;
+
+SELECT id FROM orders;
+--| (no rows)

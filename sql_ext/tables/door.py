@@ -8,7 +8,9 @@ from pyspark.sql import SparkSession
 
 from lakewarden.sql_ext.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
+from lakewarden.sql_ext.tables.partitions import Values, drop, shown
 from lakewarden.sql_ext.tables.statement_options import said_options, session_settings
+from lakewarden.table import Table
 
 
 class TableDoor(ABC):
@@ -80,6 +82,43 @@ class TableDoor(ABC):
         check_settings(allowed, said_options(path, options, details))
         writing.write(self._session(), self._desk.get(place), kind, path, options, details)
 
+    def truncate_table(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> None:
+        """Delete all rows of a table."""
+        self.check_change("TRUNCATE TABLE", [path], permissions)
+        _opened(path, options, settings, permissions).truncate()
+
+    def drop_partitions(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        partitions: Sequence[Values],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+        *,
+        if_exists: bool,
+    ) -> None:
+        """Delete everything in some partitions."""
+        self.check_change("The statement", [path], permissions)
+        table = _opened(path, options, settings, permissions)
+        drop(table, partitions, if_exists=if_exists)
+
+    def show_partitions(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        values: Values,
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> list[str]:
+        """The partitions that have some values."""
+        return shown(_opened(path, options, settings, permissions), values)
+
     def create_table(
         self,
         *,
@@ -97,3 +136,15 @@ class TableDoor(ABC):
         check_settings(allowed, properties)
         wanted = creating.Wanted(path, name, columns, partitions, properties)
         return creating.create(wanted, allowed, must_be_new=must_be_new)
+
+
+def _opened(
+    path: str,
+    options: Mapping[str, str],
+    settings: Mapping[str, str],
+    permissions: Mapping[str, str],
+) -> Table:
+    """The table with what a session sets for it, as far as that is allowed."""
+    check_settings(permissions_in(permissions), settings)
+    location = reading.location_of(path, options)
+    return Table(location.uri, location.options, session=settings)

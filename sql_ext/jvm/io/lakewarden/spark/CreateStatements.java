@@ -5,9 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
-import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.AlterTableCommand;
 import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
@@ -58,16 +56,6 @@ final class CreateStatements extends PlanRule {
           CollectionConverters.asJava(create.partitioning()),
           create.ignoreIfExists(),
           create.query());
-    }
-    if (node instanceof AlterTableCommand alter
-        && alter.table() instanceof ResolvedTable resolved
-        && resolved.table() instanceof LakeTable table) {
-      throw LakewardenException.of(
-          "UNSUPPORTED_ALTER_TABLE",
-          "0A000",
-          "ALTER TABLE can't change " + table.name() + ".",
-          "The catalog would say something else than the table.",
-          "Columns come with rows that are written; properties are set when a table is created.");
     }
     boolean replaces =
         (node instanceof ReplaceTable replace && isOurs(replace.tableSpec()))

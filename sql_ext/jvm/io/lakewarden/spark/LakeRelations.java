@@ -1,6 +1,7 @@
 package io.lakewarden.spark;
 
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.write.RowLevelOperationTable;
@@ -26,6 +27,13 @@ final class LakeRelations {
   static LakeTable targetOf(Object target) {
     return target instanceof LogicalPlan plan
         ? tableOf(EliminateSubqueryAliases$.MODULE$.apply(plan))
+        : null;
+  }
+
+  /** The table that a statement about tables names; null if it is something else. */
+  static LakeTable namedBy(LogicalPlan named) {
+    return named instanceof ResolvedTable resolved && resolved.table() instanceof LakeTable table
+        ? table
         : null;
   }
 

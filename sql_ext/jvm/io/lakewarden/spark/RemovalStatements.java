@@ -5,7 +5,6 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.ResolvedNamespace;
-import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.DropNamespace;
 import org.apache.spark.sql.catalyst.plans.logical.DropTable;
@@ -39,10 +38,8 @@ final class RemovalStatements extends PlanRule {
     if (node instanceof DropDatabaseCommand drop && drop.cascade()) {
       checkAll(drop.databaseName());
     }
-    if (node instanceof RenameTable rename
-        && rename.child() instanceof ResolvedTable resolved
-        && resolved.table() instanceof LakeTable table) {
-      check("ALTER TABLE", List.of(table.path()));
+    if (node instanceof RenameTable rename && LakeRelations.namedBy(rename.child()) != null) {
+      check("ALTER TABLE", List.of(LakeRelations.namedBy(rename.child()).path()));
     }
     return null;
   }

@@ -24,6 +24,8 @@ final class TableRules {
           OneMoment::new,
           CreateStatements::new,
           RemovalStatements::new,
+          PartitionStatements::new,
+          UnsupportedStatements::new,
           WriteStatements::new,
           NamedTables::new,
           ConstantArguments::new,

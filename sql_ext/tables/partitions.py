@@ -1,0 +1,95 @@
+"""Partitions: statements name them by the values of their columns, the table by their paths."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.partitions import PartitionKind
+from lakewarden.table import Table
+
+Values = Mapping[str, str | None]
+
+
+def shown(table: Table, values: Values) -> list[str]:
+    """The paths of the partitions that have these values, in order; no values mean all."""
+    if not table.config.partitions.fields:
+        raise InvalidRequest(
+            "not_partitioned",
+            what="The table has no partitions to show.",
+            why="It was created without partition columns.",
+            now="lakewarden_files tells which files it has.",
+        )
+    return _named(table, _checked(table, values))
+
+
+def drop(table: Table, partitions: Sequence[Values], *, if_exists: bool) -> None:
+    """Delete everything in some partitions; values of some of the columns mean several."""
+    paths: list[str] = []
+    for values in partitions:
+        assert values, "no values at all would mean every partition"
+        found = _named(table, _checked(table, values))
+        if not found and not if_exists:
+            raise _unknown(values, _named(table, {}))
+        paths += found
+    if paths:
+        table.drop_partitions(sorted(set(paths)))
+
+
+def _named(table: Table, values: Values) -> list[str]:
+    types = {name: table.schema.field(name).type for name in values}
+    scheme = table.config.partitions
+    found = []
+    for path in sorted({slice_.partition for slice_ in table.file_slices()}):
+        told = scheme.values(path)
+        if all(name in told and _is_same(told[name], values[name], types[name]) for name in values):
+            found.append(path)
+    return found
+
+
+def _is_same(told: str | None, wanted: str | None, type_: pa.DataType) -> bool:
+    if told is None or wanted is None or told == wanted:
+        return told == wanted
+    try:
+        return bool(pa.scalar(told).cast(type_) == pa.scalar(wanted).cast(type_))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+
+
+def _checked(table: Table, values: Values) -> Values:
+    """The values by the names of the table's columns; each has to be told by paths."""
+    fields = {field.name.lower(): field for field in table.config.partitions.fields}
+    unknown = [name for name in values if name.lower() not in fields]
+    if unknown:
+        raise InvalidRequest(
+            "unknown_partition_column",
+            what=f"The table is not partitioned by {unknown[0]}.",
+            why=f"Its partition columns are {_list(field.name for field in fields.values())}.",
+            now="Name these, or some of them.",
+            column=unknown[0],
+        )
+    named = {fields[name.lower()].name: value for name, value in values.items()}
+    untold = [name for name in named if fields[name.lower()].kind is not PartitionKind.SIMPLE]
+    if untold:
+        raise InvalidRequest(
+            "untold_partition_value",
+            what=f"Partitions can't be named by values of {untold[0]}.",
+            why=f"Paths do not tell the values of {untold[0]}, only times made of them.",
+            now="CALL drop_partition with the paths that SHOW PARTITIONS tells.",
+            column=untold[0],
+        )
+    return named
+
+
+def _unknown(values: Values, there: Sequence[str]) -> InvalidRequest:
+    named = ", ".join(f"{name} = {value!r}" for name, value in values.items())
+    return InvalidRequest(
+        "unknown_partition",
+        what=f"The table has no partition where {named}.",
+        why=f"There are {len(there)} partitions" + (f", such as {there[-1]!r}." if there else "."),
+        now="Write IF EXISTS, or CALL drop_partition with the paths that SHOW PARTITIONS tells.",
+    )
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -36,6 +36,15 @@ def yes_or_no(name: str, value: object) -> bool:
     return value
 
 
+def instant_text(instant: object) -> str:
+    """An instant as the timeline spells it; a number of its digits is one, too."""
+    text = str(instant) if isinstance(instant, int) and not isinstance(instant, bool) else instant
+    if not isinstance(text, str) or not text:
+        why = "It is a text of digits, as the timeline shows it."
+        raise _refused("instant", instant, why, "Give one such as '20261118101500123'.")
+    return text
+
+
 def partition_paths(context: Context, paths: Sequence[str] | None) -> tuple[str, ...] | None:
     """Paths of partitions that are there; None means all."""
     if paths is None:

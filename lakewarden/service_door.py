@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from lakewarden.call_checks import at_least_one, partition_paths, refuse_limit, seconds, yes_or_no
+from lakewarden.call_checks import (
+    at_least_one,
+    instant_text,
+    partition_paths,
+    refuse_limit,
+    seconds,
+    yes_or_no,
+)
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
@@ -212,10 +219,11 @@ class ServiceDoor:
         def context_of(plan: str) -> Context:
             return self._desk(options, keywords, spark=spark, group=plan)
 
+        named = None if instant is None else instant_text(instant)
         if dry_run:
-            return foresee_run(self._desk(options, keywords), self._kind, limits, instant)
-        if instant is not None:
-            return self.carry_out(instant, options, keywords, spark)
+            return foresee_run(self._desk(options, keywords), self._kind, limits, named)
+        if named is not None:
+            return self.carry_out(named, options, keywords, spark)
         return run_pending(self._desk(options, keywords), self._kind, limits, context_of)
 
     def schedule_and_run(
@@ -274,7 +282,7 @@ class ServiceDoor:
 
     def plan(self, instant: str) -> Plan:
         """The plan of an instant that is on the timeline."""
-        return seen(partial(look, self._desk()), partial(self._plan_at, instant))
+        return seen(partial(look, self._desk()), partial(self._plan_at, instant_text(instant)))
 
     def _plan_at(self, instant: str, moment: Moment) -> Plan:
         files = self._files(moment, instant)

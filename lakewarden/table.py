@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
+from lakewarden.call_checks import instant_text
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
@@ -21,7 +22,7 @@ from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.read.times import Time, parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.history.history import History
@@ -184,13 +185,13 @@ class Table(TableServices, TableMetadata):
         return self._state().source(use_metadata=True).partitions()
 
     def file_slices(
-        self, partition: str | None = None, as_of: str | None = None, *, use_metadata: bool = True
+        self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
     ) -> tuple[FileSlice, ...]:
         """The file slices that a snapshot query reads."""
         state = self._state()
         partitions = None if partition is None else (partition,)
         groups = state.file_groups(
-            state.visibility(parse_time(as_of)), partitions, use_metadata=use_metadata
+            state.visibility(parse_time(as_of, state.zone)), partitions, use_metadata=use_metadata
         )
         return tuple(group.latest_merged() for group in groups)
 
@@ -202,7 +203,7 @@ class Table(TableServices, TableMetadata):
         self,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
-        as_of: str | None = None,
+        as_of: Time | None = None,
         mode: str = "snapshot",
         *,
         use_metadata: bool = True,
@@ -215,7 +216,7 @@ class Table(TableServices, TableMetadata):
         self,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
-        as_of: str | None = None,
+        as_of: Time | None = None,
         mode: str = "snapshot",
         *,
         use_metadata: bool = True,
@@ -228,7 +229,7 @@ class Table(TableServices, TableMetadata):
         self,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
-        as_of: str | None = None,
+        as_of: Time | None = None,
         mode: str = "snapshot",
         *,
         use_metadata: bool = True,
@@ -238,8 +239,8 @@ class Table(TableServices, TableMetadata):
 
     def changes_arrow(
         self,
-        since: str,
-        until: str | None = None,
+        since: Time,
+        until: Time | None = None,
         *,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
@@ -258,7 +259,7 @@ class Table(TableServices, TableMetadata):
         spark: "SparkSession",
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
-        as_of: str | None = None,
+        as_of: Time | None = None,
         mode: str = "snapshot",
         *,
         use_metadata: bool = True,
@@ -270,8 +271,8 @@ class Table(TableServices, TableMetadata):
     def changes(
         self,
         spark: "SparkSession",
-        since: str,
-        until: str | None = None,
+        since: Time,
+        until: Time | None = None,
         *,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
@@ -370,7 +371,8 @@ class Table(TableServices, TableMetadata):
     ) -> RolledBack:
         """Undo a write: one that is pending, or the newest one that has completed."""
         context = self._context(given_options(options, keywords), self.properties)
-        return foresee_rollback(context, instant) if dry_run else rollback(context, instant)
+        undo = foresee_rollback if dry_run else rollback
+        return undo(context, instant_text(instant))
 
     def write(self, request: WriteRequest, options: Options = None) -> Commit:
         """Carry out a write that is described by a request."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from lakewarden.call_checks import (
     at_least_one,
+    instant_text,
     metadata_services,
     partition_paths,
     refuse_limit,
@@ -113,7 +114,7 @@ class TableServices:
         """Cancel whatever is pending at an instant, even while it is being carried out."""
         return cancel(
             self._desk(),
-            instant,
+            instant_text(instant),
             reason or CANCELLED_ON_REQUEST,
             force=yes_or_no("force", force),
             wait_seconds=seconds("wait_seconds", wait_seconds) or 0,
@@ -167,11 +168,12 @@ class TableServices:
         dry_run: bool = False,
     ) -> Savepoint:
         """Keep the table as it was at a write, the newest one if none is named."""
-        return savepoint(self._desk(), instant, user=user, comment=comment, dry_run=dry_run)
+        named = None if instant is None else instant_text(instant)
+        return savepoint(self._desk(), named, user=user, comment=comment, dry_run=dry_run)
 
     def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Savepoint:
         """Let a savepoint go."""
-        return delete_savepoint(self._desk(), instant, dry_run=dry_run)
+        return delete_savepoint(self._desk(), instant_text(instant), dry_run=dry_run)
 
     def savepoints(self) -> tuple[Savepoint, ...]:
         """The savepoints there are, oldest first."""
@@ -184,11 +186,12 @@ class TableServices:
 
         With `from_savepoint` it is refused where there is no savepoint at that instant.
         """
-        return restore(self._desk(), instant, from_savepoint=from_savepoint, dry_run=dry_run)
+        target = instant_text(instant)
+        return restore(self._desk(), target, from_savepoint=from_savepoint, dry_run=dry_run)
 
     def delete_markers(self, instant: str, *, dry_run: bool = False) -> int:
         """Remove what announced the files of an instant that has ended; how many there were."""
-        return remove_markers(self._desk(), instant, dry_run=dry_run)
+        return remove_markers(self._desk(), instant_text(instant), dry_run=dry_run)
 
     def drop_partitions(
         self,
@@ -231,7 +234,8 @@ class TableServices:
         self, instant: str, *, removes_plan: bool = False, dry_run: bool = False
     ) -> Reset:
         """Take back what dead attempts at a plan have done, and the plan too if that is wanted."""
-        return reset(self._desk(), instant, removes_plan=removes_plan, dry_run=dry_run)
+        named = instant_text(instant)
+        return reset(self._desk(), named, removes_plan=removes_plan, dry_run=dry_run)
 
     def prune_plan(
         self,
@@ -246,7 +250,8 @@ class TableServices:
 
         Without names these are the files that nobody can read. They stay in the table.
         """
-        return prune(self._desk(options), instant, files, allow_empty=allow_empty, dry_run=dry_run)
+        named = instant_text(instant)
+        return prune(self._desk(options), named, files, allow_empty=allow_empty, dry_run=dry_run)
 
     def rollback_failed_writes(
         self, options: Options = None, *, dry_run: bool = False, **keywords: object
@@ -280,7 +285,7 @@ class TableServices:
 
     def explain_plan(self, instant: str) -> tuple[Explained, ...]:
         """What a pending plan of any service takes, and what it leaves to the next one."""
-        return explain_plan(self._desk(), instant)
+        return explain_plan(self._desk(), instant_text(instant))
 
     def attempts(self) -> tuple[AttemptView, ...]:
         """The attempts at what is pending."""
@@ -296,7 +301,9 @@ class TableServices:
 
     def ledger(self, instant: str | None = None) -> tuple[LedgerRow, ...]:
         """Who has tried an instant, and how it ended; of all instants if none is named."""
-        return ledgers(self._desk()) if instant is None else ledger_of(self._desk(), instant)
+        if instant is None:
+            return ledgers(self._desk())
+        return ledger_of(self._desk(), instant_text(instant))
 
     def locks(self) -> tuple[LockView, ...]:
         """The lock that writers of the table share, and who has it."""
@@ -304,7 +311,7 @@ class TableServices:
 
     def markers(self, instant: str | None = None) -> tuple[MarkerView, ...]:
         """The data files that an instant has announced; of all instants if none is named."""
-        return markers(self._desk(), instant)
+        return markers(self._desk(), None if instant is None else instant_text(instant))
 
     def health(self, options: Options = None) -> tuple[HealthRow, ...]:
         """What of the table wants looking after, in figures, and the call that does it."""

@@ -13,6 +13,8 @@ from typing import Generic, TypeVar
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 T = TypeVar("T", covariant=True)
+# Names less alike than that are of different things.
+_MISSPELT_MIN = 0.8
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 
 
@@ -148,6 +150,8 @@ def flag(text: str) -> bool:
 
 def whole_number(text: str) -> int:
     """A number without a fraction that is not negative."""
+    if not text.strip().removeprefix("-").isdecimal():
+        raise ValueError("it must be a whole number")
     number = int(text)
     if number < 0:
         raise ValueError("it must not be negative")
@@ -201,11 +205,13 @@ def _parsed(setting: Setting[T], name: str, text: str) -> T:
 
 def _unknown(option: str, names: set[str]) -> InvalidRequest:
     nearest = difflib.get_close_matches(option, sorted(names), n=1, cutoff=0.5)
+    is_misspelt = bool(difflib.get_close_matches(option, nearest, cutoff=_MISSPELT_MIN))
+    known = f" The nearest one is {nearest[0]!r}." if nearest else ""
     return InvalidRequest(
         "unknown_option",
-        what=f"There is no option {option!r}.",
+        what=f"Lakewarden has no option {option!r}.",
         why="Options that mean nothing are refused, so that a typing error does no harm.",
-        now=f"Did you mean {nearest[0]!r}?" if nearest else "See the list of settings in docs.",
+        now=f"Did you mean {nearest[0]!r}?" if is_misspelt else f"Leave it out.{known}",
         option=option,
         nearest=nearest[0] if nearest else None,
     )

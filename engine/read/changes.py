@@ -14,7 +14,7 @@ from lakewarden.engine.read.plan_query import Query, narrow, read_spec
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.read.times import Time, parse_time, required_time
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey
@@ -34,12 +34,11 @@ class CompletedWithin:
         return requested in self.instants
 
 
-def plan_changes(state: TableState, since: str, until: str | None, query: Query) -> Scan:
+def plan_changes(state: TableState, since: Time, until: Time | None, query: Query) -> Scan:
     """The scan for rows of commits completed in (since, until]."""
     if not state.config.has_meta_fields:
         raise _no_commit_times()
-    start, end = parse_time(since), parse_time(until)
-    assert start is not None
+    start, end = required_time(since, state.zone), parse_time(until, state.zone)
     window = _window(state, start, end)
     instants = frozenset(instant.requested for instant in window)
     spec = replace(read_spec(state, query, None), commit_times=instants)

@@ -15,7 +15,7 @@ from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge, ReadSpec
 from lakewarden.engine.read.table_state import TableState
-from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.read.times import Time, parse_time
 from lakewarden.engine.table.key_scheme import key_column
 from lakewarden.engine.view.slices import FileGroup, FileSlice
 
@@ -33,7 +33,7 @@ class Query:
 
     columns: Sequence[str] | None = None
     filter: Filter | None = None
-    as_of: str | None = None
+    as_of: Time | None = None
     mode: str = Mode.SNAPSHOT.value
     use_metadata: bool = True
 
@@ -41,7 +41,7 @@ class Query:
 def plan_query(state: TableState, query: Query) -> Scan:
     """The scan that answers a snapshot, read-optimised or time-travel query."""
     mode = _mode(query.mode)
-    as_of = parse_time(query.as_of)
+    as_of = parse_time(query.as_of, state.zone)
     check_retained(state.timeline, as_of)
     spec = read_spec(state, query, as_of)
     partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)

@@ -4,6 +4,7 @@ Arrow's own expressions are the language; which columns one needs is found by as
 it without them, since expressions don't tell.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +19,12 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 
 Condition: TypeAlias = tuple[str, str, object]
 Filter: TypeAlias = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
+
+# What Arrow says of a column that is not there, and of types that don't go together.
+_NO_FIELD = re.compile(r"No match for FieldRef\.Name\((?P<name>.*?)\) in ")
+_NO_KERNEL = re.compile(
+    r"Function '(?P<function>\w+)' has no kernel matching input types (?P<types>\(.*\))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +66,37 @@ def _alternatives(filter_: Filter) -> tuple[tuple[Condition, ...], ...] | None:
 def _as_expression(filter_: Filter) -> pc.Expression:
     if isinstance(filter_, pc.Expression):
         return filter_
+    if isinstance(filter_, str):
+        raise _no_filter(filter_, "it is a text")
     try:
         return pq.filters_to_expression(filter_)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidRequest(
-            "bad_filter",
-            what=f"The filter {filter_!r} is not understood: {error}.",
-            why="A filter is an Arrow expression or a list of (column, operator, value).",
-            now="For example: [('city', '=', 'Oslo'), ('qty', '>', 3)].",
-        ) from None
+        raise _no_filter(filter_, str(error).rstrip(".")) from None
+
+
+def _no_filter(filter_: object, problem: str) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_filter",
+        what=f"The filter {filter_!r} is not understood: {problem}.",
+        why="A filter is an Arrow expression or a list of (column, operator, value).",
+        now="For example: [('city', '=', 'Oslo'), ('qty', '>', 3)].",
+    )
 
 
 def _binding_problem(expression: pc.Expression, schema: pa.Schema) -> str | None:
     try:
         schema.empty_table().filter(expression)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
-        return str(error).splitlines()[0]
+        return _in_our_words(str(error).partition("\n")[0].rstrip("."))
     return None
+
+
+def _in_our_words(problem: str) -> str:
+    if match := _NO_FIELD.match(problem):
+        return f"there is no column {match['name']!r}"
+    if match := _NO_KERNEL.match(problem):
+        return f"{match['function']!r} does not take {match['types']}"
+    return problem
 
 
 def _needed(expression: pc.Expression, schema: pa.Schema, candidates: Sequence[str]) -> list[str]:
@@ -112,6 +133,13 @@ def check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str
     """The columns to return; all of the schema's without a wish; unknown names are refused."""
     if columns is None:
         return tuple(schema.names)
+    if isinstance(columns, str):
+        raise InvalidRequest(
+            "bad_columns",
+            what=f"The columns {columns!r} are a text.",
+            why="They are a list of names.",
+            now=f"Give {[name.strip() for name in columns.split(',')]}.",
+        )
     for name in columns:
         if name not in schema.names:
             nearest = get_close_matches(name, schema.names, n=1)

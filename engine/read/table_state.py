@@ -4,6 +4,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.table import FILES, MetadataTable
 from lakewarden.engine.storage.port import Storage
@@ -28,6 +29,11 @@ class TableState:
         self.storage = storage
         self.config = config or load_config(storage)
         self.timeline = timeline or Timeline.load(storage, self.config.layout)
+
+    @property
+    def zone(self) -> Zone:
+        """The zone in which the table's instants are written."""
+        return self.timeline.active.layout.zone
 
     @cached_property
     def metadata(self) -> MetadataTable:

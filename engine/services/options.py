@@ -62,6 +62,13 @@ def given_options(
 
     Keywords are looked for among the operation's own settings first.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidRequest(
+            "bad_options",
+            what=f"Options can't be taken from a {type(options).__name__}.",
+            why="They are names with values.",
+            now="Give {'hoodie.parquet.max.file.size': 1 << 27}, for example, or keywords.",
+        )
     given = dict(options or {})
     refuse_unknown(given, ALL_SETTINGS)
     named = by_keyword(keywords, ALL_SETTINGS, own)

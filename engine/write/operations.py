@@ -9,8 +9,10 @@ from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter
+from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
     DeleteKeys,
@@ -21,7 +23,7 @@ from lakewarden.engine.write.row_changes import (
     UpdateWhere,
     Values,
 )
-from lakewarden.engine.write.sources import Given, Rows, arrow_rows, incoming_rows
+from lakewarden.engine.write.sources import Given, Rows, incoming_rows, read_rows
 
 RowsOrKeys: TypeAlias = Given | Sequence[str | int]
 
@@ -60,7 +62,8 @@ def delete(rows_or_keys: RowsOrKeys, config: TableConfig) -> WriteRequest:
         )
     incoming = incoming_rows(cast(Given, rows_or_keys))
     partitions = {field.name.partition(".")[0] for field in config.partitions.fields}
-    index = None if partitions <= set(incoming.schema.names) else _IN_ALL_PARTITIONS
+    names = incoming.names if isinstance(incoming, PlainRows) else incoming.schema.names
+    index = None if partitions <= set(names) else _IN_ALL_PARTITIONS
     return WriteRequest(operation=Operation.DELETE, incoming=incoming, deletes=True, index=index)
 
 
@@ -86,7 +89,13 @@ def merge(
 ) -> WriteRequest:
     _check_choice("on_match", on_match, ("update", "delete", "ignore"))
     _check_choice("on_no_match", on_no_match, ("insert", "ignore"))
-    merging = Merge(arrow_rows(rows), on_match, on_no_match, executor)
+    source = read_rows(rows)
+
+    def merging(state: TableState) -> Incoming:
+        is_plain = isinstance(source, PlainRows)
+        table = source.table(state.schema().columns) if is_plain else source
+        return Merge(table, on_match, on_no_match, executor)(state)
+
     return WriteRequest(operation=Operation.UPSERT, incoming=merging)
 
 

@@ -26,5 +26,5 @@ class ShowArchivedCommits(Call):
 
     def run(self, caller: Caller) -> Iterable[ArchivedCommitRow]:
         history = open_table(caller, self.table, self.path).history()
-        span = span_of(self.start_ts, self.end_ts)
+        span = span_of(self.start_ts, self.end_ts, history.zone)
         return map(archived_commit_row, history.archived(COMPLETED_WRITES, span))

@@ -27,7 +27,7 @@ class ShowArchivedCommitsMetadata(Call):
 
     def run(self, caller: Caller) -> Iterable[StatRow]:
         history = open_table(caller, self.table, self.path).history()
-        span = span_of(self.start_ts, self.end_ts)
+        span = span_of(self.start_ts, self.end_ts, history.zone)
         for recorded in history.archived(COMPLETED_WRITES, span):
             for partition, stat in stats_of(decode_write(recorded)):
                 yield stat_row(recorded, partition, stat)

@@ -51,7 +51,7 @@ class ShowTimeline(Call):
 
     def run(self, caller: Caller) -> Iterable[Row]:
         history = open_table(caller, self.table, self.path).history()
-        span = span_of(self.start_time, self.end_time)
+        span = span_of(self.start_time, self.end_time, history.zone)
         for one in steps(history, span, archived=self.show_archived):
             yield _row(one)
 

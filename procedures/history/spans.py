@@ -1,5 +1,6 @@
 """Spans of time as callers give them: instants, parts of instants, or dates and times."""
 
+from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.services.history.history import Span
 
@@ -8,23 +9,22 @@ _DAY_DIGITS = 8
 _DAY_LENGTH = len("2026-11-18")
 
 
-def span_of(start: str, end: str) -> Span:
+def span_of(start: str, end: str, zone: Zone) -> Span:
     """The span between two times, both included; an end that is a day or an hour means all of it.
 
-    >>> span_of("2026-11-17", "20261118")
-    Span(since='20261117000000000', until='20261118999999999')
+    So from `2026-11-17` to `20261118` are two days.
     """
-    return Span(_start(start.strip()), _end(end.strip()))
+    return Span(_start(start.strip(), zone), _end(end.strip(), zone))
 
 
-def _start(text: str) -> str | None:
-    return text if text.isdecimal() else parse_time(text or None)
+def _start(text: str, zone: Zone) -> str | None:
+    return text if text.isdecimal() else parse_time(text or None, zone)
 
 
-def _end(text: str) -> str | None:
+def _end(text: str, zone: Zone) -> str | None:
     if text.isdecimal():
         return text.ljust(_INSTANT_DIGITS, "9")
-    time = parse_time(text or None)
+    time = parse_time(text or None, zone)
     if time is None or len(text) > _DAY_LENGTH:
         return time
     return time[:_DAY_DIGITS].ljust(_INSTANT_DIGITS, "9")

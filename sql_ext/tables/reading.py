@@ -43,7 +43,7 @@ def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
     """The columns of a table and what identifies its rows, as it is now or as options say."""
     moment = MOMENTS.now(location_of(path, options))
     state, config = moment.state(), moment.config
-    schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF)))
+    schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF), state.zone))
     own = [field for field in schema if field.name not in META_COLUMNS]
     partitions = [field.name for field in config.partitions.fields]
     identifying = (*config.key_fields, *partitions, *config.merge.ordering_fields)
@@ -103,7 +103,7 @@ def _asked(state: TableState, options: Mapping[str, str]) -> dict[str, str]:
     moment = asked.get(AS_OF, "")
     if moment.startswith(MICROS_PREFIX):
         moment_ms = int(moment.removeprefix(MICROS_PREFIX)) // 1000
-        asked[AS_OF] = time_text(moment_ms, state.timeline.active.layout.zone)
+        asked[AS_OF] = time_text(moment_ms, state.zone)
     return asked
 
 
@@ -111,7 +111,7 @@ def _filter(
     state: TableState, asked: Mapping[str, str], conditions: Sequence[Sequence[object]]
 ) -> list[Condition]:
     """Those conditions that the engine can check; Spark checks all of them anyhow."""
-    schema = state.reader_schema(parse_time(asked.get(AS_OF)))
+    schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))
     usable = []
     for name, operator, type_, value in conditions:
         try:

@@ -21,6 +21,9 @@ def table(golden: GoldenTable) -> Table:
     ("wish", "code"),
     [
         ({"as_of": "yesterday"}, "bad_time"),
+        ({"as_of": 5}, "bad_time"),
+        ({"columns": "id"}, "bad_columns"),
+        ({"filter": "n > 1"}, "bad_filter"),
         ({"mode": "raw"}, "bad_mode"),
         ({"columns": ["idd"]}, "unknown_column"),
         ({"filter": [("n", "~", 1)]}, "bad_filter"),

@@ -1,6 +1,7 @@
 """The services at the front door: what callers pass in, right and wrong, and what they get back."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,6 +126,37 @@ def test_an_unknown_instant_is_refused_by_every_call(table: Table) -> None:
     ):
         with pytest.raises((InvalidRequest, Conflict)):
             call()
+
+
+@pytest.mark.parametrize("instant", [None, "", 1.5, True, b"20261118101500123"])
+def test_what_is_no_instant_is_refused(table: Table, instant: Any) -> None:
+    for call in (
+        lambda: table.cancel(instant),
+        lambda: table.restore(instant),
+        lambda: table.rollback(instant),
+        lambda: table.delete_savepoint(instant),
+        lambda: table.explain_plan(instant),
+        lambda: table.delete_markers(instant),
+        lambda: table.reset_plan(instant),
+        lambda: table.prune_plan(instant),
+        lambda: table.compaction.plan(instant),
+    ):
+        with pytest.raises(InvalidRequest) as refused:
+            call()
+        assert refused.value.code == "bad_argument"
+
+
+def test_an_instant_may_be_a_number_of_its_digits(table: Table) -> None:
+    plan = a_plan(table.compaction.schedule(cancellable=True))
+    assert table.compaction.plan(int(plan.instant)).instant == plan.instant  # type: ignore[arg-type]
+    assert table.cancel(int(plan.instant)).instant == plan.instant  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [["a"], "a=b", 3])
+def test_options_that_are_no_names_with_values_are_refused(table: Table, options: Any) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        table.clean(options=options)
+    assert refused.value.code == "bad_options"
 
 
 def test_an_unknown_option_names_the_nearest_one(table: Table) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from heapq import merge
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.instant import Action, Instant, State, epoch_ms
@@ -43,6 +44,11 @@ class History:
         self.storage = storage
         self.timeline = timeline
         self._layout = timeline.active.layout
+
+    @property
+    def zone(self) -> Zone:
+        """The zone in which the table's instants are written."""
+        return self._layout.zone
 
     def completed(
         self, actions: Collection[Action], span: Span = EVER, *, archived: bool = False

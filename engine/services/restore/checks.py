@@ -39,7 +39,7 @@ def target_of(moment: Moment, instant: str) -> Instant:
     is_archived = not is_there and moment.timeline.completion_time(instant) is not None
     code = "instant_archived" if is_archived else "not_completed" if is_there else "unknown_instant"
     why = {
-        "instant_archived": "It has left the active timeline.",
+        "instant_archived": "It has left the active timeline, or was never on it.",
         "not_completed": "It is no completed write.",
         "unknown_instant": "The timeline has no such instant.",
     }[code]

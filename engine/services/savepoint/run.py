@@ -190,7 +190,7 @@ def _target(moment: Moment, instant: str | None) -> Instant:
         why = "It is no completed write."
         raise _refused(instant, "not_completed", why, "Name a write that has completed.")
     if moment.timeline.completion_time(instant) is not None:
-        why = "It has left the active timeline."
+        why = "It has left the active timeline, or was never on it."
         raise _refused(instant, "instant_archived", why, "Name a write that is still active.")
     raise _refused(instant, "unknown_instant", "There is none.", "Name a write of the timeline.")
 

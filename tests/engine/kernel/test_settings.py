@@ -81,6 +81,12 @@ def test_an_unknown_option_names_the_nearest_known_one() -> None:
         refuse_unknown(["hoodie.clean.automatc"], [RETAINED, AUTOMATIC])
 
 
+def test_an_option_that_is_like_no_other_is_not_taken_for_a_misspelt_one() -> None:
+    with pytest.raises(InvalidRequest, match=r"Leave it out") as caught:
+        refuse_unknown(["hoodie.upsert.shuffle.parallelism"], [RETAINED, AUTOMATIC])
+    assert "Did you mean" not in str(caught.value)
+
+
 def test_known_options_pass_under_every_name() -> None:
     refuse_unknown([*RETAINED.names, AUTOMATIC.key], [RETAINED, AUTOMATIC])
 

@@ -4,6 +4,7 @@ What such an instant does can be done again from its start, so that any plan is 
 or Java's.
 """
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads.codec import TORN_PLAN
@@ -36,22 +37,25 @@ def take_over(context: Context, action: Action, instant: str) -> TakenOver:
     Steps: 1 lock, 2 reload, 3 ended or held, 4 claim, 5 first beat, 6 unlock, 7 inflight. A crash
     after 4 leaves a claim without work, and the next one claims behind it.
     """
-    with context.lock.hold() as held:
-        moment = reload(context)
-        files = pending_of(moment, action, instant)
-        ledger = moment.ledger(instant)
-        if files is None or ledger.ends_in is LedgerEnd.CANCELLED:
-            return TakenOver()
-        live = who_is_at(context, ledger, files)
-        if live is not None:
-            return TakenOver(live=live)
-        held.assert_held()
-        claimed = append_claim(context, ledger, action, context.ports.ids.fresh())
-        claim = claimed.ledger.last_claim if isinstance(claimed, Appended) else None
-        if claim is None:
-            raise _claimed_meanwhile(action, instant)
-        attempt = Attempt(context, moment.layout, claim).begin()
-    to_inflight(context, attempt)
+    # One that fails before anybody has it in hand must not go on beating: nobody else could begin.
+    with ExitStack() as on_the_way:
+        with context.lock.hold() as held:
+            moment = reload(context)
+            files = pending_of(moment, action, instant)
+            ledger = moment.ledger(instant)
+            if files is None or ledger.ends_in is LedgerEnd.CANCELLED:
+                return TakenOver()
+            live = who_is_at(context, ledger, files)
+            if live is not None:
+                return TakenOver(live=live)
+            held.assert_held()
+            claimed = append_claim(context, ledger, action, context.ports.ids.fresh())
+            claim = claimed.ledger.last_claim if isinstance(claimed, Appended) else None
+            if claim is None:
+                raise _claimed_meanwhile(action, instant)
+            attempt = on_the_way.enter_context(Attempt(context, moment.layout, claim).begin())
+        to_inflight(context, attempt)
+        on_the_way.pop_all()
     return TakenOver(attempt)
 
 

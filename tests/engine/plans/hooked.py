@@ -9,12 +9,18 @@ _WITHOUT_CALL = ("uri",)
 
 
 class Hook:
-    """Something that happens once, after the call of a given number, and a count of all calls."""
+    """Something that happens once, after the call of a given number, and a count of all calls.
 
-    def __init__(self, at: int, happening: Callable[[], None]) -> None:
+    With an operation and a path only such calls are counted.
+    """
+
+    def __init__(
+        self, at: int, happening: Callable[[], None], *, of: tuple[str, str] | None = None
+    ) -> None:
         self.calls = 0
         self._at = at
         self._happening = happening
+        self._of = of
 
     @property
     def has_happened(self) -> bool:
@@ -24,7 +30,9 @@ class Hook:
         """The same storage, whose calls are counted; folders of it count along."""
         return cast(Storage, _Hooked(inner, self))
 
-    def called(self) -> None:
+    def called(self, operation: str, arguments: tuple[object, ...]) -> None:
+        if self._of is not None and (operation, *arguments[:1]) != self._of:
+            return
         self.calls += 1
         if self.calls == self._at:
             self._happening()
@@ -45,7 +53,7 @@ class _Hooked:
 
         def called(*arguments: object) -> object:
             result = found(*arguments)
-            self._hook.called()
+            self._hook.called(name, arguments)
             return result
 
         return called

@@ -163,9 +163,9 @@ def _resolve_conflicts(
         outcome.strategy,
         appended=outcome.appended,
     )
-    plans = sorted({one.instant for one in found if one.standing is Standing.PLANNED})
     if not all(one.standing is Standing.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)
+    plans = sorted({one.instant for one in found})
     # None is cancelled in vain, for a write that has to give way to another one.
     if not all(may_be_pre_empted(context, moment, plan) for plan in plans):
         raise write_conflict(attempt.instant, found)
@@ -185,7 +185,8 @@ def _resolve_of_plan(
     kind, active = KINDS[attempt.action], moment.timeline.active
     found = find_plan_conflicts(attempt.instant, kind, outcome.touched, active)
     files = moment.pending(attempt.instant)
-    is_cancellable = files is not None and scope_of(moment, files).is_cancellable
+    assert files is not None
+    is_cancellable = scope_of(moment, files).is_cancellable
     if is_cancellable and not found:
         live = live_writes(context, moment)
         found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
@@ -194,8 +195,7 @@ def _resolve_of_plan(
     if is_cancellable:
         return ()
     others = overlapping_plans(outcome.touched, active, but=attempt.instant)
-    plans = [plan for plan in others if may_be_pre_empted(context, moment, plan)]
-    return tuple(plan for plan in plans if pre_empt(context, moment, plan, attempt.instant))
+    return tuple(plan for plan in others if pre_empt(context, moment, plan, attempt.instant))
 
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:

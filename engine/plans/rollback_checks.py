@@ -34,8 +34,7 @@ def assert_may_be_taken_back(
 def _refuse_later_writes(moment: Moment, write: Instant) -> None:
     assert write.completed is not None
     for other in moment.timeline.active.completed(COMPLETED_WRITES):
-        is_later = other.requested > write.requested or (other.completed or "") > write.completed
-        if other.key != write.key and is_later:
+        if other.requested > write.requested or (other.completed or "") > write.completed:
             raise _refused(
                 write,
                 "later_writes",

@@ -153,6 +153,14 @@ class TestCompletedWrites:
         history.happens("40_61.commit", commit_of({"p": ("a",)}))
         assert history.found(A) == [("40", "a")]
 
+    def test_it_is_also_where_both_have_appended_logs(self) -> None:
+        history = History()
+        history.happens("40.deltacommit.requested")
+        history.happens("42.clustering.requested", clustering_plan_of(B))
+        history.begins()
+        history.happens("40_61.deltacommit", commit_of({"p": ("a",)}))
+        assert history.found(A, B, appended=frozenset({A, B})) == [("40", "a"), ("42", "b")]
+
     def test_they_come_in_the_order_of_completion(self, history: History) -> None:
         history.happens("60_71.commit", commit_of({"p": ("a",)}))
         history.happens("62_65.commit", commit_of({"p": ("a",)}))
@@ -276,6 +284,13 @@ class TestWhatIsGone:
         assert {one.standing for one in history.conflicts(A, B)} == {Standing.TAKEN_BACK}
         assert history.found(A, B) == [("20", "a"), ("20", "b")]
 
+    def test_a_savepoint_deleted_meanwhile_puts_nothing_in_doubt(self) -> None:
+        history = History()
+        history.happens("10_12.savepoint")
+        history.begins()
+        history.removed("10_12.savepoint")
+        assert history.found(A, B) == []
+
     def test_a_write_archived_meanwhile_was_seen(self) -> None:
         history = History()
         history.happens("20_21.commit", commit_of({"p": ("a",)}))
@@ -332,6 +347,7 @@ class TestTheError:
         error = write_conflict("50", history.conflicts(A))
         assert "hoodie.write.num.retries.on.conflict.failures" in error.now
         assert "commit 60 has completed since" in error.why
+        assert " more" not in error.what
 
     def test_a_broken_commit_is_not_passed_over(self, history: History) -> None:
         history.happens("60_61.commit", b"broken")

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from lakewarden.engine.formats.payloads import compaction
+from lakewarden.engine.formats.payloads import compaction, rollback
+from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unsettled
 from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.locks.port import Acquired, Acquiring, Holder
@@ -41,7 +42,10 @@ def test_every_kind_of_write_commits(action: Action) -> None:
 
 def test_after_a_commit_no_marker_and_no_sign_of_life_is_left() -> None:
     world = World()
-    instant = world.writer().write("f1").instant
+    own = world.writer()
+    attempt = own.begin()
+    instant = own.commit(attempt, own.write_file(attempt, "f1")).instant
+    own.background.tick()
     left = [path for path in world.traces(instant) if not path.startswith(".hoodie/timeline/")]
     assert left == [f"p=a/f1_0-0-1_{instant}.parquet"]
 
@@ -160,6 +164,20 @@ def test_t11_a_write_that_an_eager_engine_rolled_back_says_what_to_change() -> N
     assert_nothing_came_of(world)
 
 
+def test_t11_a_write_that_an_eager_engine_has_begun_to_roll_back_gives_way() -> None:
+    world = World()
+    own = world.writer()
+    attempt = own.begin()
+    stat = own.write_file(attempt, "f1")
+    target = InstantReference(commit_time=attempt.instant, action="commit")
+    content = rollback.encode_plan(RollbackPlan(instant_to_rollback=target))
+    publish(world.writer().context, Action.ROLLBACK, content, claims=False)
+    with pytest.raises(Conflict) as raised:
+        own.commit(attempt, stat)
+    assert raised.value.code == "rolled_back_elsewhere"
+    assert_nothing_came_of(world)
+
+
 class LosesItself:
     """A lock that is granted to everybody and found lost at the given question."""
 
@@ -230,11 +248,15 @@ def test_a_commit_in_doubt_is_read_back(kind: FaultKind) -> None:
 def test_a_commit_that_stays_in_doubt_is_left_to_the_next_operation(kind: FaultKind) -> None:
     world = World()
     one = faulty(world, "commit", kind, FaultKind.FAIL_BEFORE)
+    seen = one.seen()
+    attempt = one.begin()
+    stat = one.write_file(attempt, "f1")
     with pytest.raises(LakewardenError) as raised:
-        one.write("f1")
+        one.commit(attempt, stat, seen=seen)
     assert isinstance(raised.value, Unsettled)
     assert len(world.data_files()) == 1
     world.clock.advance(120_001)
+    one.background.tick()
     settle(world.writer().context)
     expected = 1 if kind is FaultKind.LOST_ANSWER else 0
     assert len(world.visible()) == len(world.data_files()) == expected
@@ -257,8 +279,11 @@ def test_cleaning_up_that_fails_does_not_fail_a_commit() -> None:
     world = World()
     number = calls_of_a_write()["publish"]
     faults = tuple(Fault(number + n, FaultKind.FAIL_BEFORE) for n in range(1, 10))
-    receipt = world.writer(FaultPlan(faults)).write("f1")
-    assert receipt.is_published
+    own = world.writer(FaultPlan(faults))
+    assert own.write("f1").is_published
+    events = own.context.ports.events
+    assert isinstance(events, EventLog)
+    assert len(events.named("left_for_later")) == 1
 
 
 def test_what_only_the_lock_makes_certain_is_asked_under_it() -> None:

@@ -5,17 +5,22 @@ from itertools import count
 
 import pytest
 
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
+from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.give_up import give_up_after
+from lakewarden.engine.plans.give_up import give_up_after, giving_up
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.run.interrupts import Terminated
+from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled, Claim
 from tests.engine.plans.hooked import Hook
 from tests.engine.plans.plans import SERVICES, published, started
-from tests.engine.plans.world import World, Writer
+from tests.engine.plans.test_races import NoLock
+from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
 
 INTERRUPTS = (KeyboardInterrupt, Terminated)
 
@@ -68,6 +73,76 @@ def test_a_write_is_rolled_back(interrupt: type[BaseException]) -> None:
     give_up_after(own.context, attempt, interrupt())
     assert world.data_files() == frozenset()
     assert world.timeline().pending() == ()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_giving_up_that_fails_leaves_a_note_and_nobody_beating(service: Service) -> None:
+    for at in count(1):
+        world = World()
+        plan = published(world, service)
+        own = world.writer()
+        attempt = started(own, plan)
+        own.write_file(attempt, "f1")
+        cause = ValueError("no rows")
+        faulty = own.with_storage(FaultyStorage(world.storage, outage_from(at)))
+        give_up_after(faulty.context, attempt, cause)
+        if not hasattr(cause, "__notes__"):
+            break
+        assert "removed by the next operation" in cause.__notes__[0]
+        world.clock.advance(DEAD_AFTER_MS)
+        own.background.tick()
+        settle(world.writer().context, with_plans=True)
+        assert world.data_files() == frozenset(), at
+    assert at > 10
+
+
+def outage_from(call: int) -> FaultPlan:
+    return FaultPlan(tuple(Fault(call + n, FaultKind.FAIL_BEFORE) for n in range(100)))
+
+
+def test_what_is_missing_because_others_have_ended_the_attempt_is_told_as_that() -> None:
+    fault = CorruptTable("missing_file", what="It is gone.")
+    for is_cancelled, code in ((True, "cancelled"), (False, "missing_file")):
+        world = World()
+        own = world.writer()
+        attempt = own.begin()
+        if is_cancelled:
+            cancel(world.writer().context, attempt.instant, "in the way", force=True)
+        with pytest.raises(LakewardenError) as raised, giving_up(own.context, attempt):
+            raise fault
+        assert raised.value.code == code
+        assert world.timeline().pending() == ()
+
+
+def test_a_fault_is_told_though_it_cannot_be_seen_whether_others_have_ended_the_attempt() -> None:
+    world = World()
+    plan = published(world)
+    own = world.writer()
+    attempt = started(own, plan)
+    path = f".hoodie/.lakewarden/ledger/{plan}/000003.json"
+    world.storage.put(path, b"{}")
+    with pytest.raises(CorruptTable, match="It is gone"), giving_up(own.context, attempt):
+        raise CorruptTable("missing_file", what="It is gone.")
+
+
+def test_a_paused_attempt_does_not_cancel_the_one_that_took_over() -> None:
+    world = World()
+    plan = published(world)
+    fast = world.writer(lock=NoLock)
+    attempts = []
+
+    def takes_over() -> None:
+        world.clock.advance(DEAD_AFTER_MS)
+        attempts.append(started(fast, plan))
+
+    # It has claimed the plan, and nobody can see that it has begun.
+    claim = f".hoodie/.lakewarden/ledger/{plan}/000001.json"
+    hook = Hook(1, takes_over, of=("create_exclusive", claim))
+    with pytest.raises(Conflict) as raised:
+        start(world.writer(storage=hook.storage).context, plan)
+    assert raised.value.code == "superseded"
+    fast.commit(attempts[0], fast.write_file(attempts[0], "f1"))
+    assert len(world.visible()) == 1
 
 
 def press_ctrl_c() -> None:

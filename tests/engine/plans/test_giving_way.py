@@ -1,8 +1,13 @@
 """Giving way: cancellable plans make room for writes, and for plans that are not cancellable."""
 
+from dataclasses import replace
+
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.locks.conflicts import Strategy
+from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.commit import commit
 from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.pre_empt import pre_empt_plans
 from lakewarden.engine.plans.service import Service
@@ -51,6 +56,24 @@ def test_a_cancellable_plan_gives_way_to_a_live_write_to_its_file_groups(service
     assert pending(world) == []
 
 
+@pytest.mark.parametrize("is_cancellable", [True, False])
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_plan_gives_way_to_a_write_that_has_not_looked_for_plans(
+    service: Service, is_cancellable: bool
+) -> None:
+    world = World()
+    own, writing = world.writer(), world.writer()
+    attempt = started(own, published(world, service, cancellable=is_cancellable))
+    write = writing.begin()
+    stat = writing.write_file(write, "f1")
+    heedless = replace(writing.outcome(write, stat), strategy=Strategy(prefers_writers=True))
+    commit(writing.context, write, heedless)
+    with pytest.raises(Conflict) as raised:
+        own.commit(attempt, own.write_file(attempt, "f1"))
+    assert (raised.value.code, raised.value.instant) == ("plan_conflict", write.instant)
+    assert world.visible() == {stat.path}
+
+
 def test_an_immutable_plan_does_not_give_way_to_a_write_that_has_not_committed() -> None:
     world = World()
     plan = published(world, cancellable=False)
@@ -75,6 +98,16 @@ def test_a_dead_write_does_not_matter() -> None:
     writing.write_file(writing.begin(), "f1")
     world.clock.advance(DEAD_AFTER_MS)
     commit_plan(world.writer(), plan)
+
+
+def test_a_live_write_that_has_announced_nothing_or_was_cancelled_does_not_matter() -> None:
+    world = World()
+    world.writer().begin()
+    writing = world.writer()
+    write = writing.begin()
+    writing.write_file(write, "f1")
+    cancel(world.writer().context, write.instant, "not wanted", force=True)
+    commit_plan(world.writer(), published(world))
 
 
 def test_logs_of_a_live_write_stay_valid_over_a_compaction() -> None:
@@ -149,6 +182,14 @@ def test_an_immutable_plan_has_cancellable_ones_give_way_at_its_commit() -> None
     hard = published(world, cancellable=False)
     assert commit_plan(world.writer(), hard) == (soft,)
     assert pending(world) == []
+
+
+def test_an_immutable_plan_respects_a_cancellable_one_that_java_carries_out() -> None:
+    world = World()
+    soft = published(world, Service.CLUSTERING)
+    world.storage.put(standard_path(soft), b"")
+    assert commit_plan(world.writer(), published(world, cancellable=False)) == ()
+    assert pending(world) == [soft]
 
 
 def test_a_cancellable_plan_cancels_no_other() -> None:

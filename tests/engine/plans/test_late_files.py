@@ -10,10 +10,13 @@ from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.plans.sweep import SWEEPS_FOLDER, sweep
-from lakewarden.engine.plans.written_files import attempt_of
+from lakewarden.engine.plans.written_files import attempt_of, remove_written
+from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, assert_may_delete, read_ledger
-from tests.engine.plans.test_races import PLAN
+from tests.engine.plans.hooked import Hook
+from tests.engine.plans.plans import started
+from tests.engine.plans.test_races import PLAN, NoLock
 from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
 
 
@@ -94,6 +97,19 @@ def test_no_sweep_takes_what_a_commit_has_named() -> None:
     assert world.data_files() == {file.path}
 
 
+def test_no_sweep_takes_what_a_commit_has_named_whoever_made_it() -> None:
+    world = World()
+    _, (fast, attempt) = taken_over(world, 2)
+    file = MarkedFile("p=a", f"f1_3-21-1_{attempt.instant}.parquet")
+    leave_marker(world.storage, attempt.instant, file, MarkerKind.CREATE)
+    world.storage.put(file.path, b"by a task")
+    stat = WriteStat(file_id="f1", path=file.path, partition_path="p=a", file_size_in_bytes=9)
+    fast.commit(attempt, stat)
+    world.clock.advance(SWEPT_AFTER_MS)
+    sweep(world.writer().context)
+    assert world.data_files() == {file.path}
+
+
 def test_an_attempt_removes_what_another_engine_has_left_of_its_own() -> None:
     world = World()
     _, (fast, attempt) = taken_over(world, 2)
@@ -112,7 +128,33 @@ def test_a_paused_attempt_removes_nothing_of_the_one_that_took_over() -> None:
     with pytest.raises(Conflict):
         slow.commit(paused, own)
     assert world.data_files() == {theirs.path}
+    # Java, too, sees it alive still.
+    assert world.storage.stat(standard_path(attempt.instant)) is not None
     fast.commit(attempt, theirs)
+
+
+@pytest.mark.parametrize("files", [(), ("f1",)])
+def test_one_that_is_taken_over_in_the_middle_of_its_commit_says_so_and_removes_nothing(
+    files: tuple[str, ...],
+) -> None:
+    world = World()
+    slow, fast = world.writer(), world.writer(lock=NoLock)
+    plan = publish(slow.context, Action.COMPACTION, PLAN, claims=False).instant
+    paused = started(slow, plan)
+    stats = [slow.write_file(paused, file) for file in files]
+    theirs = []
+
+    def takes_over() -> None:
+        world.clock.advance(DEAD_AFTER_MS)
+        theirs.append(fast.write_file(started(fast, plan), "f1").path)
+
+    # Read when it has made sure that it may commit, and before it looks at files.
+    requested = f".hoodie/timeline/{plan}.compaction.requested"
+    hook = Hook(1, takes_over, of=("read_if_present", requested))
+    with pytest.raises(Conflict) as raised:
+        slow.with_storage(hook.storage(world.storage)).commit(paused, *stats)
+    assert raised.value.code == "superseded"
+    assert list(world.data_files()) == theirs
 
 
 def test_law_1_all_files_of_an_instant_may_go_only_behind_a_cancel() -> None:
@@ -124,3 +166,5 @@ def test_law_1_all_files_of_an_instant_may_go_only_behind_a_cancel() -> None:
             assert_may_delete(ledger, made_by)
     with pytest.raises(Defect):
         assert_may_delete(Ledger(attempt.instant), 0)
+    with pytest.raises(Defect):
+        remove_written(world.writer().context, ledger, 0, ())

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.view.slices import FileSlice
+from tests.engine.plans.test_commit import LosesItself
 from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
 from tests.golden_tables import GoldenTable
 
@@ -75,6 +79,20 @@ def crashes(folder: Path, case: Case) -> Iterator[FaultPlan]:
     run(own, instant)
     assert isinstance(own.storage, FaultyStorage)
     yield from crash_plans(own.storage.calls)
+
+
+def test_who_has_lost_the_lock_tells_the_metadata_table_nothing(golden: GoldenTable) -> None:
+    world = GoldenWorld(golden(TABLE))
+    own = world.writer()
+    attempt = own.begin()
+    stat = own.write_file(attempt, "f1")
+    before = world.storage.walk(METADATA_FOLDER)
+    losing = world.writer(lock=lambda: LosesItself(1))
+    careless = Writer(replace(own.context, lock=losing.context.lock))
+    with pytest.raises(Conflict) as raised:
+        careless.commit(attempt, stat)
+    assert raised.value.code == "lock_lost"
+    assert world.storage.walk(METADATA_FOLDER) == before
 
 
 @pytest.mark.parametrize("name", CASES)

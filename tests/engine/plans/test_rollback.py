@@ -1,11 +1,18 @@
 """Rollback on request: the newest write goes as if it had never been, or stays with a reason."""
 
+from dataclasses import replace
+
 import pytest
 
 from lakewarden.engine.formats.payloads import compaction
+from lakewarden.engine.formats.payloads.clean import CleanPlan, encode_plan
+from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
+from lakewarden.engine.formats.payloads.rollback import encode_plan as encode_rollback
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.plans.commit import commit
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.publish import publish
@@ -16,8 +23,10 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.ledger_entries import Withdrawn
+from lakewarden.engine.timeline.ledger_entries import Committed, Withdrawn
 from lakewarden.engine.view.slices import FileSlice
+from tests.engine.plans.plans import published, started
+from tests.engine.plans.test_commit import LosesItself
 from tests.engine.plans.world import DEAD_AFTER_MS, World
 from tests.golden_tables import GoldenTable
 
@@ -43,8 +52,9 @@ def test_the_only_write_can_be_taken_back() -> None:
 
 def test_twice_is_once() -> None:
     world = World()
-    newest = world.writer().write("f1").instant
+    older, newest = (world.writer().write("f1").instant for _ in range(2))
     first = rollback(world.writer().context, newest)
+    rollback(world.writer().context, older)
     again = rollback(world.writer().context, newest)
     assert (again.rollback, again.completed) == (first.rollback, first.completed)
     assert again.files_deleted == 0
@@ -86,6 +96,70 @@ def test_whatever_is_under_way_stands_in_the_way() -> None:
     assert (raised.value.code, raised.value.other) == ("pending_instants", live.instant)
 
 
+def test_a_write_that_began_before_and_is_under_way_stands_in_the_way() -> None:
+    world = World()
+    live = world.writer().begin()
+    newest = world.writer().write("f1").instant
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, newest)
+    assert (raised.value.code, raised.value.other) == ("pending_instants", live.instant)
+    assert len(world.visible()) == 1
+
+
+def test_of_two_writes_at_the_same_time_neither_is_the_newest() -> None:
+    world = World()
+    slow = world.writer()
+    attempt = slow.begin()
+    fast = world.writer().write("f1").instant
+    slow.commit(attempt, slow.write_file(attempt, "f2"))
+    for instant, other in ((attempt.instant, fast), (fast, attempt.instant)):
+        with pytest.raises(InvalidRequest) as raised:
+            rollback(world.writer().context, instant)
+        assert (raised.value.code, raised.value.other) == ("later_writes", other)
+    assert len(world.visible()) == 2
+
+
+def test_a_rollback_that_java_has_just_begun_is_gone_on_with() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    target = InstantReference(commit_time=newest, action="commit")
+    content = encode_rollback(RollbackPlan(instant_to_rollback=target))
+    begun = publish(world.writer().context, Action.ROLLBACK, content, claims=False).instant
+    assert rollback(world.writer().context, newest).rollback == begun
+    assert world.data_files() == frozenset()
+
+
+def test_a_compaction_of_logs_alone_is_taken_back() -> None:
+    world = World()
+    own = world.writer()
+    attempt = started(own, published(world))
+    own.commit(attempt, own.write_file(attempt, "f1"))
+    assert rollback(world.writer().context, attempt.instant).files_deleted == 1
+
+
+@pytest.mark.parametrize("is_cleaned", [True, False])
+def test_what_was_replaced_and_cleaned_cannot_come_back(is_cleaned: bool) -> None:
+    world = World()
+    world.writer().write("f1")
+    (old,) = world.data_files()
+    own = world.writer()
+    attempt = own.begin(Action.REPLACE_COMMIT)
+    outcome = own.outcome(attempt, own.write_file(attempt, "f2"))
+    metadata = outcome.metadata
+    assert isinstance(metadata, ReplaceCommitMetadata)
+    metadata = replace(metadata, partition_to_replace_file_ids={"p=a": ("f1",)})
+    commit(own.context, attempt, replace(outcome, metadata=metadata))
+    if not is_cleaned:
+        rollback(world.writer().context, attempt.instant)
+        assert world.visible() == {old}
+        return
+    world.storage.delete(old)
+    with pytest.raises(InvalidRequest, match="p=a/f1") as raised:
+        rollback(world.writer().context, attempt.instant)
+    assert raised.value.code == "inputs_cleaned"
+    assert len(world.visible()) == 1
+
+
 def test_a_plan_that_was_made_before_the_write_does_not_stand_in_the_way() -> None:
     world = World()
     plan = compaction.encode_plan(compaction.CompactionPlan())
@@ -96,6 +170,35 @@ def test_a_plan_that_was_made_before_the_write_does_not_stand_in_the_way() -> No
     publish(world.writer().context, Action.COMPACTION, plan, claims=False)
     with pytest.raises(InvalidRequest):
         rollback(world.writer().context, later)
+
+
+def test_a_dead_write_does_not_stand_in_the_way() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    world.writer().begin()
+    world.clock.advance(DEAD_AFTER_MS)
+    rollback(world.writer().context, newest)
+    assert world.data_files() == frozenset()
+
+
+def test_what_is_no_write_is_not_taken_back() -> None:
+    world = World()
+    content = encode_plan(CleanPlan(policy="KEEP_LATEST_COMMITS"))
+    left = publish(world.writer().context, Action.CLEAN, content, claims=False).instant
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, left)
+    assert raised.value.code == "unknown_instant"
+    assert [one.requested for one in world.timeline().pending()] == [left]
+
+
+def test_without_the_lock_nothing_is_taken_back() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    careless = world.writer(lock=lambda: LosesItself(1))
+    with pytest.raises(Conflict) as raised:
+        rollback(careless.context, newest)
+    assert raised.value.code == "lock_lost"
+    assert isinstance(read_ledger(world.storage, newest).last, Committed)
 
 
 def test_a_savepoint_protects_its_write() -> None:

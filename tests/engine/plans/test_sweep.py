@@ -1,10 +1,21 @@
 """Sweeps: what a paused attempt writes after its rollback is found and removed later."""
 
+from collections.abc import Callable
+from itertools import count
+
 from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.markers import read_markers
+from lakewarden.engine.plans.markers import (
+    MarkedFile,
+    MarkerKind,
+    leave_marker,
+    marker_folder,
+    read_markers,
+)
 from lakewarden.engine.plans.sweep import Swept, sweep, sweep_path
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
+from lakewarden.engine.view.file_names import PARTITION_METADATA
+from tests.engine.plans.hooked import Hook
 from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
 
 
@@ -46,6 +57,30 @@ def test_a_commit_sweeps_what_is_due_for_others() -> None:
     world.clock.advance(SWEPT_AFTER_MS)
     world.writer().write("f9")
     assert world.data_files() == world.committed_files()
+
+
+def test_whenever_a_paused_attempt_announces_a_file_it_goes_with_the_sweep() -> None:
+    for at in count(1):
+        world = World()
+        slow = world.writer()
+        attempt = slow.begin()
+        world.clock.advance(DEAD_AFTER_MS)
+        late = MarkedFile("p=late", f"f3_0-0-1_{attempt.instant}.parquet")
+        announces = announcing(world, late, attempt.instant)
+        hook = Hook(at, announces, of=("walk", marker_folder(attempt.instant)))
+        cancel(world.writer(storage=hook.storage).context, attempt.instant, "dead")
+        if not hook.has_happened:
+            break
+        world.storage.put(f"p=late/{PARTITION_METADATA}", b"#partition metadata\n")
+        world.storage.put(late.path, b"late")
+        world.clock.advance(SWEPT_AFTER_MS)
+        sweep(world.writer().context)
+        assert world.data_files() == frozenset(), at
+    assert at > 4
+
+
+def announcing(world: World, file: MarkedFile, instant: str) -> Callable[[], None]:
+    return lambda: leave_marker(world.storage, instant, file, MarkerKind.CREATE)
 
 
 def test_law_1_nothing_is_swept_whose_ledger_does_not_allow_it() -> None:

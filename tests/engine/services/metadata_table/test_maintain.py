@@ -5,8 +5,10 @@ from functools import cache
 import pytest
 
 from lakewarden.engine.formats.payloads import clean, commit
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.plans.publish import publish, to_inflight
+from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.table.config import load_config
@@ -89,6 +91,21 @@ def test_logs_are_compacted_where_only_that_is_asked_for() -> None:
     assert [f.instant.requested for f in files if f.begun_as is Action.LOG_COMPACTION] == [
         step.instant
     ]
+    assert_truth(world, before)
+
+
+@pytest.mark.parametrize("service", [COMPACTION, LOG_COMPACTION])
+def test_a_write_that_was_folded_with_others_is_not_taken_back(service: MetadataService) -> None:
+    world = after_writes(5)
+    before = world.rows()
+    newest = world.table(97).timeline().completed()[-1].requested
+    maintained(world, service)
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.context(81), newest)
+    assert (raised.value.code, raised.value.instant) == ("metadata_compacted", newest)
+    assert_truth(world, before)
+    world.write(updated(2, ts=20))
+    rollback(world.context(82), world.table(97).timeline().completed()[-1].requested)
     assert_truth(world, before)
 
 

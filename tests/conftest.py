@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,12 @@ from tests.sql_server import Ports, running_server
 # A busy machine makes any example slow; slowness is measured in `bench`, not asserted in tests.
 settings.register_profile("lakewarden", deadline=None, print_blob=True)
 settings.load_profile("lakewarden")
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are cores: a worker often waits for a JVM, a server or a process."""
+    return (yield) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,7 +29,6 @@ def find_plan_conflicts(
     return tuple(
         conflict
         for instant in active.completed_between(plan, None)
-        if instant.requested != plan
         for conflict in _overlaps(active, instant, plan, kind, groups)
     )
 

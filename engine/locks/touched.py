@@ -81,14 +81,11 @@ def _written(metadata: CommitMetadata) -> frozenset[SliceKey]:
 
 
 def _appended(metadata: CommitMetadata) -> frozenset[SliceKey]:
-    stats = [
-        (SliceKey(partition, stat.file_id), stat.log_files is not None)
-        for partition, group in metadata.partition_to_write_stats.items()
-        for stat in group
-    ]
-    return frozenset(key for key, is_log in stats if is_log) - frozenset(
-        key for key, is_log in stats if not is_log
-    )
+    bases = {
+        partition: [stat.file_id for stat in stats if stat.log_files is None]
+        for partition, stats in metadata.partition_to_write_stats.items()
+    }
+    return _written(metadata) - _keys(bases)
 
 
 def _keys(file_ids: Mapping[str, Iterable[str]]) -> frozenset[SliceKey]:

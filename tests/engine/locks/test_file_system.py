@@ -7,7 +7,8 @@ from functools import partial
 import pytest
 
 from lakewarden.engine.locks.break_tickets import LEFT_AFTER_MS
-from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
+from lakewarden.engine.locks.file_system import TICKETS_FOLDER, Expiry, FileSystemLock
+from lakewarden.engine.locks.notes import decode_note
 from lakewarden.engine.locks.port import Acquired, HeldBy, Unclear
 from lakewarden.engine.storage.fault_plan import Call, crash_plans, parse_plan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
@@ -15,6 +16,8 @@ from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from tests.engine.locks.turns import Turns
 from tests.engine.locks.worlds import World
+from tests.engine.plans.hooked import Hook
+from tests.engine.plans.world import Ahead
 
 LOCK = ".hoodie/lock"
 EXPIRY = Expiry(60.0)
@@ -40,6 +43,13 @@ def lock_of(world: World, storage: Storage) -> Callable[..., FileSystemLock]:
     return lock_of
 
 
+def tickets(storage: Storage) -> str:
+    """Where the tickets for breaking the present lock are."""
+    note = decode_note(storage.read(LOCK), LOCK)
+    assert note is not None
+    return f".hoodie/{TICKETS_FOLDER}/{note.owner}"
+
+
 class TestOwnership:
     def test_one_at_a_time(self, lock_of: Callable[..., FileSystemLock]) -> None:
         first, second = lock_of(1), lock_of(2)
@@ -57,6 +67,9 @@ class TestOwnership:
         assert holder is not None
         assert "process 1 on host-one" in holder.owner
         assert holder.since_ms == world.clock.now_ms()
+        answer = lock_of(2).try_acquire()
+        assert isinstance(answer, HeldBy)
+        assert "as soon as its process ends" in answer.remedy
 
     def test_a_lock_of_java_holds(
         self, storage: Storage, lock_of: Callable[..., FileSystemLock]
@@ -170,7 +183,52 @@ class TestStaleness:
     ) -> None:
         storage.put(LOCK, b"")
         world.clock.advance(599_000)
-        assert isinstance(lock_of(1, expiry=Expiry(60.0, 600.0)).try_acquire(), HeldBy)
+        answer = lock_of(1, expiry=Expiry(60.0, 600.0)).try_acquire()
+        assert isinstance(answer, HeldBy)
+        assert "expires 600 s after" in answer.remedy
+
+    def test_a_clock_that_runs_ahead_breaks_nothing(
+        self, world: World, storage: Storage, lock_of: Callable[..., FileSystemLock]
+    ) -> None:
+        first = lock_of(1)
+        first.try_acquire()
+        ports = replace(world.ports(2), clock=Ahead(world.clock, 3_600_000))
+        assert isinstance(FileSystemLock(storage, ".hoodie", EXPIRY, ports).try_acquire(), HeldBy)
+        assert first.is_held()
+        assert [entry.path for entry in storage.walk("")] == [LOCK]
+
+    @pytest.mark.parametrize("is_renewed", [True, False])
+    def test_a_lock_that_is_renewed_or_changes_hands_at_the_last_moment_is_not_broken(
+        self,
+        world: World,
+        storage: Storage,
+        lock_of: Callable[..., FileSystemLock],
+        is_renewed: bool,
+    ) -> None:
+        first, third = lock_of(1), lock_of(3)
+        first.try_acquire()
+        world.clock.advance(60_001)
+
+        def happens() -> None:
+            if is_renewed:
+                first.renew()
+            else:
+                first.release()
+                third.try_acquire()
+
+        # It was found stale, and the ticket for breaking it is to be taken.
+        hook = Hook(1, happens, of=("list", tickets(storage)))
+        second = FileSystemLock(hook.storage(storage), ".hoodie", EXPIRY, world.ports(2))
+        assert isinstance(second.try_acquire(), HeldBy)
+        assert (first.is_held(), third.is_held()) == (is_renewed, not is_renewed)
+
+    def test_what_is_no_ticket_keeps_nobody_out(
+        self, world: World, storage: Storage, lock_of: Callable[..., FileSystemLock]
+    ) -> None:
+        lock_of(1).try_acquire()
+        world.dead.add(1)
+        storage.put(f"{tickets(storage)}/000001.json.tmp", b"")
+        assert lock_of(2).try_acquire() == Acquired()
 
     def test_renewing_is_in_time_for_java_as_well(
         self, lock_of: Callable[..., FileSystemLock]

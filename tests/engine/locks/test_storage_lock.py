@@ -74,6 +74,17 @@ class TestOwnership:
         lock.release()
         assert json.loads(storage.read(LOCK_PATH)) == {**taken, "expired": True}
 
+    def test_what_was_given_back_is_neither_held_nor_renewed_and_can_be_taken_again(
+        self, lock_of: LockOf
+    ) -> None:
+        first, second = lock_of(1), lock_of(2)
+        first.try_acquire()
+        first.release()
+        assert (first.is_held(), first.renew()) == (False, False)
+        assert first.try_acquire() == Acquired()
+        assert first.is_held()
+        assert isinstance(second.try_acquire(), HeldBy)
+
     def test_a_lock_of_java_holds_for_as_long_as_it_says(
         self, world: World, storage: Storage, lock_of: LockOf
     ) -> None:
@@ -149,7 +160,9 @@ class TestTime:
     ) -> None:
         first, second = lock_of(1), lock_of(2)
         first.try_acquire()
-        world.clock.advance(299_501)
+        world.clock.advance(299_500)
+        assert first.is_held()
+        world.clock.advance(1)
         assert not first.is_held()
         assert isinstance(second.try_acquire(), HeldBy)
 

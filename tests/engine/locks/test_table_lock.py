@@ -1,5 +1,6 @@
 """The table lock: patient, renewed, given back whatever happens, and honest about being lost."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,9 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unavailabl
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.port import Acquiring
 from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.run.background import ThreadBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan, parse_plan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
@@ -175,6 +178,24 @@ class TestWaiting:
         assert caught.value.code == "lock_unavailable"
         assert LOCK in str(caught.value)
 
+    def test_what_is_denied_is_not_waited_for(self, world: World, storage: Storage) -> None:
+        provider = Denied(storage, ".hoodie", Expiry(60.0), world.ports(1))
+        lock = TableLock(lambda: provider, Patience(60.0), world.ports(1))
+        with pytest.raises(Unavailable) as caught, lock.hold():
+            pass
+        assert caught.value.code == "storage_denied"
+        assert provider.tries == 1
+
+
+class Denied(FileSystemLock):
+    """A lock in a place where nobody may write."""
+
+    tries = 0
+
+    def try_acquire(self) -> Acquiring:
+        self.tries += 1
+        raise Unavailable("storage_denied", what="It may not be written.")
+
 
 class TestLosing:
     def test_a_lock_in_other_hands_is_lost(self, world: World, storage: Storage) -> None:
@@ -220,6 +241,13 @@ class TestLosing:
         world.clock.advance(15_000)
         world.background.tick()
         assert storage.stat(LOCK) == modified
+
+    def test_no_thread_is_left_after_the_end(self, world: World, storage: Storage) -> None:
+        ports = replace(world.ports(1), background=ThreadBackground())
+        before = threading.active_count()
+        with lock_of(storage, ports).hold():
+            assert threading.active_count() == before + 1
+        assert threading.active_count() == before
 
 
 class TestOpening:

@@ -15,7 +15,7 @@ class Hook:
     """
 
     def __init__(
-        self, at: int, happening: Callable[[], None], *, of: tuple[str, str] | None = None
+        self, at: int, happening: Callable[[], object], *, of: tuple[str, str] | None = None
     ) -> None:
         self.calls = 0
         self._at = at

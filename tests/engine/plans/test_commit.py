@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.payloads import compaction, rollback
 from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unsettled
@@ -273,6 +274,9 @@ def test_a_committed_write_is_no_error_when_it_could_not_be_published(kind: Faul
     assert len(events.named("committed_not_published")) == 1
     settle(world.writer().context)
     assert len(world.visible()) == 1
+    # Others read it without the ledger.
+    (done,) = world.timeline().completed()
+    assert is_whole_container(world.storage.read(world.timeline().path(done)))
 
 
 def test_cleaning_up_that_fails_does_not_fail_a_commit() -> None:

@@ -6,6 +6,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import compaction, rollback
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.plans.failed_writes import Repair, settle
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.plans.publish import publish
@@ -14,6 +15,12 @@ from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, read_ledger, remove_ledger
+from lakewarden.engine.timeline.ledger_entries import Cancelled, Withdrawn
+from tests.engine.plans.hooked import Hook
+from tests.engine.plans.plans import published
+from tests.engine.plans.test_commit import LosesItself
+from tests.engine.plans.test_races import NoLock
 from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
 
 # A write begun by Java: no ledger, and a sign of life only with the LAZY policy.
@@ -243,8 +250,60 @@ def test_what_a_completed_rollback_has_left_of_its_target_is_removed() -> None:
     java_write(world, beats=False)
     settle(world.writer().context)
     world.storage.put(f".hoodie/timeline/{JAVA}.commit.requested", b"")
+    with pytest.raises(Conflict):
+        settle(world.writer(lock=lambda: LosesItself(1)).context)
+    assert pending(world) == [JAVA]
     settle(world.writer().context)
     assert pending(world) == []
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_rollback_of_a_completed_write_that_was_left_is_finished(
+    is_ours: bool, is_gone: bool
+) -> None:
+    world = World()
+    instant = world.writer().write("f1").instant
+    if is_gone:
+        for entry in world.storage.list(".hoodie/timeline").files:
+            world.storage.delete(entry.path)
+    if not is_ours:
+        remove_ledger(world.storage, read_ledger(world.storage, instant))
+    world.clock.advance(1_000)
+    target = InstantReference(commit_time=instant, action="commit")
+    content = rollback.encode_plan(RollbackPlan(instant_to_rollback=target))
+    publish(world.writer().context, Action.ROLLBACK, content, claims=False)
+    world.clock.advance(DEAD_AFTER_MS)
+    (settled,) = settle(world.writer().context)
+    assert (settled.instant, settled.repair) == (instant, Repair.ROLLED_BACK)
+    expected = Cancelled if is_gone and not is_ours else Withdrawn
+    assert isinstance(read_ledger(world.storage, instant).last, expected)
+    assert world.data_files() == frozenset()
+    assert pending(world) == []
+
+
+def test_a_write_that_commits_while_it_is_taken_for_dead_stays() -> None:
+    world = World()
+    slow = world.writer(lock=NoLock)
+    attempt = slow.begin()
+    stat = slow.write_file(attempt, "f1")
+    world.clock.advance(DEAD_AFTER_MS)
+    # Found dead, and found dead again under the lock.
+    ledger = ("list", f"{LEDGER_FOLDER}/{attempt.instant}")
+    hook = Hook(2, lambda: slow.commit(attempt, stat), of=ledger)
+    assert settle(world.writer(storage=hook.storage).context) == ()
+    assert hook.has_happened
+    assert world.visible() == {stat.path}
+
+
+def test_what_goes_away_while_it_is_looked_at_is_no_error() -> None:
+    world = World()
+    plan = published(world)
+    path = f".hoodie/timeline/{plan}.compaction.requested"
+    looked = ("list", f"{LEDGER_FOLDER}/{plan}")
+    hook = Hook(1, lambda: world.storage.delete(path), of=looked)
+    assert settle(world.writer(storage=hook.storage).context, with_plans=True) == ()
+    assert hook.has_happened
 
 
 def committed_and_not_published(world: World) -> str:

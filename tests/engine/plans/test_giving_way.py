@@ -18,6 +18,7 @@ from lakewarden.engine.timeline.ledger_entries import Cancelled
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.view.slices import SliceKey
 from tests.engine.plans.plans import SERVICES, published, started
+from tests.engine.plans.test_commit import LosesItself
 from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
 
 F1, F2 = SliceKey("p=a", "f1"), SliceKey("p=b", "f2")
@@ -127,6 +128,31 @@ def test_logs_of_a_live_write_stay_valid_over_a_compaction() -> None:
             commit_plan(world.writer(), plan)
 
 
+@pytest.mark.parametrize("is_older", [True, False])
+@pytest.mark.parametrize("service", SERVICES)
+def test_logs_that_complete_while_a_plan_is_carried_out_are_lost_to_none(
+    service: Service, is_older: bool
+) -> None:
+    """The result of a log compaction comes before the logs of later instants only."""
+    world = World()
+    own, writing = world.writer(), world.writer()
+    older = writing.begin(Action.DELTA_COMMIT)
+    plan = published(world, service, cancellable=False)
+    write = older if is_older else writing.begin(Action.DELTA_COMMIT)
+    attempt = started(own, plan)
+    stat = replace(writing.write_file(write, "f1"), log_files=("log",))
+    heedless = replace(writing.outcome(write, stat), strategy=Strategy(prefers_writers=True))
+    commit(writing.context, write, heedless)
+    mine = own.write_file(attempt, "f1")
+    if service is Service.CLUSTERING or (is_older and service is Service.LOG_COMPACTION):
+        with pytest.raises(Conflict) as raised:
+            own.commit(attempt, mine)
+        assert raised.value.code == "plan_conflict"
+        assert " more" not in raised.value.what
+    else:
+        own.commit(attempt, mine)
+
+
 def test_a_write_by_java_counts_while_it_gives_signs_of_life() -> None:
     world = World()
     plan = published(world)
@@ -204,6 +230,10 @@ def test_plans_that_hold_file_groups_make_room_for_one_that_is_not_cancellable()
     soft = published(world, Service.CLUSTERING, groups=(("p=a", "f1"),))
     hard = published(world, cancellable=False, groups=(("p=b", "f2"),))
     elsewhere = published(world, groups=(("p=c", "f3"),))
+    careless = world.writer(lock=lambda: LosesItself(1)).context
+    with careless.lock.hold() as held, pytest.raises(Conflict):
+        pre_empt_plans(careless, held, reload(careless), frozenset({F1}), "compaction")
+    assert read_ledger(world.storage, soft).ends_in is LedgerEnd.NONE
     context = world.writer().context
     with context.lock.hold() as held:
         moment = reload(context)

@@ -9,13 +9,14 @@ import pytest
 
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
-from lakewarden.engine.table.config import METADATA_FOLDER
+from lakewarden.engine.table.config import METADATA_FOLDER, load_config
 from lakewarden.engine.view.slices import FileSlice
 from tests.engine.plans.test_commit import LosesItself
 from tests.engine.plans.world import DEAD_AFTER_MS, SWEPT_AFTER_MS, World, Writer
@@ -93,6 +94,21 @@ def test_who_has_lost_the_lock_tells_the_metadata_table_nothing(golden: GoldenTa
         careless.commit(attempt, stat)
     assert raised.value.code == "lock_lost"
     assert world.storage.walk(METADATA_FOLDER) == before
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_metadata_table_forgets_what_is_rolled_back(golden: GoldenTable, name: str) -> None:
+    prepare, run = CASES[name]
+    world = GoldenWorld(golden(TABLE))
+    instant = prepare(world)
+    assert told_of(world, instant)
+    run(world.writer(), instant)
+    assert not told_of(world, instant)
+
+
+def told_of(world: GoldenWorld, instant: str) -> bool:
+    state = load_write_state(world.storage, load_config(world.storage))
+    return state.deltacommit(instant) is not None
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,16 +1,24 @@
 """Publishing: new instants are newer than all others, and Java sees their makers alive."""
 
+from contextlib import suppress
+from itertools import count
+
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
+from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.storage.fault_plan import Call, Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action, State
-from lakewarden.engine.timeline.ledger import read_ledger
-from tests.engine.plans.world import PROPERTIES, World
+from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from tests.engine.plans.hooked import Hook
+from tests.engine.plans.just_before import LOCK_IN_A_FILE
+from tests.engine.plans.test_commit import LosesItself
+from tests.engine.plans.test_races import NoLock
+from tests.engine.plans.world import DEAD_AFTER_MS, PROPERTIES, World
 
 
 def test_instants_increase_strictly_even_within_a_millisecond_and_with_a_clock_set_back() -> None:
@@ -69,6 +77,85 @@ def test_a_plan_that_waits_has_neither_claim_nor_sign_of_life() -> None:
     assert world.traces(published.instant) == [
         f".hoodie/timeline/{published.instant}.compaction.requested"
     ]
+
+
+def press_ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def test_whatever_call_of_it_is_interrupted_nobody_goes_on_beating() -> None:
+    for at in count(1):
+        world, hook = World(), Hook(at, press_ctrl_c)
+        own = world.writer(storage=hook.storage, **LOCK_IN_A_FILE)
+        with suppress(KeyboardInterrupt):
+            publish(own.context, Action.COMMIT, claims=True)
+        if not hook.has_happened:
+            break
+        world.clock.advance(DEAD_AFTER_MS)
+        own.background.tick()
+        settle(world.writer(lock=NoLock).context)
+        assert world.timeline().pending() == (), at
+    assert at > 5
+
+
+def test_without_the_lock_nothing_is_published() -> None:
+    world = World()
+    for claims in (True, False):
+        with pytest.raises(Conflict) as raised:
+            publish(world.writer(lock=lambda: LosesItself(1)).context, Action.COMMIT, claims=claims)
+        assert raised.value.code == "lock_lost"
+    assert world.timeline().instants == ()
+
+
+def test_who_was_rolled_back_does_not_come_back_as_inflight() -> None:
+    world = World()
+    own = world.writer()
+    attempt = publish(own.context, Action.COMMIT, claims=True).attempt
+    assert attempt is not None
+    world.clock.advance(DEAD_AFTER_MS)
+    settle(world.writer().context)
+    with pytest.raises(Conflict) as raised:
+        to_inflight(own.context, attempt)
+    assert raised.value.code == "cancelled"
+    assert world.timeline().pending() == ()
+
+
+@pytest.mark.parametrize("kind", [FaultKind.LOST_REQUEST, FaultKind.LOST_ANSWER])
+def test_an_inflight_file_without_an_answer_is_looked_for(kind: FaultKind) -> None:
+    calm = World().writer(FaultPlan())
+    calm.begin()
+    assert isinstance(calm.storage, FaultyStorage)
+    (number,) = (call.number for call in calm.storage.calls if is_creation(call))
+    world = World()
+    own = world.writer(FaultPlan((Fault(number, kind),)))
+    if kind is FaultKind.LOST_ANSWER:
+        own.begin()
+    else:
+        with pytest.raises(Unsettled) as raised:
+            own.begin()
+        assert raised.value.code == "publishing_unsettled"
+
+
+def is_creation(call: Call) -> bool:
+    return call.operation == "create_exclusive" and call.path.endswith("inflight")
+
+
+def test_whoever_finds_his_new_instant_claimed_by_another_lets_it_go() -> None:
+    world = World()
+    instant = world.writer().begin().instant
+    world = World()
+    theirs = world.writer()
+    hook = Hook(
+        1,
+        lambda: append_claim(theirs.context, Ledger(instant), Action.COMMIT, "other"),
+        of=("create_exclusive", f".hoodie/timeline/{instant}.commit.requested"),
+    )
+    with pytest.raises(Conflict) as raised:
+        publish(world.writer(storage=hook.storage).context, Action.COMMIT, claims=True)
+    assert raised.value.code == "superseded"
+    claim = read_ledger(world.storage, instant).last_claim
+    assert claim is not None
+    assert claim.owner == "other"
 
 
 def test_going_inflight_twice_is_no_error() -> None:

@@ -191,6 +191,15 @@ def test_what_is_no_write_is_not_taken_back() -> None:
     assert [one.requested for one in world.timeline().pending()] == [left]
 
 
+def test_a_rollback_is_not_taken_back() -> None:
+    world = World()
+    newest = world.writer().write("f1").instant
+    done = rollback(world.writer().context, newest)
+    with pytest.raises(InvalidRequest) as raised:
+        rollback(world.writer().context, done.rollback)
+    assert raised.value.code == "unknown_instant"
+
+
 def test_without_the_lock_nothing_is_taken_back() -> None:
     world = World()
     newest = world.writer().write("f1").instant

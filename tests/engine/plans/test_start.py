@@ -7,12 +7,18 @@ from lakewarden.engine.formats.payloads.rollback import InstantReference, Rollba
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancel import cancel
+from lakewarden.engine.plans.markers import marker_folder
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.plans.start import start
-from lakewarden.engine.timeline.beats import standard_path
+from lakewarden.engine.plans.service import Service
+from lakewarden.engine.plans.start import foresee_start, start
+from lakewarden.engine.timeline.beats import beat_path, standard_path
 from lakewarden.engine.timeline.instant import Action, State
-from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, read_ledger
+from tests.engine.plans.hooked import Hook
+from tests.engine.plans.just_before import LOCK_IN_A_FILE
+from tests.engine.plans.test_commit import LosesItself
+from tests.engine.plans.test_races import NoLock
 from tests.engine.plans.world import DEAD_AFTER_MS, World, Writer
 
 
@@ -32,6 +38,9 @@ def started(own: Writer, instant: str) -> Attempt:
 def refusal(world: World, instant: str) -> str:
     with pytest.raises(Conflict) as raised:
         start(world.writer().context, instant)
+    with pytest.raises(Conflict) as foreseen:
+        foresee_start(world.writer().context, instant, Service.COMPACTION)
+    assert foreseen.value.code == raised.value.code
     return raised.value.code
 
 
@@ -66,12 +75,118 @@ def test_a_plan_that_has_completed_needs_no_attempt() -> None:
     answer = start(world.writer().context, instant)
     assert answer.attempt is None
     assert answer.completed is not None
+    foresee_start(world.writer().context, instant, Service.COMPACTION)
+
+
+@pytest.mark.parametrize("is_completed", [True, False])
+def test_a_plan_of_another_service_is_refused(is_completed: bool) -> None:
+    world = World()
+    instant = plan(world)
+    if is_completed:
+        own = world.writer()
+        own.commit(started(own, instant))
+    context = world.writer().context
+    for begins in (start, foresee_start):
+        with pytest.raises(InvalidRequest, match="It is a compaction") as raised:
+            begins(context, instant, Service.CLUSTERING)
+        assert raised.value.code == "plan_of_another_service"
+    assert (start(context, instant, Service.COMPACTION).completed is not None) is is_completed
+
+
+def test_without_the_lock_nothing_is_claimed() -> None:
+    world = World()
+    instant = plan(world)
+    with pytest.raises(Conflict) as raised:
+        start(world.writer(lock=lambda: LosesItself(1)).context, instant)
+    assert raised.value.code == "lock_lost"
+    assert read_ledger(world.storage, instant).entries == ()
+
+
+@pytest.mark.parametrize(("is_cancelled", "code"), [(True, "plan_cancelled"), (False, "plan_held")])
+def test_who_is_too_late_with_his_claim_is_told_why(is_cancelled: bool, code: str) -> None:
+    world = World()
+    instant = plan(world)
+    other = world.writer(lock=NoLock)
+
+    def others_are_quicker() -> None:
+        if is_cancelled:
+            cancel(other.context, instant, "in the way", force=True)
+        else:
+            started(other, instant)
+
+    # Asked right before the claim.
+    hook = Hook(2, others_are_quicker, of=("read_if_present", ".hoodie/lock"))
+    own = world.writer(storage=hook.storage, **LOCK_IN_A_FILE)
+    with pytest.raises(Conflict) as raised:
+        start(own.context, instant)
+    assert raised.value.code == code
+
+
+def test_an_attempt_that_is_cancelled_as_it_starts_leaves_nothing() -> None:
+    world = World()
+    instant = plan(world)
+    other = world.writer(lock=NoLock)
+    # It gives a sign of life, so that what it leaves is left to it.
+    hook = Hook(
+        1,
+        lambda: cancel(other.context, instant, "in the way", force=True),
+        of=("put", beat_path(instant, 1)),
+    )
+    with pytest.raises(Conflict) as raised:
+        start(world.writer(storage=hook.storage).context, instant)
+    assert raised.value.code == "cancelled"
+    assert world.timeline().pending() == ()
+
+
+def test_an_attempt_that_is_taken_over_as_it_starts_removes_nothing_of_the_other() -> None:
+    world = World()
+    instant = plan(world)
+    dead, fast = world.writer(), world.writer(lock=NoLock)
+    dead.write_file(started(dead, instant), "f1")
+    world.clock.advance(DEAD_AFTER_MS)
+    theirs = []
+
+    def takes_over() -> None:
+        world.clock.advance(DEAD_AFTER_MS)
+        theirs.append(fast.write_file(started(fast, instant), "f2").path)
+
+    # It knows where to look for the files of earlier attempts, and is to list them.
+    hook = Hook(1, takes_over, of=("walk", marker_folder(instant)))
+    with pytest.raises(Conflict) as raised:
+        start(world.writer(storage=hook.storage).context, instant)
+    assert raised.value.code == "superseded"
+    assert list(world.data_files()) == theirs
+
+
+def test_a_plan_that_goes_away_while_it_is_looked_at_is_none() -> None:
+    world = World()
+    instant = plan(world)
+    path = f".hoodie/timeline/{instant}.compaction.requested"
+    hook = Hook(
+        1,
+        lambda: world.storage.delete(path),
+        of=("list", f"{LEDGER_FOLDER}/{instant}"),
+    )
+    with pytest.raises(InvalidRequest) as raised:
+        foresee_start(world.writer(storage=hook.storage).context, instant, Service.COMPACTION)
+    assert raised.value.code == "unknown_plan"
 
 
 def test_immutable_a_a_live_attempt_keeps_others_out() -> None:
     world = World()
     instant = plan(world)
-    started(world.writer(), instant)
+    attempt = started(world.writer(), instant)
+    assert refusal(world, instant) == "plan_held"
+    with pytest.raises(Conflict) as raised:
+        start(world.writer().context, instant)
+    assert (raised.value.owner, raised.value.host) == (attempt.owner, "host")
+
+
+def test_an_attempt_whose_last_beat_was_cut_short_keeps_others_out_as_well() -> None:
+    world = World()
+    instant = plan(world)
+    attempt = started(world.writer(), instant)
+    world.storage.put(beat_path(instant, attempt.number), b"{")
     assert refusal(world, instant) == "plan_held"
 
 

@@ -1,16 +1,22 @@
 """Handing back: when the ledger of a cancelled plan has been heard of."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
+from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.hand_back import is_handed_back
+from lakewarden.engine.plans.hand_back import handed_back, is_handed_back
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.window import heard_of
 from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, Ledger, entry_path, read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled, Withdrawn
+from tests.engine.plans.hooked import Hook
 from tests.engine.plans.test_window import SKEW_MS, A, B, plan, window, written
+from tests.incremental.toy import ToyTable
 
 AT_MS = 1_000
 
@@ -45,6 +51,25 @@ def test_nothing_is_handed_back_by_what_had_completed() -> None:
         instant="1", action=Action.COMPACTION, owner="o", by="b", reason="r", at_ms=AT_MS
     )
     assert is_handed_back(Ledger("1", (entry,)), dict.fromkeys(Service, 0))
+
+
+def heard_while(table: ToyTable, given_up: str, happening: Callable[[], object]) -> tuple[str, ...]:
+    """What is handed back when something happens to a ledger right before it is read."""
+    context = table.context()
+    hook = Hook(1, lambda: happening(), of=("list", f"{LEDGER_FOLDER}/{given_up}"))
+    watched = replace(context, storage=hook.storage(context.storage))
+    return handed_back(watched, look(context), Service.COMPACTION, "0")
+
+
+def test_a_ledger_that_is_removed_this_moment_hands_nothing_back_and_a_broken_one_is_told() -> None:
+    table = written()
+    given_up = plan(table, A)
+    cancel(table.context(), given_up, "not wanted", force=True)
+    assert heard_while(table, given_up, lambda: None) == ("p=a",)
+    path = entry_path(given_up, 1)
+    with pytest.raises(CorruptTable):
+        heard_while(table, given_up, lambda: table.storage.put(path, b"{}"))
+    assert heard_while(table, given_up, lambda: table.storage.delete(path)) == ()
 
 
 def test_a_ledger_that_is_not_needed_any_more_changes_no_window() -> None:

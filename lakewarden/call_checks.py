@@ -1,6 +1,7 @@
 """Checks of what callers pass in: what makes no sense is refused before anything is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
@@ -75,6 +76,12 @@ def metadata_services(names: Sequence[str]) -> tuple[MetadataService, ...]:
         why = f"It is a list of some of {', '.join(known)}."
         raise _refused("services", names, why, "Give a list of such names, or leave it out.")
     return tuple(map(MetadataService, names))
+
+
+def parameters_of(call: Callable[..., object]) -> frozenset[str]:
+    """The parameters that a call has by name, besides the keywords that stand for options."""
+    parameters = signature(call).parameters.values()
+    return frozenset(one.name for one in parameters if one.kind is not one.VAR_KEYWORD)
 
 
 def refuse_limit(call: str, keywords: Mapping[str, object], instead: str) -> None:

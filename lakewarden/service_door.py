@@ -1,6 +1,6 @@
 """One service as users call it: `table.compaction.schedule()`, `plan.run()`, `plan.cancel()`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from lakewarden.call_checks import (
     at_least_one,
     instant_text,
+    parameters_of,
     partition_paths,
     refuse_limit,
     seconds,
@@ -73,6 +74,7 @@ class Desk(Protocol):
         keywords: Mapping[str, object] | None = None,
         *,
         own: Sequence[Setting[object]] = (),
+        parameters: Collection[str] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context: ...
@@ -179,7 +181,7 @@ class ServiceDoor:
         the plan that would be published.
         """
         refuse_limit("schedule", keywords, "max_file_groups and max_bytes")
-        context = self._desk(options, keywords)
+        context = self._desk(options, keywords, parameters=parameters_of(self.schedule))
         wish = Wish(
             cancellable=None if cancellable is None else yes_or_no("cancellable", cancellable),
             max_bytes=at_least_one("max_bytes", max_bytes),
@@ -215,16 +217,17 @@ class ServiceDoor:
         limits = RunLimits(
             plans=at_least_one("limit", limit), deadline=seconds("deadline", deadline)
         )
+        desk = partial(self._desk, parameters=parameters_of(self.run))
 
         def context_of(plan: str) -> Context:
-            return self._desk(options, keywords, spark=spark, group=plan)
+            return desk(options, keywords, spark=spark, group=plan)
 
         named = None if instant is None else instant_text(instant)
         if dry_run:
-            return foresee_run(self._desk(options, keywords), self._kind, limits, named)
+            return foresee_run(desk(options, keywords), self._kind, limits, named)
         if named is not None:
             return self.carry_out(named, options, keywords, spark)
-        return run_pending(self._desk(options, keywords), self._kind, limits, context_of)
+        return run_pending(desk(options, keywords), self._kind, limits, context_of)
 
     def schedule_and_run(
         self,
@@ -246,7 +249,8 @@ class ServiceDoor:
         After `deadline` seconds the plan is not begun any more, and stays on the timeline.
         """
         refuse_limit("schedule_and_run", keywords, "max_file_groups and max_bytes")
-        clock = self._desk(options, keywords).ports.clock
+        parameters = parameters_of(self.schedule_and_run)
+        clock = self._desk(options, keywords, parameters=parameters).ports.clock
         limit, began = seconds("deadline", deadline), clock.elapsed_seconds()
         done = self.schedule(
             cancellable,

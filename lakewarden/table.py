@@ -1,6 +1,6 @@
 """The front door: a Hudi table, opened by its path."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -401,10 +401,12 @@ class Table(TableServices, TableMetadata):
         keywords: Mapping[str, object] | None = None,
         *,
         own: Sequence[Setting[object]] = (),
+        parameters: Collection[str] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context:
-        context = self._context(given_options(options, keywords or {}, own), self.properties)
+        given = given_options(options, keywords or {}, own, parameters)
+        context = self._context(given, self.properties)
         if spark is None:
             return context
         return replace(context, ports=replace(self._ports, executor=SparkExecutor(spark, group)))

@@ -1,12 +1,13 @@
 """What keeps a table in shape: its services, and the state of whatever is pending on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lakewarden.call_checks import (
     at_least_one,
     instant_text,
     metadata_services,
+    parameters_of,
     partition_paths,
     refuse_limit,
     seconds,
@@ -82,6 +83,7 @@ class TableServices:
         keywords: Mapping[str, object] | None = None,
         *,
         own: Sequence[Setting[object]] = (),
+        parameters: Collection[str] = (),
         spark: "SparkSession | None" = None,
         group: str = "",
     ) -> Context:
@@ -137,7 +139,9 @@ class TableServices:
         With `only_pending` the cleans that others have begun are finished, and none is planned.
         """
         refuse_limit("clean", keywords, "max_commits and partitions")
-        context = self._desk(options, keywords, own=CLEAN_SETTINGS)
+        context = self._desk(
+            options, keywords, own=CLEAN_SETTINGS, parameters=parameters_of(self.clean)
+        )
         wish = CleanWish(
             max_commits=at_least_one("max_commits", max_commits),
             partitions=partition_paths(context, partitions),

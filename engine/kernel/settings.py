@@ -5,7 +5,7 @@ default. A setting has one key; older and foreign spellings of it are aliases.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -102,11 +102,13 @@ def by_keyword(
     given: Mapping[str, object],
     known: Iterable[Setting[object]],
     own: Iterable[Setting[object]] = (),
+    parameters: Collection[str] = (),
 ) -> dict[str, object]:
     """Keyword arguments as options: a keyword is the end of a key, with `_` for the dots.
 
     So `small_file_limit` means `hoodie.parquet.small.file.limit`; an end that several keys share
     means none of them, but that of an operation's own ones, and the short name of one of these.
+    `parameters` are those of the call, which a misspelt keyword may mean as well.
     """
     own = tuple(own)
     shorts = {setting.short: {setting.key} for setting in own if setting.short}
@@ -123,7 +125,7 @@ def by_keyword(
                 option=keyword,
             )
         if not keys:
-            raise _unknown(keyword, set(meanings))
+            raise _unknown(keyword, {*meanings, *parameters})
         options[keys.pop()] = value
     return options
 

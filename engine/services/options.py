@@ -1,6 +1,6 @@
 """Options: every setting that an operation knows, and how a caller gives them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lakewarden.engine.index.settings import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -57,10 +57,12 @@ def given_options(
     options: Mapping[str, object] | None,
     keywords: Mapping[str, object],
     own: Sequence[Setting[object]] = (),
+    parameters: Collection[str] = (),
 ) -> dict[str, object]:
     """What a caller sets by key or by keyword; what means nothing is refused by name.
 
-    Keywords are looked for among the operation's own settings first.
+    Keywords are looked for among the operation's own settings first. `parameters` of the call are
+    what a misspelt one may mean, too.
     """
     if options is not None and not isinstance(options, Mapping):
         raise InvalidRequest(
@@ -71,7 +73,7 @@ def given_options(
         )
     given = dict(options or {})
     refuse_unknown(given, ALL_SETTINGS)
-    named = by_keyword(keywords, ALL_SETTINGS, own)
+    named = by_keyword(keywords, ALL_SETTINGS, own, parameters)
     twice = sorted(set(given) & set(named))
     if twice:
         raise InvalidRequest(

@@ -1,5 +1,6 @@
 """The services at the front door: what callers pass in, right and wrong, and what they get back."""
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,24 @@ def test_limits_that_make_no_sense_are_refused(table: Table, limit: dict[str, in
     with pytest.raises(InvalidRequest) as refused:
         table.compaction.schedule(**limit)  # type: ignore[arg-type]
     assert refused.value.code == "bad_argument"
+
+
+@pytest.mark.parametrize(
+    ("call", "misspelt", "meant"),
+    [
+        ("compaction.schedule", "max_file_gruops", "max_file_groups"),
+        ("compaction.schedule_and_run", "deadlin", "deadline"),
+        ("compaction.run", "dedline", "deadline"),
+        ("clean", "max_comits", "max_commits"),
+        ("compaction.schedule", "strateg", "strategy"),
+    ],
+)
+def test_a_misspelt_parameter_is_recognised(
+    table: Table, call: str, misspelt: str, meant: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=f"Did you mean '{meant}'") as refused:
+        attrgetter(call)(table)(**{misspelt: 3})
+    assert refused.value.code == "unknown_option"
 
 
 def test_plans_are_run_oldest_first_up_to_a_limit(table: Table) -> None:

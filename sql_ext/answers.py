@@ -23,17 +23,19 @@ def answer(work: Callable[[], object]) -> bytes:
     except StatementError as error:
         reply = {"error": error.parts}
     except BaseException as error:
-        reply = {"error": _parts(_as_ours(error))}
+        reply = {"error": error_parts(error)}
     return pickle.dumps(reply, PROTOCOL)
 
 
-def _parts(error: LakewardenError) -> dict[str, object]:
+def error_parts(error: BaseException) -> dict[str, str]:
+    """What a client is told of an error, in this order."""
+    ours = _as_ours(error)
     return {
-        "code": error.code.upper(),
-        "sql_state": sql_state(error),
-        "what": error.what,
-        "why": error.why,
-        "now": error.now,
+        "code": ours.code.upper(),
+        "sql_state": sql_state(ours),
+        "what": ours.what,
+        "why": ours.why,
+        "now": ours.now,
     }
 
 

@@ -1,11 +1,11 @@
 """Calls: Spark has evaluated the arguments; bind them, carry the call out, give its rows back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lakewarden.procedures.binding import assign, bind
 from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.procedures.registry import procedure_named
 from lakewarden.sql_ext.permitted import check_settings
 
@@ -19,13 +19,17 @@ def check(name: str, positional: int, named: Sequence[str]) -> None:
 
 def call(
     caller: Caller, name: str, positional: Sequence[object], named: Mapping[str, object]
-) -> list[tuple[object, ...]]:
+) -> list[Row]:
     """Call a procedure; the rows as Spark's own values."""
     procedure = procedure_named(name)
     given = bind(procedure, positional, named).values()
     for settings in (caller.settings, *(one for one in given if isinstance(one, Mapping))):
         check_settings(caller.permissions, settings)
-    rows = invoke(procedure, caller, positional, named)
+    return spark_rows(invoke(procedure, caller, positional, named))
+
+
+def spark_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows with Spark's own values."""
     return [tuple(map(_cell, row)) for row in rows]
 
 

@@ -12,13 +12,14 @@ from lakewarden.procedures.opening import named_place, table_at
 from lakewarden.procedures.permissions import Permissions
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.answers import PROTOCOL, answer
-from lakewarden.sql_ext.calls import call, check
+from lakewarden.sql_ext.calls import call, check, spark_rows
 from lakewarden.sql_ext.catalog_places import is_foreign
 from lakewarden.sql_ext.declared import declarations
 from lakewarden.sql_ext.permitted import permissions_in
 from lakewarden.sql_ext.rewriting import rewritten
 from lakewarden.sql_ext.sql_states import OF_CODE
 from lakewarden.sql_ext.statement import Statement
+from lakewarden.sql_ext.table_functions.known_tables import known_rows
 from lakewarden.sql_ext.tables.door import TableDoor
 
 # What py4j calls its own end in the JVM.
@@ -69,6 +70,17 @@ class Door(TableDoor):
         statement.permissions.check_path(place.path)
         table_at(statement, place)
         return place.path
+
+    def function_rows(
+        self,
+        function: str,
+        table: str,
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> object:
+        """The rows of a table function of a table."""
+        statement = Statement(self._statements.current(), permissions_in(permissions), settings)
+        return spark_rows(known_rows(statement, function, table))
 
     def rewrite(self, statement: str, *, has_hudi: bool) -> str:
         """A statement of ours as a call; any other one as it is."""

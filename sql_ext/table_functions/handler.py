@@ -3,23 +3,37 @@
 from collections.abc import Iterator, Mapping
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.caller import Caller, PlainCaller
 from lakewarden.procedures.declaration import Procedure
 from lakewarden.procedures.invocation import Row, invoke
+from lakewarden.sql_ext.answers import error_parts
+
+# What becomes of errors: the planner asks for them to be told, as a worker's have stacks.
+RAISED, TOLD = "raised", "told"
 
 
 def handler(procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller) -> type:
     """A class as Spark wants it; it travels with the procedure and the caller."""
 
     class Handler:
-        def eval(self, path: str) -> Iterator[Row]:
-            yield from rows(procedure, arguments, caller, path)
+        def eval(self, path: str, errors: str = RAISED) -> Iterator[Row]:
+            found = rows(procedure, arguments, caller, path)
+            yield from told(found, len(procedure.columns)) if errors == TOLD else found
 
     return Handler
 
 
+def told(rows: Iterator[Row], width: int) -> Iterator[Row]:
+    """Rows of so many columns, and one more for the parts of the error that ended them, if any."""
+    try:
+        for row in rows:
+            yield (*row, None)
+    except Exception as error:
+        yield (*[None] * width, list(error_parts(error).values()))
+
+
 def rows(
-    procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller, path: str | None
+    procedure: Procedure, arguments: Mapping[str, object], caller: Caller, path: str | None
 ) -> Iterator[Row]:
     """The rows of one table; none for no path, as a join with no partner has none."""
     if path is None:

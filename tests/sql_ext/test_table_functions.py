@@ -8,10 +8,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden import Table
-from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.caller import Place, PlainCaller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.permissions import Permissions
 from lakewarden.sql_ext.table_functions import TABLE_FUNCTIONS, register
+from lakewarden.sql_ext.table_functions.handler import told
+from lakewarden.sql_ext.table_functions.known_tables import OneTable
 from tests.golden_tables import GoldenTable
 from tests.sql_ext.conftest import Refused
 
@@ -132,8 +134,44 @@ def test_what_is_no_table_is_refused_without_a_stack(
     assert refused(f"SELECT * FROM lakewarden_commits({arguments})").getSqlState() == state
 
 
+IN_COLUMN = "SELECT f.* FROM VALUES ('{path}') t(path), LATERAL {name}(t.path) f"
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM {name}('{path}')", IN_COLUMN])
+def test_damage_is_one_error_without_a_stack(
+    refused: Refused, golden_copy: GoldenTable, query: str
+) -> None:
+    path = golden_copy(TABLE)
+    for commit in (path / ".hoodie" / "timeline").glob("*.deltacommit"):
+        commit.write_bytes(b"this is no commit")
+    error = refused(query.format(name="lakewarden_commits", path=path))
+    assert error.getCondition() == "LAKEWARDEN_CORRUPT_FILE"
+    assert error.getSqlState() == "XX001"
+    assert ".py" not in str(error)
+
+
+def test_an_error_that_nobody_foresaw_is_told_behind_the_rows() -> None:
+    def rows() -> Iterator[tuple[object, ...]]:
+        yield (1, "a")
+        raise KeyError("gone")
+
+    row, last = told(rows(), 2)
+    assert row == (1, "a", None)
+    assert last[:2] == (None, None)
+    assert last[2][:2] == ["UNEXPECTED_FAILURE", "XX000"]  # type: ignore[index]
+    assert "KeyError: 'gone'" in last[2]  # type: ignore[operator]
+
+
+def test_what_the_catalog_knows_of_a_storage_is_heeded() -> None:
+    at_entry = Place("/lake/orders", {"key": "of the entry"})
+    session = {"lakewarden.storage.key": "of the session"}
+    caller = OneTable(None, Permissions(), session, at_entry)
+    assert caller.place_at("/lake/orders") == at_entry
+    assert caller.place_at("/lake/other").storage_options == {"key": "of the session"}
+
+
 def test_a_column_has_paths(sql_session: SparkSession, named: str) -> None:
-    query = f"SELECT * FROM VALUES ('{named}') t(name), LATERAL lakewarden_commits(t.name)"
+    query = IN_COLUMN.format(path=named, name="lakewarden_commits")
     with pytest.raises(PySparkException, match="is not a path"):
         sql_session.sql(query).collect()
 
@@ -141,10 +179,11 @@ def test_a_column_has_paths(sql_session: SparkSession, named: str) -> None:
 def test_functions_look_only_where_they_may(
     sql_session: SparkSession, golden: GoldenTable, tmp_path: Path
 ) -> None:
+    query = IN_COLUMN.format(path=golden(TABLE), name="lakewarden_plans")
     register(sql_session, PlainCaller(permissions=Permissions(allowed_roots=(str(tmp_path),))))
     try:
         for session in (sql_session, sql_session.newSession()):
             with pytest.raises(PySparkException, match="must not be touched"):
-                session.sql(f"SELECT * FROM lakewarden_plans('{golden(TABLE)}')").collect()
+                session.sql(query).collect()
     finally:
         register(sql_session)

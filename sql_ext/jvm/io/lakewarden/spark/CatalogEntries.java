@@ -46,7 +46,8 @@ final class CatalogEntries {
     return (CatalogTable) filled(singleton(CatalogTable.class, null), "apply", parts);
   }
 
-  private static Object singleton(Class<?> type, String method) {
+  /** The one object of a Scala `object`, or what a method of it gives. */
+  static Object singleton(Class<?> type, String method) {
     try {
       Object companion = Class.forName(type.getName() + "$").getField("MODULE$").get(null);
       return method == null ? companion : companion.getClass().getMethod(method).invoke(companion);
@@ -56,10 +57,10 @@ final class CatalogEntries {
   }
 
   /** What a method of Scala's gives for some arguments, and the defaults of the others. */
-  private static Object filled(Object owner, String name, Map<Integer, Object> given) {
+  static Object filled(Object owner, String name, Map<Integer, Object> given) {
     try {
       for (Method method : owner.getClass().getMethods()) {
-        if (!method.getName().equals(name) || method.getParameterCount() == 0) {
+        if (!method.getName().equals(name) || !takes(method, given)) {
           continue;
         }
         Object[] arguments = new Object[method.getParameterCount()];
@@ -75,5 +76,13 @@ final class CatalogEntries {
       throw new IllegalStateException(impossible);
     }
     throw new IllegalStateException(owner + " has no " + name);
+  }
+
+  /** Whether this is the overload that some arguments are for. */
+  private static boolean takes(Method method, Map<Integer, Object> given) {
+    Class<?>[] types = method.getParameterTypes();
+    return given.entrySet().stream()
+        .allMatch(
+            one -> one.getKey() < types.length && types[one.getKey()].isInstance(one.getValue()));
   }
 }

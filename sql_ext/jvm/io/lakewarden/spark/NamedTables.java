@@ -6,21 +6,19 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDTF;
 import org.apache.spark.sql.catalyst.expressions.VariableReference;
 import org.apache.spark.sql.catalyst.plans.logical.Generate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
-import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Looks at the table that a table function is given, and puts its path in the place of its name:
- * functions run in workers, which have no catalog. Names in a column stay what they are.
+ * Looks at the table that a table function is given, as soon as it is known which one that is; what
+ * is wrong with it is an error of the statement then, and not of a worker.
  */
-final class NamedTables extends PlanRule {
+class NamedTables extends PlanRule {
   private static final String PREFIX = "lakewarden_";
   private static final Set<String> PARAMETERS = Set.of("path", "table");
 
@@ -47,17 +45,30 @@ final class NamedTables extends PlanRule {
           "Give the name or the path of a table.");
     }
     Object known = constant(argument);
-    if (known == null) {
-      return null;
-    }
-    Object path =
+    return known == null
+        ? unknown(generate, function, argument)
+        : known(generate, function, known.toString());
+  }
+
+  /** What takes the place of a function of tables that only rows tell; null to leave it. */
+  protected LogicalPlan unknown(Generate generate, PythonUDTF function, Expression argument) {
+    return null;
+  }
+
+  /** What takes the place of a function of a known table; null to leave it. */
+  protected LogicalPlan known(Generate generate, PythonUDTF function, String table) {
+    path(table);
+    return null;
+  }
+
+  /** Where a table is, by its name or path; an error if there is none. */
+  static String path(String table) {
+    return (String)
         Door.ask(
             "path_of",
-            "table", known.toString(),
+            "table", table,
             "settings", Statement.settings(),
             "permissions", Statement.permissions());
-    Seq<Expression> located = CollectionConverters.asScala(List.<Expression>of(Literal$.MODULE$.apply(path))).toSeq();
-    return known.equals(path) ? null : TableRelations.withPart(generate, function, (Expression) function.withNewChildren(located));
   }
 
   /** An argument's value, under whichever name it is given; null under a wrong one. */

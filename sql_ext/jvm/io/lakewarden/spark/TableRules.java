@@ -39,7 +39,7 @@ final class TableRules {
     RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
     extensions.injectPreCBORule(asScala(ScanSubstitution::new));
     // What is a constant shows when Spark has worked out all it can.
-    extensions.injectPreCBORule(asScala(NamedTables::new));
+    extensions.injectPreCBORule(asScala(FunctionRows::new));
     extensions.injectPreCBORule(asScala(ConstantArguments::new));
     ChangesFunction.inject(extensions);
   }

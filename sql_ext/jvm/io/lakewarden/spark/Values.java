@@ -110,11 +110,15 @@ final class Values {
     return plain;
   }
 
+  /** Rows as Python gives them. */
+  static List<InternalRow> rows(StructType schema, List<?> rows) {
+    scala.Function1<Object, Object> convert = EvaluatePython.makeFromJava(schema);
+    return rows.stream().map(row -> (InternalRow) convert.apply(row)).toList();
+  }
+
   /** Rows that are there already: whoever reads them, and however often, nothing runs again. */
   static Scan scan(StructType schema, List<?> rows) {
-    scala.Function1<Object, Object> convert = EvaluatePython.makeFromJava(schema);
-    InternalRow[] converted =
-        rows.stream().map(row -> (InternalRow) convert.apply(row)).toArray(InternalRow[]::new);
+    InternalRow[] converted = rows(schema, rows).toArray(InternalRow[]::new);
     return new LocalScan() {
       @Override
       public InternalRow[] rows() {

@@ -54,6 +54,15 @@ def test_a_session_of_spark_connect(server: Ports, tmp_path: Path) -> None:
         Story(tmp_path / "orders").tell(SparkClient(session))
 
 
+def test_syntax_errors_of_spark_are_shown_without_its_classes(server: Ports) -> None:
+    with ThriftClient(server.thrift) as client, pytest.raises(Refused) as refused:
+        client.ask("SELECT 1 FRM nowhere WHERE")
+    text = str(refused.value)
+    assert text.strip().startswith("[PARSE_SYNTAX_ERROR]")
+    assert "org.apache" not in text
+    assert "\tat " not in text
+
+
 def test_beeline(server: Ports, tmp_path: Path) -> None:
     story = Story(tmp_path / "orders")
     told = beeline(server.thrift, story.registration, story.call, story.index, story.query)

@@ -37,13 +37,21 @@ abstract class RewritingParser implements ParserInterface {
 
   @Override
   public LogicalPlan parsePlan(String statement) throws ParseException {
-    return procedures.in(next.parsePlan(rewritten(statement)));
+    try {
+      return procedures.in(next.parsePlan(rewritten(statement)));
+    } catch (ParseException error) {
+      throw LakewardenException.raise(error);
+    }
   }
 
   @Override
   public LogicalPlan parsePlanWithParameters(String statement, ParameterContext parameters)
       throws ParseException {
-    return procedures.in(next.parsePlanWithParameters(rewritten(statement), parameters));
+    try {
+      return procedures.in(next.parsePlanWithParameters(rewritten(statement), parameters));
+    } catch (ParseException error) {
+      throw LakewardenException.raise(error);
+    }
   }
 
   @Override

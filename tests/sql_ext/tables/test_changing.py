@@ -147,8 +147,9 @@ REFUSED = [
     ("UPDATE {t} SET nothing = 1", "UNRESOLVED_COLUMN"),
     (
         "INSERT INTO {t} WITH ('hoodie.parquet.max.file.siz' = '1') VALUES (1, 'x', 1, 'Rome')",
-        "LAKEWARDEN_UNKNOWN_OPTION] There is no option 'hoodie.parquet.max.file.siz'. Options that"
-        " mean nothing are refused, so that a typing error does no harm."
+        "LAKEWARDEN_UNKNOWN_OPTION] Lakewarden has no option"
+        " 'hoodie.parquet.max.file.siz'. Options that mean nothing are refused,"
+        " so that a typing error does no harm."
         " Did you mean 'hoodie.parquet.max.file.size'? SQLSTATE: 42000",
     ),
     (

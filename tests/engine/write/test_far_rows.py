@@ -17,6 +17,7 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, commit, outputs_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up
+from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.storage.port import Storage
@@ -117,6 +118,7 @@ def test_nothing_is_made_after_the_commit(write: FarWrite) -> None:
     with pytest.raises(Conflict):
         write.made(8)
     assert files_of(write.context.storage) == [kept.stat.path]
+    assert read_markers(write.context.storage, write.attempt.instant) is None
 
 
 def test_a_file_that_is_finished_after_the_write_was_given_up_is_removed(write: FarWrite) -> None:

@@ -1,0 +1,84 @@
+"""The outcome: which files a partition's statistics are about once a write has completed."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lakewarden.engine.formats.payloads.commit import WriteStat
+from lakewarden.engine.metadata.changes import NewFile
+from lakewarden.engine.table.config import load_config
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.listing import StorageListing
+from lakewarden.engine.view.slices import FileGroup, SliceKey, file_groups
+from lakewarden.engine.view.visibility import load_visibility
+from lakewarden.engine.write.outcome import live_files
+from lakewarden.engine.write.written import WrittenFile
+from tests.engine.plans.world import World
+
+F1, F2, NEW = (SliceKey("p=a", name) for name in ("f1", "f2", "new"))
+NO_KEYS = pa.array([], pa.string())
+
+
+def groups_of(world: World) -> list[FileGroup]:
+    timeline = Timeline.load(world.storage, load_config(world.storage).layout)
+    visibility = load_visibility(timeline.active, timeline, names_decide=False)
+    listed = StorageListing(world.storage).files(["p=a"])
+    return list(file_groups("p=a", listed["p=a"], visibility))
+
+
+def made(key: SliceKey, name: str, *, is_log: bool = False) -> WrittenFile:
+    stat = WriteStat(file_id=key.file_id, log_files=(name,) if is_log else None)
+    return WrittenFile(key, stat, NewFile(key.partition, name, 1), NO_KEYS, NO_KEYS)
+
+
+def live(
+    *files: WrittenFile,
+    replaced: Mapping[str, tuple[str, ...]] | None = None,
+    consumed: Mapping[SliceKey, frozenset[str]] | None = None,
+) -> dict[str, set[str]]:
+    """The live files on a table with the file groups f1 and f2, whose files go by these names."""
+    world = World()
+    world.writer().write("f1", "f2")
+    groups = groups_of(world)
+    names = {name: group.key.file_id for group in groups for name in names_of(group)}
+    known = {file_id: name for name, file_id in names.items()}
+    taken = {
+        key: frozenset(known.get(name, name) for name in gone)
+        for key, gone in (consumed or {}).items()
+    }
+    found = live_files(groups, files, replaced or {}, taken)
+    return {
+        partition: {names.get(name, name) for name in there} for partition, there in found.items()
+    }
+
+
+def names_of(group: FileGroup) -> list[str]:
+    base = group.latest_merged().base_file
+    return [] if base is None else [base.name]
+
+
+def test_a_new_base_file_takes_the_place_of_its_group() -> None:
+    assert live(made(F1, "base")) == {"p=a": {"base", "f2"}}
+
+
+def test_a_log_comes_beside_what_its_group_has() -> None:
+    assert live(made(F1, "log", is_log=True)) == {"p=a": {"f1", "log", "f2"}}
+
+
+def test_a_new_group_comes_beside_the_others() -> None:
+    assert live(made(NEW, "base")) == {"p=a": {"f1", "f2", "base"}}
+
+
+def test_replaced_groups_are_gone_with_all_that_they_have() -> None:
+    assert live(made(NEW, "base"), replaced={"p=a": ("f1", "f2")}) == {"p=a": {"base"}}
+    assert live(replaced={"p=a": ("f1",)}) == {"p=a": {"f2"}}
+
+
+def test_a_service_replaces_what_it_has_consumed_and_nothing_newer() -> None:
+    assert live(made(F1, "base"), consumed={F1: frozenset({"f1"})}) == {"p=a": {"base", "f2"}}
+    assert live(made(F1, "base"), consumed={F1: frozenset({"x"})}) == {"p=a": {"f1", "base", "f2"}}
+
+
+def test_only_partitions_that_were_touched_are_told_of() -> None:
+    elsewhere = SliceKey("p=b", "new")
+    assert live(made(elsewhere, "base")) == {"p=b": {"base"}}

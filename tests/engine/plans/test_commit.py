@@ -279,6 +279,15 @@ def test_a_committed_write_is_no_error_when_it_could_not_be_published(kind: Faul
     assert is_whole_container(world.storage.read(world.timeline().path(done)))
 
 
+def test_a_savepoint_that_was_cut_short_is_not_read_as_its_write() -> None:
+    world = World()
+    instant = world.writer().write("f1").instant
+    world.storage.put(f".hoodie/timeline/{instant}_20991231000000000.savepoint", b"Obj")
+    active = world.timeline()
+    (savepoint,) = active.savepoints()
+    assert active.read(savepoint) == b"Obj"
+
+
 def test_cleaning_up_that_fails_does_not_fail_a_commit() -> None:
     world = World()
     number = calls_of_a_write()["publish"]

@@ -2,20 +2,22 @@
 
 import pytest
 
+from lakewarden.engine.formats.payloads import clean, compaction, rollback
 from lakewarden.engine.formats.payloads import commit as commit_payload
-from lakewarden.engine.formats.payloads import compaction, rollback
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.plans.cancelling import append_cancelled
 from lakewarden.engine.plans.failed_writes import Repair, settle
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, read_ledger, remove_ledger
+from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, Ledger, read_ledger, remove_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled, Withdrawn
 from tests.engine.plans.hooked import Hook
 from tests.engine.plans.plans import published
@@ -230,6 +232,35 @@ def test_a_rollback_that_java_has_just_begun_is_left_to_it() -> None:
     java_write(world, beats=False)
     java_rollback(world)
     assert settle(world.writer().context) == ()
+
+
+def test_a_rollback_that_a_live_java_is_at_is_left_to_it() -> None:
+    world = World()
+    java_write(world, beats=False)
+    name = java_rollback(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    world.storage.put(standard_path(name), b"")
+    assert settle(world.writer().context) == ()
+    assert pending(world) == [JAVA, name]
+
+
+@pytest.mark.parametrize(
+    ("is_cancelled", "is_begun", "stays"),
+    [(False, False, True), (True, True, True), (True, False, False)],
+)
+def test_a_clean_waits_unless_it_was_cancelled_before_anybody_began(
+    is_cancelled: bool, is_begun: bool, stays: bool
+) -> None:
+    world = World()
+    content = clean.encode_plan(clean.CleanPlan(policy="KEEP_LATEST_COMMITS"))
+    left = publish(world.writer().context, Action.CLEAN, content, claims=False).instant
+    if is_begun:
+        world.storage.put(f".hoodie/timeline/{left}.clean.inflight", b"")
+    if is_cancelled:
+        context = world.writer().context
+        append_cancelled(context, Ledger(left), Action.CLEAN, PlanScope(), reason="not wanted")
+    settle(world.writer().context)
+    assert (left in pending(world)) is stays
 
 
 def test_a_rollback_that_java_left_after_its_target_was_gone_is_finished() -> None:

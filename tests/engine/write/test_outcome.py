@@ -1,6 +1,7 @@
 """The outcome: which files a partition's statistics are about once a write has completed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.listing import StorageListing
 from lakewarden.engine.view.slices import FileGroup, SliceKey, file_groups
 from lakewarden.engine.view.visibility import load_visibility
-from lakewarden.engine.write.outcome import live_files
+from lakewarden.engine.write.outcome import live_files, table_change
 from lakewarden.engine.write.written import WrittenFile
 from tests.engine.plans.world import World
 
@@ -82,3 +83,22 @@ def test_a_service_replaces_what_it_has_consumed_and_nothing_newer() -> None:
 def test_only_partitions_that_were_touched_are_told_of() -> None:
     elsewhere = SliceKey("p=b", "new")
     assert live(made(elsewhere, "base")) == {"p=b": {"base"}}
+
+
+def moved(is_global: bool) -> tuple[list[tuple[str, list[str]]], list[tuple[SliceKey, list[str]]]]:
+    """What an index is told of keys: a has moved to another partition, b has gone."""
+    keys = pa.array(["a", "b"], pa.string())
+    there, here = SliceKey("p=b", "f9"), made(F1, "base")
+    left = replace(here, left=keys)
+    arrived = replace(made(there, "base"), arrived=keys.slice(0, 1))
+    change = table_change("1", [left, arrived], is_global=is_global)
+    return (
+        [(one.partition, one.keys.to_pylist()) for one in change.removed],
+        [(one.home, one.keys.to_pylist()) for one in change.located],
+    )
+
+
+def test_a_key_that_has_moved_is_gone_only_where_an_index_knows_keys_of_one_partition() -> None:
+    located = [(SliceKey("p=b", "f9"), ["a"])]
+    assert moved(is_global=True) == ([("p=a", ["b"])], located)
+    assert moved(is_global=False) == ([("p=a", ["a", "b"])], located)

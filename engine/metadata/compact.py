@@ -5,6 +5,7 @@ could not archive the timeline. It waits while some instant is completed here an
 the data table: what base files hold cannot be rolled back any more.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -49,6 +50,12 @@ class _FoldTask:
     instant: str
     token: str
     created_ms: int
+
+    @property
+    def path(self) -> str:
+        operation = self.operation
+        name = base_name(operation.file_id or "", self.instant, self.token)
+        return f"{operation.partition_path or ''}/{name}"
 
 
 def compact_if_due(
@@ -151,23 +158,30 @@ def _carry_out(
     state: WriteState, instant: str, plan: CompactionPlan, times: TimeSource, ports: Ports
 ) -> tuple[WriteStat, ...]:
     created_ms = ports.clock.now_ms()
-    for partition in sorted({one.partition_path or "" for one in plan.operations}):
-        _remove_outputs(state, partition, instant)
     tasks = [
         _FoldTask(operation, instant, f"{number}-0-0", created_ms)
         for number, operation in enumerate(plan.operations)
     ]
+    ours = frozenset(task.path for task in tasks)
+    for partition in sorted({one.partition_path or "" for one in plan.operations}):
+        _remove_outputs(state, partition, instant, ours)
     stats = tuple(ports.executor.map(partial(_fold, state.storage), tasks))
     content = commit_content(stats, Operation.COMPACT, compacted=True)
     complete(state, instant, Action.COMPACTION, content, times)
     return stats
 
 
-def _remove_outputs(state: WriteState, partition_name: str, instant: str) -> None:
-    """Remove base files of an earlier attempt, which may be named otherwise than ours."""
+def _remove_outputs(
+    state: WriteState, partition_name: str, instant: str, ours: Collection[str]
+) -> None:
+    """Remove base files of an earlier attempt that are named otherwise than ours.
+
+    Those that are ours are written over with the same entries, and readers never miss them.
+    """
     for file in state.files(partition_name):
-        if isinstance(file, BaseFile) and file.instant == instant:
-            state.storage.delete(f"{partition_name}/{file.name}")
+        path = f"{partition_name}/{file.name}"
+        if isinstance(file, BaseFile) and file.instant == instant and path not in ours:
+            state.storage.delete(path)
 
 
 def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
@@ -176,14 +190,12 @@ def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
     slice_ = slice_of(storage, operation)
     runs = MetadataFileGroup(storage, slice_, lambda _: True).runs(ALL)
     entries = folded(slice_.partition, runs)
-    name = base_name(slice_.file_id, task.instant, task.token)
-    path = f"{slice_.partition}/{name}"
     payload = base_file(entries, task.created_ms)
-    storage.put(path, payload)
+    storage.put(task.path, payload)
     log_runs = runs[1:] if slice_.base_file else runs
     return WriteStat(
         file_id=slice_.file_id,
-        path=path,
+        path=task.path,
         prev_commit=operation.base_instant_time,
         prev_base_file=operation.data_file_path,
         num_writes=len(entries.keys),

@@ -7,7 +7,7 @@ from functools import partial
 from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.entries import Entries
-from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.instants import begin, commit_content, complete, create_file, remove
 from lakewarden.engine.metadata.log_files import (
     group_log,
     initial_log,
@@ -140,7 +140,9 @@ def _write_log(storage: Storage, task: _GroupTask) -> WriteStat:
     name = log_name(task.file_id, task.instant, task.token)
     path = f"{task.partition}/{name}"
     payload = group_log(task.partition, task.entries, task.instant, task.created_ms)
-    storage.put(path, payload)
+    # What earlier attempts have left is withdrawn, so that a log which is there now is of a later
+    # one: it has the lock, and readers may count on its log already.
+    create_file(storage, path, payload, task.instant)
     return WriteStat(
         file_id=task.file_id,
         path=path,

@@ -115,14 +115,7 @@ def _committed(
     change = _change_now(moment, outcome)
     if moment.config.metadata_partitions:
         held.assert_held()
-        write_change(
-            context.storage,
-            moment.config,
-            change,
-            moment.times,
-            context.ports,
-            context.settings,
-        )
+        _tell_metadata(context, moment, attempt, change)
     completion = complete(context, held, moment, ledger, _content(outcome.metadata))
     assert completion.instant.completed is not None
     receipt = Receipt(
@@ -134,6 +127,17 @@ def _committed(
         leftovers_deleted=leftovers,
     )
     return ledger, receipt
+
+
+def _tell_metadata(context: Context, moment: Moment, attempt: Attempt, change: TableChange) -> None:
+    """Step 6."""
+    storage, config, ports = context.storage, moment.config, context.ports
+    try:
+        write_change(storage, config, change, moment.times, ports, context.settings)
+    except Conflict:
+        # If it was cancelled this very moment, that is the reason.
+        attempt.look()
+        raise
 
 
 def _assert_pending(moment: Moment, attempt: Attempt) -> None:

@@ -56,6 +56,8 @@ def _connect(wish: ServerWish) -> Iterator[tuple[str, str]]:
     if wish.connect_port is None:
         return
     yield "spark.plugins", _PLUGIN
+    # Clients would show where in the server an error was thrown, below what it says.
+    yield "spark.sql.connect.serverStacktrace.enabled", "false"
     yield "spark.connect.grpc.binding.address", wish.host
     yield "spark.connect.grpc.binding.port", str(wish.connect_port)
     if wish.token:

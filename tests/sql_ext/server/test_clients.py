@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from lakewarden.table import Table
 from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient, remote_session
@@ -52,6 +53,15 @@ def test_a_driver_for_python(server: Ports, tmp_path: Path) -> None:
 def test_a_session_of_spark_connect(server: Ports, tmp_path: Path) -> None:
     with remote_session(server.connect) as session:
         Story(tmp_path / "orders").tell(SparkClient(session))
+
+
+def test_errors_come_to_spark_connect_without_a_stack(server: Ports) -> None:
+    with remote_session(server.connect) as session, pytest.raises(PySparkException) as refused:
+        session.sql("CALL show_comits(table => 'orders')").collect()
+    text = str(refused.value)
+    assert text.startswith("[LAKEWARDEN_UNKNOWN_PROCEDURE]")
+    assert "stacktrace" not in text
+    assert "\tat " not in text
 
 
 def test_syntax_errors_of_spark_are_shown_without_its_classes(server: Ports) -> None:

@@ -1,6 +1,6 @@
 """Times that callers give: instants of the timeline, or dates and times in the table's zone."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -23,7 +23,7 @@ def parse_time(given: Time | None, zone: Zone) -> str | None:
         return given.ljust(_FULL, "9") if len(given) >= _SECONDS else given
     moment = _moment(given)
     if moment.tzinfo is not None:
-        moment = zone.wall(round(moment.astimezone(UTC).timestamp() * 1000))
+        moment = zone.wall(round(moment.timestamp() * 1000))
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
 
 

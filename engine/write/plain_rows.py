@@ -51,7 +51,7 @@ def _column(values: Sequence[object], wanted: pa.DataType | None) -> pa.Array:
         narrow = pa.array(values, wanted)
         # What is too large for the narrow type has become infinite.
         return narrow if pc.is_inf(narrow).equals(pc.is_inf(found)) else found
-    if not _differ_in_integers(found.type, wanted):
+    if not _same_up_to_widths(found.type, wanted):
         return found
     try:
         return pa.array(values, wanted)
@@ -59,16 +59,16 @@ def _column(values: Sequence[object], wanted: pa.DataType | None) -> pa.Array:
         return found
 
 
-def _differ_in_integers(found: pa.DataType, wanted: pa.DataType) -> bool:
+def _same_up_to_widths(found: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether two types are the same up to the widths of the whole numbers in them."""
     if types.is_integer(found) and types.is_integer(wanted):
         return True
     if types.is_list(found) and types.is_list(wanted):
-        return _differ_in_integers(found.value_type, wanted.value_type)
+        return _same_up_to_widths(found.value_type, wanted.value_type)
     if types.is_struct(found) and types.is_struct(wanted):
         inner = {field.name: field.type for field in wanted}
         return inner.keys() == {field.name for field in found} and all(
-            _differ_in_integers(field.type, inner[field.name]) for field in found
+            _same_up_to_widths(field.type, inner[field.name]) for field in found
         )
     return bool(found == wanted)
 

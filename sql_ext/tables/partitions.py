@@ -20,29 +20,37 @@ def shown(table: Table, values: Values) -> list[str]:
             why="It was created without partition columns.",
             now="lakewarden_files tells which files it has.",
         )
-    return _named(table, _checked(table, values))
+    return _named(table, _there(table), _checked(table, values))
 
 
 def drop(table: Table, partitions: Sequence[Values], *, if_exists: bool) -> None:
     """Delete everything in some partitions; values of some of the columns mean several."""
+    there = _there(table)
     paths: list[str] = []
     for values in partitions:
         assert values, "no values at all would mean every partition"
-        found = _named(table, _checked(table, values))
+        found = _named(table, there, _checked(table, values))
         if not found and not if_exists:
-            raise _unknown(values, _named(table, {}))
+            raise _unknown(values, there)
         paths += found
     if paths:
         table.drop_partitions(sorted(set(paths)))
 
 
-def _named(table: Table, values: Values) -> list[str]:
-    types = {name: table.schema.field(name).type for name in values}
-    scheme = table.config.partitions
+def _there(table: Table) -> list[str]:
+    """The paths of the partitions that have files, in order."""
+    return sorted({slice_.partition for slice_ in table.file_slices()})
+
+
+def _named(table: Table, there: Sequence[str], values: Values) -> list[str]:
+    schema, scheme = table.schema, table.config.partitions
     found = []
-    for path in sorted({slice_.partition for slice_ in table.file_slices()}):
+    for path in there:
         told = scheme.values(path)
-        if all(name in told and _is_same(told[name], values[name], types[name]) for name in values):
+        if all(
+            name in told and _is_same(told[name], value, schema.field(name).type)
+            for name, value in values.items()
+        ):
             found.append(path)
     return found
 

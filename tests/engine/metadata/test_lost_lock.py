@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.compact import finish_compactions
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.metadata.writer import write_change
@@ -36,6 +38,14 @@ class PausingExecutor:
                 meanwhile, self.meanwhile = self.meanwhile, None
                 meanwhile()
             yield function(task)
+
+
+class Died(Exception):
+    """The process is no more."""
+
+
+def die() -> None:
+    raise Died
 
 
 def tell_pausing(
@@ -70,6 +80,25 @@ def test_a_compaction_is_completed_once(at_task: int) -> None:
     active = load_write_state(table.storage, table.config).timeline.active
     assert len(active.completed((Action.COMMIT,))) == 1
     assert listed(table) == {name(number) for number in range(WRITES + 1)}
+
+
+def test_who_finishes_a_compaction_too_late_does_not_take_its_files_away() -> None:
+    table = TableInMemory().create()
+    for number in range(WRITES):
+        table.write(new_file("a", name(number), [str(number)], [0.5]))
+    change = TableChange(instant=table.begin())
+    with pytest.raises(Died):
+        tell_pausing(table, change, 1, die)
+    late = load_write_state(table.storage, table.config)
+    table.write(new_file("a", name(WRITES), ["k"], [0.5]))
+    ports = Ports(clock=table.clock, executor=PausingExecutor(0, die))
+    with pytest.raises(Died):
+        finish_compactions(late, table.times, ports)
+    state = load_write_state(table.storage, table.config)
+    (compaction,) = state.timeline.active.completed((Action.COMMIT,))
+    told = commit.decode(state.timeline.active.read(compaction), "compaction")
+    for stats in told.partition_to_write_stats.values():
+        assert all(state.storage.stat(one.path or "") is not None for one in stats)
 
 
 @pytest.mark.parametrize("at_task", [0, 1])

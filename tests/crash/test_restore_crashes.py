@@ -39,6 +39,8 @@ def restored(world: ServiceWorld, to: str, seed: int, storage: Storage | None = 
     return restore(world.context(seed, storage), to)
 
 
+# To die at every call takes a minute, and several on a busy machine.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("shape", "later", "every"),
     [

@@ -75,7 +75,7 @@ interop: $(READY) ## Let Java Hudi and the Rust reader judge our tables (needs M
 	@tests/interop/setup.sh .interop
 	@$(WITH_SCRATCH) $(BIN)/pytest -n 2 --dist worksteal tests/interop
 
-interop-full: $(READY) ## The same with tables of every shape, which takes an hour or two
+interop-full: $(READY) ## The same with tables of every shape, which takes about an hour
 	@tests/interop/setup.sh .interop
 	@$(WITH_SCRATCH) $(BIN)/pytest -n 2 --dist worksteal tests/interop --all-shapes
 

@@ -49,8 +49,8 @@ class Compacting:
 
     def __call__(self, place: Place, task: CompactionTask) -> WrittenFile:
         slice_ = planned_slice(place, task.operation)
-        # What the file before has taken.
-        _release_for(slice_)
+        # What the file before has taken goes.
+        _give_memory_back(slice_)
         spec = replace(self.spec, task_attempt=place.task_attempt)
         target = new_base_file(slice_.key, spec, task.number)
         kind = MarkerKind.CREATE if slice_.base_file is None else MarkerKind.MERGE
@@ -60,8 +60,8 @@ class Compacting:
         columns = (*OWN_COLUMNS, *spec.schema.columns.names)
         reader = SliceReader(place.storage, replace(spec.read, columns=columns))
         merge = reader.merge(slice_)
-        # What reading the logs has taken besides their records.
-        _release_for(slice_)
+        # So does what reading the logs has taken besides their records.
+        _give_memory_back(slice_)
         merged = _rows(place, merge, keys)
         parts = (
             with_file_columns(rows, target.partition, target.name)
@@ -78,7 +78,8 @@ def planned_slice(place: Place, operation: CompactionOperation) -> FileSlice:
     return replace(slice_, log_files=tuple(sorted(slice_.log_files, key=log_order)))
 
 
-def _release_for(slice_: FileSlice) -> None:
+def _give_memory_back(slice_: FileSlice) -> None:
+    """Free memory goes back to the system, if the slice is worth it."""
     if slice_.size_bytes >= RELEASING_BYTES_MIN:
         pa.default_memory_pool().release_unused()
 

@@ -6,7 +6,6 @@ from inspect import signature
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.metadata_table.result import MetadataService
 
 
@@ -54,8 +53,7 @@ def partition_paths(context: Context, paths: Sequence[str] | None) -> tuple[str,
         why = "It is a list of the paths of partitions."
         raise _refused("partitions", paths, why, f"Give [{paths!r}].")
     moment = look(context)
-    state = TableState(context.storage, moment.config, moment.timeline)
-    there = state.source(use_metadata=True).partitions()
+    there = moment.source(use_metadata=True).partitions()
     unknown = [path for path in paths if path not in there]
     if unknown:
         example = f" They have paths like {there[-1]!r}." if there else ""

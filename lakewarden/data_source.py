@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.changes import plan_changes
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.spark.source_reader import ScanReader
 from lakewarden.engine.spark.types import ddl
 from lakewarden.engine.storage.open import open_storage
@@ -67,7 +67,7 @@ class LakewardenSource(DataSource):
         return named_options(self.options)
 
     def _scan(self) -> Scan:
-        return asked_scan(TableState(open_storage(self._location)), self._given)
+        return asked_scan(load_snapshot(open_storage(self._location)), self._given)
 
 
 def named_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -79,7 +79,7 @@ def named_options(options: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def asked_scan(state: TableState, options: Mapping[str, str], query: Query | None = None) -> Scan:
+def asked_scan(state: Snapshot, options: Mapping[str, str], query: Query | None = None) -> Scan:
     """The scan that options ask for; columns and filter are those of the query."""
     query = query or Query()
     known = set(_SHORT.values())

@@ -1,7 +1,7 @@
 """One service as users call it: `table.compaction.schedule()`, `plan.run()`, `plan.cancel()`."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -21,7 +21,7 @@ from lakewarden.engine.plans.cancellation import Cancellation
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, seen
+from lakewarden.engine.plans.moment import look, pending_ledgers
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.read.predicate import Filter
@@ -47,6 +47,7 @@ from lakewarden.engine.services.state.explained import (
 from lakewarden.engine.services.state.shape import PlanShape, shape_in, shape_of
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.state import InstantState
 from lakewarden.engine.view.slices import SliceKey
@@ -286,9 +287,9 @@ class ServiceDoor:
 
     def plan(self, instant: str) -> Plan:
         """The plan of an instant that is on the timeline."""
-        return seen(partial(look, self._desk()), partial(self._plan_at, instant_text(instant)))
+        return retrying(partial(look, self._desk()), partial(self._plan_at, instant_text(instant)))
 
-    def _plan_at(self, instant: str, moment: Moment) -> Plan:
+    def _plan_at(self, instant: str, moment: Snapshot) -> Plan:
         files = self._files(moment, instant)
         scope, shape = scope_of(moment, files), shape_of(moment, files)
         return Plan(
@@ -369,7 +370,7 @@ class ServiceDoor:
             is_done = moment.timeline.completion_time(instant) is not None
             return _ended(is_gone=is_gone, is_done=is_done)
         ledgers = pending_ledgers(context, moment)
-        now = Moment(moment.config, moment.timeline, moment.times, ledgers)
+        now = replace(moment, ledgers=ledgers)
         return pending_state(context, now, pending_rollbacks(moment.timeline.active), files)
 
     def _preview(self, drafted: Draft, context: Context, wish: Wish) -> Preview:
@@ -403,7 +404,7 @@ class ServiceDoor:
     def _shape(self, drafted: Draft) -> PlanShape:
         return shape_in(self._kind.service.action, drafted.content, f"the {self._kind.service}")
 
-    def _files(self, moment: Moment, instant: str) -> InstantFiles:
+    def _files(self, moment: Snapshot, instant: str) -> InstantFiles:
         files = moment.pending(instant)
         if files is None or files.begun_as is not self._kind.service.action:
             raise InvalidRequest(

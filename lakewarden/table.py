@@ -13,21 +13,22 @@ from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.foreseen import foresee_rollback
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.undo import RolledBack
+from lakewarden.engine.read.answer import Answer
 from lakewarden.engine.read.changes import plan_changes
 from lakewarden.engine.read.explain import Explanation, explain
 from lakewarden.engine.read.lookup import plan_lookup
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
-from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import Time, parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.history.history import History
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
+from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
@@ -36,7 +37,7 @@ from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, table_name
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.view.slices import FileGroup, FileSlice
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
 from lakewarden.engine.write.far_rows import FarRows
@@ -143,7 +144,8 @@ class Table(TableServices, TableMetadata):
         )
         create_table(storage, asked, index=index, indexes=indexes, known=ALL_SETTINGS)
         table = cls.on(storage, ports)
-        ensure_metadata_table(table._context({}, table.properties))
+        context = table._context({}, table.properties)
+        ensure_metadata_table(context, look(context))
         return table
 
     def __repr__(self) -> str:
@@ -172,7 +174,7 @@ class Table(TableServices, TableMetadata):
         """What instants have to say, active and archived ones."""
         return History(self._storage, self._state().timeline)
 
-    def state(self) -> TableState:
+    def state(self) -> Snapshot:
         """The table as it is now, for whoever looks at its files; it never changes."""
         return self._state()
 
@@ -182,18 +184,19 @@ class Table(TableServices, TableMetadata):
 
     def partitions(self) -> tuple[str, ...]:
         """The partition paths; a table without partitions has the one path ""."""
-        return self._state().source(use_metadata=True).partitions()
+        return retrying(self._state, lambda state: state.source(use_metadata=True).partitions())
 
     def file_slices(
         self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
     ) -> tuple[FileSlice, ...]:
         """The file slices that a snapshot query reads."""
-        state = self._state()
         partitions = None if partition is None else (partition,)
-        groups = state.file_groups(
-            state.visibility(parse_time(as_of, state.zone)), partitions, use_metadata=use_metadata
-        )
-        return tuple(group.latest_merged() for group in groups)
+
+        def groups_of(state: Snapshot) -> tuple[FileGroup, ...]:
+            visibility = state.visibility(parse_time(as_of, state.zone))
+            return state.file_groups(visibility, partitions, use_metadata=use_metadata)
+
+        return tuple(group.latest_merged() for group in retrying(self._state, groups_of))
 
     def indexes(self) -> tuple[IndexDefinition, ...]:
         """The indexes and other partitions of the metadata table."""
@@ -209,8 +212,7 @@ class Table(TableServices, TableMetadata):
         use_metadata: bool = True,
     ) -> pa.Table:
         """The rows at once."""
-        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
-        return scan.table(self._storage, self._executor)
+        return self._answer(Query(columns, filter, as_of, mode, use_metadata)).table(self._executor)
 
     def read_batches(
         self,
@@ -222,8 +224,7 @@ class Table(TableServices, TableMetadata):
         use_metadata: bool = True,
     ) -> Iterator[pa.RecordBatch]:
         """The rows in batches; memory is bounded by a slice's logs, not by the table."""
-        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
-        return scan.batches(self._storage)
+        return self._answer(Query(columns, filter, as_of, mode, use_metadata)).batches()
 
     def explain(
         self,
@@ -235,7 +236,8 @@ class Table(TableServices, TableMetadata):
         use_metadata: bool = True,
     ) -> Explanation:
         """What a read with these arguments touches, and what it skips and why."""
-        return explain(self._storage, self._scan(Query(columns, filter, as_of, mode, use_metadata)))
+        answer = self._answer(Query(columns, filter, as_of, mode, use_metadata))
+        return explain(self._storage, answer.scan())
 
     def changes_arrow(
         self,
@@ -246,13 +248,14 @@ class Table(TableServices, TableMetadata):
         filter: Filter | None = None,
     ) -> pa.Table:
         """The rows written by commits completed after `since` and not after `until`."""
-        scan = plan_changes(self._state(), since, until, Query(columns, filter))
-        return scan.table(self._storage, self._executor)
+        query = Query(columns, filter)
+        changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
+        return changes.table(self._executor)
 
     def lookup(self, keys: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The rows with the given record keys, found through the record index if there is one."""
-        scan = plan_lookup(self._state(), keys, columns)
-        return scan.table(self._storage, self._executor)
+        answer = Answer(self._storage, lambda state: plan_lookup(state, keys, columns))
+        return answer.table(self._executor)
 
     def read(
         self,
@@ -265,8 +268,8 @@ class Table(TableServices, TableMetadata):
         use_metadata: bool = True,
     ) -> "DataFrame":
         """The rows as a Spark DataFrame."""
-        scan = self._scan(Query(columns, filter, as_of, mode, use_metadata))
-        return scan_frame(spark, self._storage, scan, self._executor)
+        answer = self._answer(Query(columns, filter, as_of, mode, use_metadata))
+        return scan_frame(spark, self._storage, answer.scan(), self._executor)
 
     def changes(
         self,
@@ -278,8 +281,9 @@ class Table(TableServices, TableMetadata):
         filter: Filter | None = None,
     ) -> "DataFrame":
         """The rows of later commits as a Spark DataFrame."""
-        scan = plan_changes(self._state(), since, until, Query(columns, filter))
-        return scan_frame(spark, self._storage, scan, self._executor)
+        query = Query(columns, filter)
+        changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
+        return scan_frame(spark, self._storage, changes.scan(), self._executor)
 
     def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
         """Write rows; those whose key the table has are updated by its merge mode."""
@@ -424,11 +428,11 @@ class Table(TableServices, TableMetadata):
             environment=environment_settings(),
         )
 
-    def _scan(self, query: Query) -> Scan:
-        return plan_query(self._state(), query)
+    def _answer(self, query: Query) -> Answer:
+        return Answer(self._storage, lambda state: plan_query(state, query))
 
-    def _state(self) -> TableState:
-        return TableState(self._storage)
+    def _state(self) -> Snapshot:
+        return load_snapshot(self._storage)
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.indexing.build import (
     build_metadata_table,
     create_index,
@@ -27,6 +26,7 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_sizes,
 )
 from lakewarden.engine.services.validation.run import CheckResult, validate
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.listing import FileSource
 from lakewarden.engine.write.metadata_table import default_partitions
 from lakewarden.service_door import Options
@@ -35,7 +35,7 @@ from lakewarden.service_door import Options
 class TableMetadata:
     """The metadata table of a table; `Table` says which."""
 
-    def _state(self) -> TableState:
+    def _state(self) -> Snapshot:
         raise NotImplementedError
 
     def _desk(self, options: Options = None) -> Context:

@@ -19,7 +19,7 @@ from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.record_index import all_locations, locate
 from lakewarden.engine.metadata.secondary_index import all_entries, locate_values
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -63,11 +63,11 @@ def indexes_like(prefix: str) -> list[tuple[str, str]]:
     return [(t, name) for t in tables for name in metadata_partitions(t) if name.startswith(prefix)]
 
 
-def opened(path: Path) -> TableState:
-    return TableState(open_storage(Location(str(path))))
+def opened(path: Path) -> Snapshot:
+    return load_snapshot(open_storage(Location(str(path))))
 
 
-def slices_of(state: TableState) -> list[FileSlice]:
+def slices_of(state: Snapshot) -> list[FileSlice]:
     groups = state.file_groups(state.visibility(), None, use_metadata=True)
     return [group.latest_merged() for group in groups]
 

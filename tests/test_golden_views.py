@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.view.file_names import CDC_SUFFIX
@@ -37,7 +37,7 @@ def test_file_slices(
     name: str, use_metadata: bool, golden: GoldenTable, golden_document: GoldenDocument
 ) -> None:
     view = golden_document(name)["fsview"]
-    state = TableState(open_storage(Location(str(golden(name)))))
+    state = load_snapshot(open_storage(Location(str(golden(name)))))
     groups = state.file_groups(state.visibility(), None, use_metadata=use_metadata)
     found = {(group.key.partition, group.key.file_id): group for group in groups}
     expected = {
@@ -54,7 +54,7 @@ def test_file_slices(
 def test_replaced_file_groups(
     name: str, golden: GoldenTable, golden_document: GoldenDocument
 ) -> None:
-    state = TableState(open_storage(Location(str(golden(name)))))
+    state = load_snapshot(open_storage(Location(str(golden(name)))))
     expected = {
         SliceKey(partition, file_id)
         for partition, content in golden_document(name)["fsview"]["partitions"].items()

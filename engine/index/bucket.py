@@ -11,12 +11,12 @@ from lakewarden.engine.index.incoming import Places, rows_by_partition
 from lakewarden.engine.index.kinds import Buckets
 from lakewarden.engine.index.matches import Matches, matches_by_slice
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
 
 
-def locate_in_buckets(state: TableState, rows: KeyedRows, buckets: Buckets) -> Matches:
+def locate_in_buckets(state: Snapshot, rows: KeyedRows, buckets: Buckets) -> Matches:
     """Matches by the buckets that the partitions of rows have."""
     places = rows_by_partition(rows)
     slices = current_slices(state, list(places))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.slices import FileSlice
 
 
-def current_slices(state: TableState, partitions: Sequence[str] | None) -> tuple[FileSlice, ...]:
+def current_slices(state: Snapshot, partitions: Sequence[str] | None) -> tuple[FileSlice, ...]:
     """The slices of some partitions, of all without any, sorted by partition and file id.
 
     Logs above a pending compaction belong to the slice below it, as they do for a reader.

@@ -12,8 +12,8 @@ from lakewarden.engine.index.matches import Matches
 from lakewarden.engine.read.key_index import KeyIndex
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
 
@@ -34,7 +34,7 @@ class ExistingRows:
 class ExistingReader:
     """Reads existing rows with some of their columns, merged with their slices' logs."""
 
-    def __init__(self, state: TableState, columns: Sequence[str]) -> None:
+    def __init__(self, state: Snapshot, columns: Sequence[str]) -> None:
         self._keys = key_columns(state.config)
         known = [name for name in columns if name in state.reader_schema().names]
         self._columns = tuple(known)

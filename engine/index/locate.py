@@ -7,12 +7,12 @@ from lakewarden.engine.index.matches import Matches
 from lakewarden.engine.index.record import locate_in_record_index
 from lakewarden.engine.index.simple import locate_in_files
 from lakewarden.engine.index.slice_keys import any_key
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 
 
-def locate(state: TableState, rows: KeyedRows, index: IndexChoice, executor: Executor) -> Matches:
+def locate(state: Snapshot, rows: KeyedRows, index: IndexChoice, executor: Executor) -> Matches:
     """Where the keys of rows already are.
 
     Global indexes look into all partitions, the others into the one that a row belongs to.

@@ -17,8 +17,8 @@ from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.ordering import ordering_values
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 
@@ -37,7 +37,7 @@ class Moves:
 
 
 def moved(
-    state: TableState, rows: KeyedRows, matches: Matches, index: IndexChoice, executor: Executor
+    state: Snapshot, rows: KeyedRows, matches: Matches, index: IndexChoice, executor: Executor
 ) -> Moves:
     """Decide about the rows whose keys are in another partition."""
     if not index.kind.is_global:

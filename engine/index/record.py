@@ -14,8 +14,8 @@ from lakewarden.engine.index.incoming import Places, distinct_keys, rows_by_part
 from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.record_locations import locate_many
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import SliceKey
 
@@ -26,7 +26,7 @@ _Found = dict[SliceKey, Places]
 
 
 def locate_in_record_index(
-    state: TableState, rows: KeyedRows, executor: Executor, *, is_global: bool
+    state: Snapshot, rows: KeyedRows, executor: Executor, *, is_global: bool
 ) -> Matches:
     """Matches by the entries of the index, of a row's own partition or of all partitions."""
     if not len(rows):
@@ -47,7 +47,7 @@ def locate_in_record_index(
 
 
 def _by_partition(
-    state: TableState, rows: KeyedRows
+    state: Snapshot, rows: KeyedRows
 ) -> Iterator[tuple[Sequence[MetadataPartition], Places]]:
     """The shard of each partition that has one, and the partition's rows."""
     if not state.source(use_metadata=True).partitions():

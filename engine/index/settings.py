@@ -11,7 +11,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
 from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import RECORD_INDEX
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 
 SIMPLE_ENGINE = "SIMPLE"
 
@@ -76,7 +76,7 @@ _FALLBACKS = {
 }
 
 
-def choose_index(state: TableState, settings: Settings) -> IndexChoice:
+def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
     """The index to use for a write to a table.
 
     As in Hudi, a record index that the table does not have yet is replaced by reading the keys of
@@ -95,7 +95,7 @@ def choose_index(state: TableState, settings: Settings) -> IndexChoice:
     raise _other_record_index(kind, existing)
 
 
-def record_index_kind(state: TableState) -> IndexKind | None:
+def record_index_kind(state: Snapshot) -> IndexKind | None:
     """The record index that a table has: one for all partitions, one for each, or none."""
     if not state.config.has_metadata(RECORD_INDEX):
         return None

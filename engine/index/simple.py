@@ -9,8 +9,8 @@ from lakewarden.engine.index.incoming import DistinctKeys, Places, distinct_keys
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
 from lakewarden.engine.index.slice_keys import Narrowing, Search, SliceKeys, WantedKeys, any_key
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 
 
@@ -23,7 +23,7 @@ class _Sought:
 
 
 def locate_in_files(
-    state: TableState,
+    state: Snapshot,
     rows: KeyedRows,
     executor: Executor,
     *,

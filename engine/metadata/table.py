@@ -1,14 +1,15 @@
 """The metadata table: Hudi's own table about a table, at `.hoodie/metadata`.
 
-A write commits here first, so an instant that is still pending on the data table does not count.
+It is read as of a timeline of the data: a write commits here first, so what is pending on that
+timeline does not count, nor does anything that began after it was looked at.
 """
-
-from collections.abc import Callable
 
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.metadata.file_group import MetadataFileGroup
 from lakewarden.engine.metadata.partition import MetadataPartition
+from lakewarden.engine.metadata.validity import Validity
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
 from lakewarden.engine.timeline.layouts import layout_of
@@ -33,7 +34,6 @@ class MetadataTable:
         self._storage = storage.below(METADATA_FOLDER)
         self._data_timeline = data_timeline
         self._names_decide = config.version < 8
-        self._visibility: Visibility | None = None
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
 
     def partition(self, name: str) -> MetadataPartition:
@@ -56,7 +56,8 @@ class MetadataTable:
     def slices(self, name: str) -> tuple[FileSlice, ...]:
         """The newest slices of a partition's file groups; none where it has no files."""
         files = data_files(self._storage.list(name).files)
-        return tuple(group.latest_merged() for group in file_groups(name, files, self._view()))
+        self._validity.check_whole(files, groups := file_groups(name, files, self._visibility))
+        return tuple(group.latest_merged() for group in groups)
 
     def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
         slices = self.slices(name)
@@ -68,18 +69,21 @@ class MetadataTable:
                 now="Read with use_metadata=False, and rebuild the partition.",
                 partition=name,
             )
-        is_valid = self._is_valid()
+        is_valid = self._validity.is_valid
         return tuple(MetadataFileGroup(self._storage, slice_, is_valid) for slice_ in slices)
 
-    def _view(self) -> Visibility:
-        if self._visibility is None:
-            properties = parse_properties(self._storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
-            timeline = Timeline.load(self._storage, layout_of(properties))
-            self._visibility = load_visibility(
-                timeline.active, timeline, names_decide=self._names_decide
-            )
-        return self._visibility
+    @lazy
+    def timeline(self) -> Timeline:
+        """The metadata table's own timeline."""
+        properties = parse_properties(self._storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
+        return Timeline.load(self._storage, layout_of(properties))
 
-    def _is_valid(self) -> Callable[[str], bool]:
-        pending = {instant.requested for instant in self._data_timeline.active.pending()}
-        return lambda instant: instant not in pending
+    @lazy
+    def _validity(self) -> Validity:
+        return Validity.of(self._data_timeline, self.timeline)
+
+    @lazy
+    def _visibility(self) -> Visibility:
+        return load_visibility(
+            self.timeline.active, self._validity, names_decide=self._names_decide
+        )

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads import replace as clustering
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service
+from lakewarden.engine.snapshot import Snapshot
 
 BEGUN_KEY = "lakewarden.window.begun"
 RULES_KEY = "lakewarden.window.rules"
@@ -26,7 +26,7 @@ class Account:
     rules: str = ""
 
 
-def account_of(moment: Moment, rules: str) -> Account:
+def account_of(moment: Snapshot, rules: str) -> Account:
     """The account of a plan that is drafted at a moment."""
     active = moment.timeline.active
     under_way = (instant.requested for instant in active.pending() if instant.action.is_write)

@@ -25,7 +25,14 @@ from lakewarden.engine.timeline.beats import (
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
-from lakewarden.engine.timeline.ledger_entries import Cancelled, Claim, Committed, Entry, Torn
+from lakewarden.engine.timeline.ledger_entries import (
+    Cancelled,
+    Claim,
+    Committed,
+    Entry,
+    Fenced,
+    Torn,
+)
 
 # Twice in each interval, so that one request that fails does not make an attempt look dead.
 BEATS_PER_INTERVAL = 2
@@ -184,6 +191,8 @@ def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
             code, why = "cancelled", f"It was cancelled by {by}: {reason.rstrip('.')}."
         case Claim(attempt=attempt, owner=owner, host=host):
             code, why = "superseded", f"Attempt {attempt} of {owner} on {host} took over."
+        case Fenced(by=by):
+            code, why = "fenced", f"Instant {by} was about to commit at the same time."
         case Committed(completion_time=completion_time):
             code, why = "superseded", f"Another attempt has committed at {completion_time}."
         case _:

@@ -10,11 +10,12 @@ from lakewarden.engine.plans.cancellation import Cancellation, Cleanup, Ending
 from lakewarden.engine.plans.cancelling import append_cancelled, scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.moment import look, pending_ledgers, reload
 from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of
 from lakewarden.engine.plans.undo import written_of
 from lakewarden.engine.plans.written_files import look_at_paths
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
@@ -65,7 +66,7 @@ def acknowledge(
 
 def cancel_in(
     context: Context,
-    moment: Moment,
+    moment: Snapshot,
     instant: str,
     reason: str,
     *,
@@ -88,7 +89,7 @@ def cancel_in(
     return _cancelled(ended, files.begun_as, Ending.CANCELLED)
 
 
-def _of_ended(context: Context, moment: Moment, instant: str) -> Cancellation:
+def _of_ended(context: Context, moment: Snapshot, instant: str) -> Cancellation:
     completed = moment.completed_write(instant)
     if completed is not None:
         files = moment.timeline.active.files_of(completed)
@@ -109,7 +110,7 @@ def _of_ended(context: Context, moment: Moment, instant: str) -> Cancellation:
     )
 
 
-def _rolled_back_action(moment: Moment, instant: str) -> Action | None:
+def _rolled_back_action(moment: Snapshot, instant: str) -> Action | None:
     """What an instant was that somebody has rolled back without a ledger."""
     active = moment.timeline.active
     requested = completed_rollback_of(active, instant)
@@ -198,7 +199,7 @@ def _foreseen(context: Context, instant: str, *, force: bool) -> Cancellation:
 
 def _would_be_cancelled(
     context: Context,
-    moment: Moment,
+    moment: Snapshot,
     files: InstantFiles,
     scope: PlanScope,
     held: LiveAttempt | None,

@@ -3,9 +3,9 @@
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 
@@ -28,7 +28,7 @@ _NEVER_ELSE = ("Half of its effects cannot be taken back.", "Let it finish.")
 
 
 def assert_may_be_cancelled(
-    context: Context, moment: Moment, files: InstantFiles, scope: PlanScope, *, force: bool
+    context: Context, moment: Snapshot, files: InstantFiles, scope: PlanScope, *, force: bool
 ) -> None:
     """Refuse what must not be cancelled at all, and without force what others count on."""
     action = files.begun_as
@@ -49,7 +49,7 @@ def assert_may_be_cancelled(
         )
 
 
-def _assert_not_begun(moment: Moment, files: InstantFiles) -> None:
+def _assert_not_begun(moment: Snapshot, files: InstantFiles) -> None:
     """A clean may be cancelled only as long as it cannot have removed any file."""
     if files.inflight is not None or moment.ledger(files.instant.requested).last_claim is not None:
         raise _not_cancellable(

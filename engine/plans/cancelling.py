@@ -4,8 +4,8 @@ from lakewarden.engine.formats.payloads.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.plans.claims import appended
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import PlanScope, plan_scope
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Appended, Ledger, read_ledger
@@ -71,7 +71,7 @@ def append_withdrawn(
     raise _no_turn(ledger, action)
 
 
-def scope_of(moment: Moment, files: InstantFiles) -> PlanScope:
+def scope_of(moment: Snapshot, files: InstantFiles) -> PlanScope:
     """The scope of a pending instant; empty where its plan is torn or absent."""
     if files.requested is None:
         return PlanScope()

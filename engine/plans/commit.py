@@ -31,18 +31,22 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.fencing import fence_rivals
 from lakewarden.engine.plans.give_up import giving_up
 from lakewarden.engine.plans.live_writes import live_writes
 from lakewarden.engine.plans.markers import read_markers
-from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.pre_empt import may_be_pre_empted, pre_empt
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import delete_paths, look_at_paths
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.view.slices import SliceKey
+
+FENCES_MAX = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +64,7 @@ class Outcome:
     # Path -> size in bytes of every data file it made.
     outputs: Mapping[str, int]
     # What only the lock makes certain: the change as it is for the table of that moment.
-    at_commit: Callable[[TableChange, Moment], TableChange] | None = None
+    at_commit: Callable[[TableChange, Snapshot], TableChange] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +95,53 @@ def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
 def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     """End an attempt well.
 
-    Steps, by the names of the protocol: 1 lock, 2 reload, 3 still mine, 4 conflicts, 5 outputs,
-    6 metadata table, 7 completion time, 8 append `committed`, 9 publish, 10 unlock, 11 markers and
-    beats. What fails before 8 ends the attempt and removes what it made, and the error is raised;
-    after 8 the instant is committed whatever happens. Only where it is not known whether 8 took
-    place, everything stays as it is, and the next operation on the table settles it.
+    Steps, by the names of the protocol: 1 lock, 2 still mine, 3 reload and fence, 4 conflicts,
+    5 outputs, 6 metadata table, 7 completion time, 8 append `committed`, 9 publish, 10 unlock,
+    11 markers and beats. An attempt that another committer fences begins again at 2. What fails
+    before 8 ends the attempt and removes what it made, and the error is raised; after 8 the instant
+    is committed whatever happens. Only where it is not known whether 8 took place, everything stays
+    as it is, and the next operation on the table settles it.
     """
     with giving_up(context, attempt), context.lock.hold() as held:
-        ledger, receipt = _committed(context, held, attempt, outcome)
+        ledger, receipt = _commit_unfenced(context, held, attempt, outcome)
     _tidy_up(context, attempt, ledger, receipt)
     return receipt
 
 
-def _committed(
+def _commit_unfenced(
     context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
 ) -> tuple[Ledger, Receipt]:
-    """Steps 2 to 9."""
-    moment = reload(context)
-    ledger = attempt.look()
-    _assert_pending(moment, attempt)
+    """Steps 2 to 9, once more where another committer has come in between."""
+    for _ in range(FENCES_MAX):
+        # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
+        ledger = attempt.look()
+        moment = reload(context, ledger)
+        _assert_pending(moment, attempt)
+        if not fence_rivals(context, moment, attempt.instant):
+            continue
+        try:
+            return _committed(context, held, moment, attempt, ledger, outcome)
+        except Conflict as error:
+            if error.code != "fenced":
+                raise
+    raise Conflict(
+        "write_conflict",
+        what=f"The write {attempt.instant} was overtaken {FENCES_MAX} times while it committed.",
+        why="The lock was lost each time, and other writers committed.",
+        now="Nothing was changed. Write again, and see that the lock lasts longer than pauses do.",
+        instant=attempt.instant,
+    )
+
+
+def _committed(
+    context: Context,
+    held: HeldLock,
+    moment: Snapshot,
+    attempt: Attempt,
+    ledger: Ledger,
+    outcome: Outcome,
+) -> tuple[Ledger, Receipt]:
+    """Steps 4 to 9."""
     pre_empted = _resolve_conflicts(context, moment, attempt, outcome)
     leftovers = _verify_outputs(context, attempt, outcome)
     change = _change_now(moment, outcome)
@@ -129,7 +161,9 @@ def _committed(
     return ledger, receipt
 
 
-def _tell_metadata(context: Context, moment: Moment, attempt: Attempt, change: TableChange) -> None:
+def _tell_metadata(
+    context: Context, moment: Snapshot, attempt: Attempt, change: TableChange
+) -> None:
     """Step 6."""
     storage, config, ports = context.storage, moment.config, context.ports
     try:
@@ -140,7 +174,7 @@ def _tell_metadata(context: Context, moment: Moment, attempt: Attempt, change: T
         raise
 
 
-def _assert_pending(moment: Moment, attempt: Attempt) -> None:
+def _assert_pending(moment: Snapshot, attempt: Attempt) -> None:
     """Somebody without a ledger may have rolled the instant back, or may be about to."""
     rollbacks = pending_rollbacks(moment.timeline.active)
     if moment.pending(attempt.instant) is None or attempt.instant in rollbacks.pending:
@@ -154,7 +188,7 @@ def _assert_pending(moment: Moment, attempt: Attempt) -> None:
 
 
 def _resolve_conflicts(
-    context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
+    context: Context, moment: Snapshot, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...]:
     """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
     if attempt.action in KINDS:
@@ -180,7 +214,7 @@ def _resolve_conflicts(
 
 
 def _resolve_of_plan(
-    context: Context, moment: Moment, attempt: Attempt, outcome: Outcome
+    context: Context, moment: Snapshot, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...]:
     """A plan gives way to what was written to its file groups since it was published.
 
@@ -226,7 +260,7 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     return delete_paths(context, leftovers)
 
 
-def _change_now(moment: Moment, outcome: Outcome) -> TableChange:
+def _change_now(moment: Snapshot, outcome: Outcome) -> TableChange:
     return (
         outcome.change if outcome.at_commit is None else outcome.at_commit(outcome.change, moment)
     )

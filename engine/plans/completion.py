@@ -8,7 +8,7 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.attempt import superseded
 from lakewarden.engine.plans.claims import appended
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Instant, State
 from lakewarden.engine.timeline.ledger import Ledger, LostTo
 from lakewarden.engine.timeline.ledger_entries import Claim, Committed
@@ -27,7 +27,7 @@ class Completion:
 
 
 def complete(
-    context: Context, held: HeldLock, moment: Moment, ledger: Ledger, content: bytes
+    context: Context, held: HeldLock, moment: Snapshot, ledger: Ledger, content: bytes
 ) -> Completion:
     """Commit and publish an instant whose ledger ends in the caller's claim.
 
@@ -54,7 +54,7 @@ def complete(
     return _published(context, moment, answer.ledger, entry)
 
 
-def _published(context: Context, moment: Moment, ledger: Ledger, entry: Committed) -> Completion:
+def _published(context: Context, moment: Snapshot, ledger: Ledger, entry: Committed) -> Completion:
     try:
         rolled = roll_forward(context.storage, moment.timeline, ledger)
     except LakewardenError as error:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import is_recent, pending_state, standard_sign
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
@@ -15,6 +14,7 @@ from lakewarden.engine.plans.settings import (
     FailedWrites,
     failed_writes_policy,
 )
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, epoch_ms
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
@@ -41,7 +41,7 @@ class Eyes:
     """A look at a table by which to tell what is due."""
 
     context: Context
-    moment: Moment
+    moment: Snapshot
     rollbacks: Rollbacks
     # Whether plans are given up, as a clean does and a write does not.
     sees_plans: bool = False

@@ -7,11 +7,11 @@ from lakewarden.engine.formats.payloads.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.claims import has_surely_ended
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION, plan_scope
 from lakewarden.engine.plans.rollback_plans import Rollbacks, completed_rollback_of
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.beats import (
     read_beat,
@@ -32,14 +32,14 @@ from lakewarden.engine.timeline.state import (
 
 
 def pending_state(
-    context: Context, moment: Moment, rollbacks: Rollbacks, files: InstantFiles
+    context: Context, moment: Snapshot, rollbacks: Rollbacks, files: InstantFiles
 ) -> InstantState:
     """The state of an instant that the timeline shows as pending."""
     return state_of(evidence_of(context, moment, rollbacks, files))
 
 
 def evidence_of(
-    context: Context, moment: Moment, rollbacks: Rollbacks, files: InstantFiles
+    context: Context, moment: Snapshot, rollbacks: Rollbacks, files: InstantFiles
 ) -> Evidence:
     """What the storage shows of a pending instant; a few small calls."""
     requested = files.instant.requested
@@ -97,7 +97,7 @@ def is_recent(context: Context, modified_ms: int) -> bool:
 
 
 def _rollback_of(
-    moment: Moment, rollbacks: Rollbacks, files: InstantFiles, ledger: Ledger
+    moment: Snapshot, rollbacks: Rollbacks, files: InstantFiles, ledger: Ledger
 ) -> RollbackOf:
     requested = files.instant.requested
     if requested in rollbacks.pending:
@@ -115,7 +115,7 @@ def _outlives_rollbacks(files: InstantFiles, ledger: Ledger) -> bool:
     return has_plan and ledger.ends_in is not LedgerEnd.CANCELLED
 
 
-def plan_file(moment: Moment, files: InstantFiles) -> PlanFile:
+def plan_file(moment: Snapshot, files: InstantFiles) -> PlanFile:
     """What is on the timeline of the plan of a pending instant."""
     if files.requested is None:
         return PlanFile.ABSENT

@@ -14,7 +14,6 @@ from lakewarden.engine.plans.cancelling import append_cancelled, append_withdraw
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.due import Due, Eyes
 from lakewarden.engine.plans.moment import (
-    Moment,
     is_committed,
     look,
     pending_ledgers,
@@ -24,6 +23,7 @@ from lakewarden.engine.plans.moment import (
 from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.undo import Undoing, begin_undoing, carry_out, unpublish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -63,7 +63,7 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
     """
     settled: list[Settled] = []
     begun: list[Undoing] = []
-    for instant in _candidates(context, with_plans=with_plans):
+    for instant in _candidates(context, look(context), with_plans=with_plans):
         with context.lock.hold() as held:
             moment = reload(context)
             settled += [_forwarded(moment, rolled) for rolled in moment.rolled_forward]
@@ -88,9 +88,20 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
     return tuple(settled)
 
 
-def _candidates(context: Context, *, with_plans: bool) -> tuple[str, ...]:
+def load_settled(context: Context) -> Snapshot:
+    """The table as it is now, after every instant was brought to its end that no process works on.
+
+    Where there is nothing to settle it is loaded once.
+    """
+    snapshot = look(context)
+    if not _candidates(context, snapshot, with_plans=False):
+        return snapshot
+    settle(context)
+    return look(context)
+
+
+def _candidates(context: Context, moment: Snapshot, *, with_plans: bool) -> tuple[str, ...]:
     """The instants with which there seems to be anything to do; a hint, as the lock is not held."""
-    moment = look(context)
     active = moment.timeline.active
     try:
         torn = torn_completion(context, moment)
@@ -108,7 +119,7 @@ def _candidates(context: Context, *, with_plans: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _whole_rollbacks(context: Context, moment: Moment) -> Rollbacks:
+def _whole_rollbacks(context: Context, moment: Snapshot) -> Rollbacks:
     """The rollbacks under way; a torn plan was never published, and goes."""
     rollbacks = pending_rollbacks(moment.timeline.active)
     for entry in rollbacks.torn:
@@ -117,7 +128,7 @@ def _whole_rollbacks(context: Context, moment: Moment) -> Rollbacks:
 
 
 def _begun(
-    context: Context, held: HeldLock, moment: Moment, rollbacks: Rollbacks, due: Due
+    context: Context, held: HeldLock, moment: Snapshot, rollbacks: Rollbacks, due: Due
 ) -> Undoing | None:
     """Begin with what is due, under the lock; None where nothing is left to carry out."""
     if due.files is None:
@@ -139,7 +150,7 @@ def _begun(
 
 
 def _taken_over(
-    context: Context, held: HeldLock, moment: Moment, pending: PendingRollback
+    context: Context, held: HeldLock, moment: Snapshot, pending: PendingRollback
 ) -> Undoing:
     """A rollback whose target has completed, or has left the timeline already."""
     reference = pending.plan.instant_to_rollback
@@ -163,7 +174,7 @@ def _remove_remains(context: Context, held: HeldLock, files: InstantFiles) -> No
             context.storage.delete(file.entry.path)
 
 
-def _forwarded(moment: Moment, rolled: RolledForward) -> Settled:
+def _forwarded(moment: Snapshot, rolled: RolledForward) -> Settled:
     completed = rolled.instant.completed or ""
     later = (other.completed or "" for other in moment.timeline.active.completed())
     return Settled(

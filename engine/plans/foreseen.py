@@ -10,7 +10,7 @@ from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.due import Due, Eyes
 from lakewarden.engine.plans.failed_writes import Repair, Settled
-from lakewarden.engine.plans.moment import Moment, is_committed, look, pending_ledgers
+from lakewarden.engine.plans.moment import is_committed, look, pending_ledgers
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback import earlier, metadata_of
 from lakewarden.engine.plans.rollback_checks import assert_may_be_taken_back
@@ -18,6 +18,7 @@ from lakewarden.engine.plans.rollback_plans import Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.undo import RolledBack, written_of
 from lakewarden.engine.plans.written_files import find_written, look_at_paths, written_in
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 
 
@@ -59,12 +60,12 @@ def foresee_rollback(context: Context, instant: str) -> RolledBack:
     return _rolled_back(context, files.instant.action, instant, rollbacks, paths)
 
 
-def _looked(context: Context) -> Moment:
+def _looked(context: Context) -> Snapshot:
     moment = look(context)
     return replace(moment, ledgers=pending_ledgers(context, moment))
 
 
-def _undone(context: Context, moment: Moment, due: Due) -> Settled:
+def _undone(context: Context, moment: Snapshot, due: Due) -> Settled:
     planned = None if due.rollback is None else due.rollback.plan.instant_to_rollback
     if due.files is None:
         assert planned is not None

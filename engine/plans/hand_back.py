@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS, STORAGE_THREADS
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import epoch_ms
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.ledger_entries import Cancelled
@@ -18,7 +18,9 @@ from lakewarden.engine.timeline.ledger_entries import Cancelled
 _GONE = "missing_file"
 
 
-def handed_back(context: Context, moment: Moment, service: Service, since: str) -> tuple[str, ...]:
+def handed_back(
+    context: Context, moment: Snapshot, service: Service, since: str
+) -> tuple[str, ...]:
     """The partitions of the plans that were cancelled since a time, and what these left out.
 
     One listing, and a look at the ledgers of the instants that have not completed.
@@ -47,7 +49,7 @@ def is_handed_back(ledger: Ledger, heard_ms: Mapping[Service, int | None]) -> bo
     return True
 
 
-def heard_until(context: Context, moment: Moment, planned: str) -> int:
+def heard_until(context: Context, moment: Snapshot, planned: str) -> int:
     """The time up to which a plan has surely heard of what was cancelled, whatever the clocks."""
     planned_ms = epoch_ms(planned, moment.layout.zone) or 0
     return planned_ms - 1000 * context.settings[SKEW_MAX_SECONDS]

@@ -9,15 +9,15 @@ from lakewarden.engine.locks.touched import Kind, Touched
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
 from lakewarden.engine.plans.markers import MarkedFile, read_markers
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
 from lakewarden.engine.view.file_names import LogFile, parse_file_name
 from lakewarden.engine.view.slices import SliceKey
 
 
-def live_writes(context: Context, moment: Moment) -> Mapping[Instant, Touched]:
+def live_writes(context: Context, moment: Snapshot) -> Mapping[Instant, Touched]:
     """The file groups for which live writes have announced files; nothing for a table at rest."""
     found: dict[Instant, Touched] = {}
     for instant in moment.timeline.active.pending(INGESTION):

@@ -11,13 +11,13 @@ from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.view.slices import SliceKey
 
 
-def may_be_pre_empted(context: Context, moment: Moment, plan: str) -> bool:
+def may_be_pre_empted(context: Context, moment: Snapshot, plan: str) -> bool:
     """Whether a pending plan gives way: it is cancellable, or cancelled already.
 
     One that a live Java carries out does not, since Java does not look whether it was cancelled.
@@ -31,7 +31,7 @@ def may_be_pre_empted(context: Context, moment: Moment, plan: str) -> bool:
     return held is None or held.is_ours
 
 
-def overlooking(context: Context, moment: Moment) -> Moment:
+def overlooking(context: Context, moment: Snapshot) -> Snapshot:
     """A moment as the maker of a plan sees it that is not cancellable: others make room for it."""
     active = moment.timeline.active
     plans = [plan.requested for plan in active.pending(PLANNED)]
@@ -40,7 +40,7 @@ def overlooking(context: Context, moment: Moment) -> Moment:
     return replace(moment, overlooked=frozenset(chosen))
 
 
-def pre_empt(context: Context, moment: Moment, plan: str, by: str) -> bool:
+def pre_empt(context: Context, moment: Snapshot, plan: str, by: str) -> bool:
     """Cancel a plan that stands in the way of another instant; False where it must be respected.
 
     The caller has the lock and has reloaded, and aborts the plan once the lock is free.
@@ -53,7 +53,7 @@ def pre_empt(context: Context, moment: Moment, plan: str, by: str) -> bool:
 
 
 def pre_empt_plans(
-    context: Context, held: HeldLock, moment: Moment, groups: frozenset[SliceKey], by: str
+    context: Context, held: HeldLock, moment: Snapshot, groups: frozenset[SliceKey], by: str
 ) -> tuple[str, ...]:
     """Cancel the cancellable plans that hold some of the file groups; their instants.
 

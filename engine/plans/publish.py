@@ -12,7 +12,8 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.claims import append_claim, engine_version
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Lost, Unknown, Won
 from lakewarden.engine.timeline.beats import write_first_sign
 from lakewarden.engine.timeline.instant import Action, Instant, State
@@ -51,7 +52,7 @@ def publish(context: Context, action: Action, content: bytes = b"", *, claims: b
 def publish_in(
     context: Context,
     held: HeldLock,
-    moment: Moment,
+    moment: Snapshot,
     action: Action,
     content: bytes = b"",
     *,
@@ -96,7 +97,7 @@ def create_inflight(
         raise _unsettled(inflight, answer.cause)
 
 
-def _refuse_while_restored(moment: Moment) -> None:
+def _refuse_while_restored(moment: Snapshot) -> None:
     """Refuse to begin with anything on a table that is half restored."""
     for pending in moment.timeline.active.pending((Action.RESTORE,)):
         raise Conflict(

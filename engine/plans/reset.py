@@ -12,9 +12,10 @@ from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.start import start
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -83,7 +84,7 @@ def _requested_again(context: Context, instant: str) -> ResetOutcome:
     return ResetOutcome.REQUESTED_AGAIN
 
 
-def _refused_unless_left(context: Context, moment: Moment, instant: str) -> InstantFiles:
+def _refused_unless_left(context: Context, moment: Snapshot, instant: str) -> InstantFiles:
     files = moment.pending(instant)
     if files is None or files.begun_as not in TABLE_SERVICES:
         raise InvalidRequest(

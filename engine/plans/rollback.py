@@ -11,13 +11,14 @@ from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.cancelling import append_withdrawn
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback_checks import assert_may_be_taken_back
 from lakewarden.engine.plans.rollback_plans import completed_rollback_of, pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.undo import RolledBack, Undoing, begin_undoing, carry_out
 from lakewarden.engine.plans.written_files import written_in
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -53,7 +54,7 @@ def _aborted(context: Context, instant: str) -> RolledBack | None:
 
 
 def _begun(
-    context: Context, held: HeldLock, moment: Moment, instant: str, reason: str
+    context: Context, held: HeldLock, moment: Snapshot, instant: str, reason: str
 ) -> Undoing | None:
     """The rollback of a completed write, begun; None when the write is no more."""
     write = moment.completed_write(instant)
@@ -71,7 +72,7 @@ def _begun(
     return begin_undoing(context, held, moment, rollbacks, files, written=written)
 
 
-def metadata_of(moment: Moment, files: InstantFiles) -> CommitMetadata:
+def metadata_of(moment: Snapshot, files: InstantFiles) -> CommitMetadata:
     """What a completed write says of itself."""
     assert files.completed is not None
     content = moment.timeline.active.read(files.completed.instant)
@@ -79,7 +80,7 @@ def metadata_of(moment: Moment, files: InstantFiles) -> CommitMetadata:
     return (decode_replace if is_replace else decode_commit)(content, files.completed.entry.path)
 
 
-def earlier(context: Context, moment: Moment, instant: str) -> RolledBack:
+def earlier(context: Context, moment: Snapshot, instant: str) -> RolledBack:
     """The rollback that somebody else has completed already."""
     active = moment.timeline.active
     by = completed_rollback_of(active, instant)

@@ -9,17 +9,17 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.written_files import look_at_paths
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
 from lakewarden.engine.view.listing import StorageListing
 
 
 def assert_may_be_taken_back(
-    context: Context, moment: Moment, files: InstantFiles, metadata: CommitMetadata
+    context: Context, moment: Snapshot, files: InstantFiles, metadata: CommitMetadata
 ) -> None:
     """Refuse unless the table without the write is what it was before it."""
     write = files.instant
@@ -31,7 +31,7 @@ def assert_may_be_taken_back(
         _refuse_folded_metadata(context, moment, write)
 
 
-def _refuse_later_writes(moment: Moment, write: Instant) -> None:
+def _refuse_later_writes(moment: Snapshot, write: Instant) -> None:
     assert write.completed is not None
     for other in moment.timeline.active.completed(COMPLETED_WRITES):
         if other.requested > write.requested or (other.completed or "") > write.completed:
@@ -44,7 +44,7 @@ def _refuse_later_writes(moment: Moment, write: Instant) -> None:
             )
 
 
-def _refuse_pending(moment: Moment, write: Instant) -> None:
+def _refuse_pending(moment: Snapshot, write: Instant) -> None:
     """Whatever is under way may have chosen its files while the write was there."""
     active = moment.timeline.active
     rollbacks = pending_rollbacks(active).pending
@@ -66,7 +66,7 @@ def _refuse_pending(moment: Moment, write: Instant) -> None:
             )
 
 
-def _refuse_savepoint(moment: Moment, write: Instant) -> None:
+def _refuse_savepoint(moment: Snapshot, write: Instant) -> None:
     for savepoint in moment.timeline.active.savepoints():
         if savepoint.requested == write.requested:
             raise _refused(
@@ -79,7 +79,7 @@ def _refuse_savepoint(moment: Moment, write: Instant) -> None:
 
 
 def _refuse_missing_inputs(
-    context: Context, moment: Moment, files: InstantFiles, metadata: CommitMetadata
+    context: Context, moment: Snapshot, files: InstantFiles, metadata: CommitMetadata
 ) -> None:
     """The files that held the rows before have to be there still: a clean may have been here."""
     paths = sorted({file.path for file in _inputs(moment, files, metadata)})
@@ -96,7 +96,9 @@ def _refuse_missing_inputs(
         )
 
 
-def _inputs(moment: Moment, files: InstantFiles, metadata: CommitMetadata) -> Iterator[MarkedFile]:
+def _inputs(
+    moment: Snapshot, files: InstantFiles, metadata: CommitMetadata
+) -> Iterator[MarkedFile]:
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:
             if stat.prev_base_file:
@@ -126,7 +128,7 @@ def _missing_group(context: Context, metadata: CommitMetadata) -> str | None:
     return None
 
 
-def _refuse_folded_metadata(context: Context, moment: Moment, write: Instant) -> None:
+def _refuse_folded_metadata(context: Context, moment: Snapshot, write: Instant) -> None:
     """As in Java: what a compaction of the metadata table has folded cannot be taken out again."""
     state = load_write_state(context.storage, moment.config)
     deltacommit = state.deltacommit(write.requested)

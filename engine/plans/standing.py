@@ -2,8 +2,8 @@
 
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Instant, epoch_ms
 from lakewarden.engine.timeline.ledger import read_ledger
 
@@ -12,7 +12,7 @@ _HOUR_MS = 60 * _MINUTE_MS
 _DAY_MS = 24 * _HOUR_MS
 
 
-def standing(context: Context, moment: Moment, instant: Instant) -> str:
+def standing(context: Context, moment: Snapshot, instant: Instant) -> str:
     """Since when an instant has been pending, who works on it, and what can be done about it."""
     files = moment.timeline.active.files_of(instant)
     begun_as = instant.action if files is None else files.begun_as
@@ -28,7 +28,7 @@ def standing(context: Context, moment: Moment, instant: Instant) -> str:
     return f"It was begun {age} ago, and {who}. {remedy}"
 
 
-def age_of(context: Context, moment: Moment, requested: str) -> str:
+def age_of(context: Context, moment: Snapshot, requested: str) -> str:
     """How long ago a time of the timeline was, in words."""
     since_ms = epoch_ms(requested, moment.layout.zone)
     if since_ms is None:

@@ -11,13 +11,14 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import plan_file
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.moment import look, pending_ledgers, reload
 from lakewarden.engine.plans.publish import to_inflight
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES, Service
 from lakewarden.engine.plans.sweep import schedule_sweep
 from lakewarden.engine.plans.undo import written_of
 from lakewarden.engine.plans.written_files import attempt_of, remove_written
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.ledger import Appended, Ledger
@@ -75,7 +76,7 @@ def foresee_start(context: Context, instant: str, service: Service) -> None:
         _executable(context, moment, instant)
 
 
-def _assert_of(moment: Moment, instant: str, service: Service | None) -> None:
+def _assert_of(moment: Snapshot, instant: str, service: Service | None) -> None:
     """Refuse an instant that is of another service, or none's."""
     write = moment.completed_write(instant)
     files = moment.pending(instant)
@@ -94,7 +95,7 @@ def _assert_of(moment: Moment, instant: str, service: Service | None) -> None:
     )
 
 
-def _assert_whole(moment: Moment, files: InstantFiles) -> None:
+def _assert_whole(moment: Snapshot, files: InstantFiles) -> None:
     try:
         is_whole = plan_file(moment, files) is PlanFile.WHOLE
     except CorruptTable as error:
@@ -107,7 +108,7 @@ def _assert_whole(moment: Moment, files: InstantFiles) -> None:
         raise _refused(files, "plan_torn", why, "Schedule another one; the next write removes it.")
 
 
-def _executable(context: Context, moment: Moment, instant: str) -> InstantFiles:
+def _executable(context: Context, moment: Snapshot, instant: str) -> InstantFiles:
     """Steps 4 to 6."""
     files = moment.pending(instant)
     if files is None or files.begun_as not in TABLE_SERVICES:
@@ -139,7 +140,7 @@ def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
 
 
 def _remove_earlier(
-    context: Context, attempt: Attempt, moment: Moment, files: InstantFiles, ledger: Ledger
+    context: Context, attempt: Attempt, moment: Snapshot, files: InstantFiles, ledger: Ledger
 ) -> None:
     """Step 10: what superseded attempts have left; the plan stays."""
     if attempt.number == 1:

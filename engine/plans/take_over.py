@@ -14,9 +14,10 @@ from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import is_recent
 from lakewarden.engine.plans.live_attempt import JAVA, LiveAttempt, live_attempt
-from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.plan_scope import plan_scope
 from lakewarden.engine.plans.publish import to_inflight
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Appended, Ledger
@@ -79,7 +80,7 @@ def remove_torn(context: Context, action: Action, instant: str) -> bool:
     return False
 
 
-def pending_of(moment: Moment, action: Action, instant: str) -> InstantFiles | None:
+def pending_of(moment: Snapshot, action: Action, instant: str) -> InstantFiles | None:
     """The files of a pending instant of an action; a write may have the same time."""
     for one in moment.timeline.active.pending((action,)):
         if one.requested == instant:

@@ -6,10 +6,10 @@ from functools import partial
 from lakewarden.engine.formats.payloads import restore, rollback
 from lakewarden.engine.locks.touched import touched_by
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.settings import STORAGE_THREADS
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
 
@@ -27,7 +27,7 @@ _UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
 
 
 def touched_since(
-    context: Context, moment: Moment, service: Service, since: str, *, takes_own: bool
+    context: Context, moment: Snapshot, service: Service, since: str, *, takes_own: bool
 ) -> tuple[str, ...]:
     """The partitions of all that has completed after a time; one small read for each of these."""
     active = moment.timeline.active
@@ -41,7 +41,7 @@ def touched_since(
     return _union(LocalExecutor(threads).map(partial(_partitions, active), instants))
 
 
-def touched_between(before: Moment, now: Moment, service: Service) -> tuple[str, ...]:
+def touched_between(before: Snapshot, now: Snapshot, service: Service) -> tuple[str, ...]:
     """The partitions of what has completed between two looks at the timeline."""
     known = set(before.timeline.active.completed(COMPLETED_WRITES | _UNDOING))
     active = now.timeline.active

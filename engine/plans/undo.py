@@ -23,12 +23,13 @@ from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
-from lakewarden.engine.plans.moment import Moment, reload
+from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.sweep import clear_behind, schedule_sweep
 from lakewarden.engine.plans.written_files import find_written, look_at_paths, remove_written
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.beats import delete_standard_beat
@@ -64,7 +65,7 @@ class RolledBack:
 def begin_undoing(
     context: Context,
     held: HeldLock,
-    moment: Moment,
+    moment: Snapshot,
     rollbacks: Rollbacks,
     files: InstantFiles,
     *,
@@ -89,7 +90,7 @@ def begin_undoing(
 def _planned_anew(
     context: Context,
     held: HeldLock,
-    moment: Moment,
+    moment: Snapshot,
     files: InstantFiles,
     written: tuple[MarkedFile, ...] | None,
 ) -> Undoing:
@@ -115,7 +116,7 @@ def _planned_anew(
     return Undoing(planned, is_taken_over=False)
 
 
-def unpublish(context: Context, held: HeldLock, moment: Moment, undoing: Undoing) -> None:
+def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoing) -> None:
     """Make the target invisible and the rollback inflight, before any file goes; under the lock.
 
     From here readers do not see a completed target any more. Its inflight file has to be there, as
@@ -170,7 +171,7 @@ def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
 
 
 def written_of(
-    context: Context, moment: Moment, files: InstantFiles, ledger: Ledger
+    context: Context, moment: Snapshot, files: InstantFiles, ledger: Ledger
 ) -> tuple[MarkedFile, ...]:
     """The data files that a pending instant has made so far."""
     places = _places_without_markers(moment, files, ledger)
@@ -179,7 +180,7 @@ def written_of(
 
 
 def _places_without_markers(
-    moment: Moment, files: InstantFiles, ledger: Ledger
+    moment: Snapshot, files: InstantFiles, ledger: Ledger
 ) -> tuple[str, ...] | None:
     """Where an instant that has left no marker may have written; None means anywhere.
 
@@ -218,7 +219,7 @@ def _planned(planned: PendingRollback) -> Iterable[MarkedFile]:
 def _completed(
     context: Context,
     held: HeldLock,
-    moment: Moment,
+    moment: Snapshot,
     undoing: Undoing,
     written: tuple[MarkedFile, ...],
     spent_ms: int,
@@ -244,7 +245,7 @@ def _completed(
         return None
 
 
-def _undo_in_metadata(context: Context, moment: Moment, planned: PendingRollback) -> None:
+def _undo_in_metadata(context: Context, moment: Snapshot, planned: PendingRollback) -> None:
     if not moment.config.metadata_partitions:
         return
     rollback_change(
@@ -259,7 +260,7 @@ def _undo_in_metadata(context: Context, moment: Moment, planned: PendingRollback
     delete_standard_beat(context.storage.below(METADATA_FOLDER), planned.target)
 
 
-def _remove_pending(context: Context, moment: Moment, undoing: Undoing) -> None:
+def _remove_pending(context: Context, moment: Snapshot, undoing: Undoing) -> None:
     """The target leaves the timeline, its requested file last: without one it is no instant."""
     for files in _targets(moment, undoing):
         assert files.completed is None
@@ -268,7 +269,7 @@ def _remove_pending(context: Context, moment: Moment, undoing: Undoing) -> None:
                 context.storage.delete(file.entry.path)
 
 
-def _targets(moment: Moment, undoing: Undoing) -> tuple[InstantFiles, ...]:
+def _targets(moment: Snapshot, undoing: Undoing) -> tuple[InstantFiles, ...]:
     """The files of the target; a savepoint of the same time is none of them."""
     found = []
     for instant in moment.timeline.active.with_time(undoing.rollback.target):

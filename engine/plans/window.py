@@ -13,10 +13,10 @@ from lakewarden.engine.plans.account import Account, account_in
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.hand_back import handed_back, heard_until
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import plan_scope
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.touched_partitions import touched_since
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.layouts import FOLDER_KEEPER
 
@@ -57,7 +57,7 @@ class _Start:
 
 def find_window(
     context: Context,
-    moment: Moment,
+    moment: Snapshot,
     service: Service,
     rules: str = "",
     *,
@@ -80,13 +80,13 @@ def find_window(
         return _all(f"what has changed is not known. {error}".rstrip("."))
 
 
-def heard_of(context: Context, moment: Moment) -> dict[Service, int | None]:
+def heard_of(context: Context, moment: Snapshot) -> dict[Service, int | None]:
     """For each service until when its last completed plan has heard of what was cancelled."""
     return {service: _heard(context, moment, service) for service in Service}
 
 
 def _since(
-    context: Context, moment: Moment, service: Service, start: _Start, *, takes_own: bool
+    context: Context, moment: Snapshot, service: Service, start: _Start, *, takes_own: bool
 ) -> Window:
     touched = touched_since(context, moment, service, start.instant, takes_own=takes_own)
     carried = tuple(sorted({*start.missing, *_left_out_since(moment, service, start.instant)}))
@@ -102,7 +102,7 @@ def _since(
     )
 
 
-def _start(context: Context, moment: Moment, service: Service, rules: str) -> _Start | str:
+def _start(context: Context, moment: Snapshot, service: Service, rules: str) -> _Start | str:
     """The newest completed plan to begin at, or why there is none."""
     completed = [files for files in _plans(moment, service) if files.completed is not None]
     word, others = service.words, 0
@@ -121,7 +121,7 @@ def _start(context: Context, moment: Moment, service: Service, rules: str) -> _S
     return f"no {word} has completed yet"
 
 
-def _start_at(moment: Moment, files: InstantFiles) -> _Start | None:
+def _start_at(moment: Snapshot, files: InstantFiles) -> _Start | None:
     assert files.requested is not None
     content = moment.timeline.active.read(files.requested.instant)
     scope = plan_scope(files.begun_as, content, files.requested.entry.path)
@@ -131,7 +131,7 @@ def _start_at(moment: Moment, files: InstantFiles) -> _Start | None:
     return _Start(files.instant.requested, account, scope.missing_partitions)
 
 
-def _is_whole(context: Context, moment: Moment, start: _Start) -> bool:
+def _is_whole(context: Context, moment: Snapshot, start: _Start) -> bool:
     """Whether all that the plan does not know of is on the active timeline still.
 
     Instants are archived in the order in which they began. One that began before the plan may have
@@ -142,7 +142,7 @@ def _is_whole(context: Context, moment: Moment, start: _Start) -> bool:
     return is_reached or not _has_archive(context, moment)
 
 
-def _left_out_since(moment: Moment, service: Service, since: str) -> set[str]:
+def _left_out_since(moment: Snapshot, service: Service, since: str) -> set[str]:
     """What plans left out that were published since, whoever made them."""
     later = (files for files in _plans(moment, service) if files.instant.requested > since)
     return {
@@ -150,7 +150,7 @@ def _left_out_since(moment: Moment, service: Service, since: str) -> set[str]:
     }
 
 
-def _plans(moment: Moment, service: Service) -> list[InstantFiles]:
+def _plans(moment: Snapshot, service: Service) -> list[InstantFiles]:
     """The plans of a service on the active timeline, pending and completed, oldest first."""
     return [
         files
@@ -159,7 +159,7 @@ def _plans(moment: Moment, service: Service) -> list[InstantFiles]:
     ]
 
 
-def _heard(context: Context, moment: Moment, service: Service) -> int | None:
+def _heard(context: Context, moment: Snapshot, service: Service) -> int | None:
     try:
         for files in reversed(_plans(moment, service)):
             if files.completed is not None and (start := _start_at(moment, files)) is not None:
@@ -170,7 +170,7 @@ def _heard(context: Context, moment: Moment, service: Service) -> int | None:
     return None
 
 
-def _has_archive(context: Context, moment: Moment) -> bool:
+def _has_archive(context: Context, moment: Snapshot) -> bool:
     files = context.storage.list(moment.layout.history_folder).files
     return any(file.name != FOLDER_KEEPER for file in files)
 

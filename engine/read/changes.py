@@ -13,8 +13,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, narrow, read_spec
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import Time, parse_time, required_time
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey
@@ -34,7 +34,7 @@ class CompletedWithin:
         return requested in self.instants
 
 
-def plan_changes(state: TableState, since: Time, until: Time | None, query: Query) -> Scan:
+def plan_changes(state: Snapshot, since: Time, until: Time | None, query: Query) -> Scan:
     """The scan for rows of commits completed in (since, until]."""
     if not state.config.has_meta_fields:
         raise _no_commit_times()
@@ -57,7 +57,7 @@ def plan_changes(state: TableState, since: Time, until: Time | None, query: Quer
     return narrow(state, Scan(tuple(slices.values()), (), spec))
 
 
-def _window(state: TableState, since: str, until: str | None) -> Sequence[Instant]:
+def _window(state: Snapshot, since: str, until: str | None) -> Sequence[Instant]:
     """The completed writes of the window, archived ones too."""
     return [
         instant
@@ -66,7 +66,7 @@ def _window(state: TableState, since: str, until: str | None) -> Sequence[Instan
     ]
 
 
-def _completed_writes(state: TableState, since: str) -> Sequence[Instant]:
+def _completed_writes(state: Snapshot, since: str) -> Sequence[Instant]:
     timeline = state.timeline
     if state.config.version >= 8:
         return timeline.writes_completed_after(since)
@@ -80,14 +80,14 @@ def _completed_writes(state: TableState, since: str) -> Sequence[Instant]:
     ]
 
 
-def _moment(state: TableState, instant: Instant) -> str:
+def _moment(state: Snapshot, instant: Instant) -> str:
     """What a window is measured by; version 6 records no completion times."""
     assert instant.completed is not None
     return instant.completed if state.config.version >= 8 else instant.requested
 
 
 def _whole_slices(
-    state: TableState, slices: Mapping[SliceKey, FileSlice], until: str | None
+    state: Snapshot, slices: Mapping[SliceKey, FileSlice], until: str | None
 ) -> Mapping[SliceKey, FileSlice]:
     """The full slices under those that have logs of the window but no base file of it."""
     bare = {key for key, slice_ in slices.items() if slice_.base_file is None}
@@ -115,7 +115,7 @@ class CompletedUntil:
 
 
 def _check_kept(
-    state: TableState,
+    state: Snapshot,
     window: Sequence[Instant],
     slices: Mapping[SliceKey, FileSlice],
     replaced: Mapping[SliceKey, str],

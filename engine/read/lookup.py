@@ -12,14 +12,12 @@ from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.prune import LeftOut
 from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.view.slices import SliceKey
 
 
-def plan_lookup(
-    state: TableState, keys: Sequence[str], columns: Sequence[str] | None = None
-) -> Scan:
+def plan_lookup(state: Snapshot, keys: Sequence[str], columns: Sequence[str] | None = None) -> Scan:
     """The scan for rows with the given record keys."""
     wanted = _texts(keys)
     scan = plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
@@ -50,7 +48,7 @@ def _texts(keys: Sequence[str]) -> list[str]:
     return sorted({str(key) for key in keys})
 
 
-def _key_filter(state: TableState, keys: Sequence[str]) -> pc.Expression:
+def _key_filter(state: Snapshot, keys: Sequence[str]) -> pc.Expression:
     wanted = pa.array(keys, pa.string())
     if state.config.has_meta_fields:
         return pc.field(RECORD_KEY).isin(wanted)

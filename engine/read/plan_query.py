@@ -14,8 +14,8 @@ from lakewarden.engine.read.prune import LeftOut, prune_partitions, prune_slices
 from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge, ReadSpec
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import Time, parse_time
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.key_scheme import key_column
 from lakewarden.engine.view.slices import FileGroup, FileSlice
 
@@ -38,7 +38,7 @@ class Query:
     use_metadata: bool = True
 
 
-def plan_query(state: TableState, query: Query) -> Scan:
+def plan_query(state: Snapshot, query: Query) -> Scan:
     """The scan that answers a snapshot, read-optimised or time-travel query."""
     mode = _mode(query.mode)
     as_of = parse_time(query.as_of, state.zone)
@@ -51,7 +51,7 @@ def plan_query(state: TableState, query: Query) -> Scan:
     return narrow(state, scan) if query.use_metadata else scan
 
 
-def read_spec(state: TableState, query: Query, as_of: str | None) -> ReadSpec:
+def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
     """What every slice of the query is read with; columns and filter are checked here."""
     config = state.config
     schema = state.reader_schema(as_of)
@@ -83,7 +83,7 @@ def _mode(text: str) -> Mode:
         ) from None
 
 
-def _block_judge(state: TableState, as_of: str | None) -> BlockJudge:
+def _block_judge(state: Snapshot, as_of: str | None) -> BlockJudge:
     if state.config.version >= 8:
         return BlockJudge(as_of=as_of)
     active = state.timeline.active
@@ -97,7 +97,7 @@ def _block_judge(state: TableState, as_of: str | None) -> BlockJudge:
 
 
 def _partitions(
-    state: TableState, schema: pa.Schema, predicate: Predicate | None, query: Query
+    state: Snapshot, schema: pa.Schema, predicate: Predicate | None, query: Query
 ) -> tuple[tuple[str, ...] | None, tuple[LeftOut, ...]]:
     """The partitions to look into; None means all of them, found while listing."""
     fields = {field.name for field in state.config.partitions.fields}
@@ -111,7 +111,7 @@ def _slice(group: FileGroup, mode: Mode) -> FileSlice | None:
     return group.latest_merged() if mode is Mode.SNAPSHOT else group.latest_base()
 
 
-def narrow(state: TableState, scan: Scan) -> Scan:
+def narrow(state: Snapshot, scan: Scan) -> Scan:
     """The scan without the slices that column statistics exclude."""
     predicate = scan.spec.predicate
     if predicate is None or not scan.slices or not state.config.has_metadata(COLUMN_STATS):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import epoch_ms
 
 _DAY_MS = 24 * 3600 * 1000
@@ -48,7 +48,7 @@ class Retention:
         return cls(days=days)
 
 
-def last_writes(state: TableState) -> Mapping[str, int]:
+def last_writes(state: Snapshot) -> Mapping[str, int]:
     """When each partition was written to last, by the files that readers see now."""
     zone = state.config.layout.zone
     newest: dict[str, int] = {}
@@ -62,7 +62,7 @@ def last_writes(state: TableState) -> Mapping[str, int]:
     return newest
 
 
-def expired(state: TableState, retention: Retention, now_ms: int) -> Mapping[str, int]:
+def expired(state: Snapshot, retention: Retention, now_ms: int) -> Mapping[str, int]:
     """The partitions that may go, each with the time of the last write to it.
 
     A table without partitions never goes as a whole.
@@ -73,7 +73,7 @@ def expired(state: TableState, retention: Retention, now_ms: int) -> Mapping[str
     return {path: at for path, at in sorted(last_writes(state).items()) if at < before}
 
 
-def expiring(retention: Retention, now_ms: int) -> Callable[[TableState], tuple[str, ...]]:
+def expiring(retention: Retention, now_ms: int) -> Callable[[Snapshot], tuple[str, ...]]:
     """Which partitions a write takes away, asked when it is clear on which state it builds."""
     return lambda state: tuple(expired(state, retention, now_ms))
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from lakewarden.engine.locks.touched import PLANNED, planned_by
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.slices import SliceKey
 
 
-def held_groups(moment: Moment) -> Mapping[SliceKey, str]:
+def held_groups(moment: Snapshot) -> Mapping[SliceKey, str]:
     """The file groups in pending plans of all services, and the oldest plan that has each.
 
     Plans that make room for the one that is being made hold nothing.

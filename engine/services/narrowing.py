@@ -6,11 +6,11 @@ from dataclasses import replace
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter, bind_filter
 from lakewarden.engine.read.prune import prune_partitions
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 
 
-def narrowed(wish: Wish, state: TableState, names: Sequence[str]) -> Wish:
+def narrowed(wish: Wish, state: Snapshot, names: Sequence[str]) -> Wish:
     """The wish for those of some partitions that it allows, by their names and by its filter."""
     allowed = _allowed(wish.filter, state, names)
     if allowed is None:
@@ -20,7 +20,7 @@ def narrowed(wish: Wish, state: TableState, names: Sequence[str]) -> Wish:
 
 
 def _allowed(
-    filter_: Filter | None, state: TableState, names: Sequence[str]
+    filter_: Filter | None, state: Snapshot, names: Sequence[str]
 ) -> frozenset[str] | None:
     """The partitions that may hold rows that a filter keeps; None where it allows all."""
     scheme, schema = state.config.partitions, state.reader_schema()

@@ -10,8 +10,7 @@ from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, outputs_of
-from lakewarden.engine.plans.moment import Moment
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.slices import SliceKey
 from lakewarden.engine.write.outcome import FileIds, commit_metadata, live_files, table_change
@@ -31,7 +30,7 @@ class Work:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-def outcome_of(state: TableState, attempt: Attempt, work: Work) -> Outcome:
+def outcome_of(state: Snapshot, attempt: Attempt, work: Work) -> Outcome:
     """What an attempt has done, ready to be committed."""
     metadata = commit_metadata(
         work.files,
@@ -60,12 +59,11 @@ class _LiveFiles:
     storage: Storage
     work: Work
 
-    def __call__(self, change: TableChange, moment: Moment) -> TableChange:
+    def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         work = self.work
-        state = TableState(self.storage, moment.config, moment.timeline)
         partitions = sorted({key.partition for key in work.consumed})
-        groups = state.file_groups(state.visibility(), tuple(partitions), use_metadata=True)
+        groups = moment.file_groups(moment.visibility(), tuple(partitions), use_metadata=True)
         live = live_files(groups, work.files, work.replaced or {}, work.consumed)
         return replace(change, live_files=live)

@@ -7,9 +7,9 @@ from lakewarden.engine.formats.payloads import replace
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.expiry import Retention, expired, expiring, last_writes
 from lakewarden.engine.services.inline import after_write
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.request import WriteRequest
@@ -45,7 +45,7 @@ def drop_partitions(
     context: Context, partitions: Sequence[str], *, dry_run: bool = False
 ) -> Removal:
     """Delete everything in partitions that are named by their paths."""
-    state = TableState(context.storage)
+    state = load_snapshot(context.storage)
     request = operations.delete_partitions(partitions, state.schema().columns, state.config)
     named = request.partitions_of(state)
     found = {one.partition: one for one in _seen(state, named)}
@@ -55,7 +55,7 @@ def drop_partitions(
 
 def truncate(context: Context, *, dry_run: bool = False) -> Removal:
     """Delete everything."""
-    state = TableState(context.storage)
+    state = load_snapshot(context.storage)
     request = operations.overwrite(state.schema().columns.empty_table())
     return _removed(context, request, _seen(state, None), dry_run=dry_run)
 
@@ -67,7 +67,7 @@ def expire_partitions(context: Context, *, dry_run: bool = False) -> Removal:
     meanwhile stays.
     """
     retention, now_ms = Retention.of(context.settings), context.now_ms()
-    state = TableState(context.storage)
+    state = load_snapshot(context.storage)
     chosen = _seen(state, tuple(expired(state, retention, now_ms)))
     request = operations.delete_chosen_partitions(
         expiring(retention, now_ms), state.schema().columns
@@ -104,7 +104,7 @@ def _replaced_by(context: Context, instant: str) -> Mapping[str, Sequence[str]]:
     return replace.decode(active.read(write), active.path(write)).partition_to_replace_file_ids
 
 
-def _seen(state: TableState, partitions: tuple[str, ...] | None) -> tuple[RemovedPartition, ...]:
+def _seen(state: Snapshot, partitions: tuple[str, ...] | None) -> tuple[RemovedPartition, ...]:
     """The partitions that hold files, of some or of all."""
     if partitions == ():
         return ()

@@ -11,7 +11,7 @@ from lakewarden.engine.locks.touched import PLANNED, planned_by, touched_by
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.account import account_of, with_account
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.pre_empt import overlooking, pre_empt_plans
 from lakewarden.engine.plans.publish import publish_in
 from lakewarden.engine.plans.service import Service, is_cancellable
@@ -19,6 +19,7 @@ from lakewarden.engine.plans.touched_partitions import touched_between
 from lakewarden.engine.services.choice import Draft, Drafted, Refusal
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.view.slices import SliceKey
 
@@ -96,14 +97,16 @@ def foresee_room(
     return tuple(plan for plan in overlapping if plan in moment.overlooked)
 
 
-def _seen_by_planner(context: Context, service: TableService, moment: Moment, wish: Wish) -> Moment:
+def _seen_by_planner(
+    context: Context, service: TableService, moment: Snapshot, wish: Wish
+) -> Snapshot:
     """Cancellable plans make room for one that is not, and for no other."""
     if is_cancellable(context.settings, service.service, wish.cancellable):
         return moment
     return overlooking(context, moment)
 
 
-def still_holds(drafted: Draft, before: Moment, now: Moment) -> bool:
+def still_holds(drafted: Draft, before: Snapshot, now: Snapshot) -> bool:
     """Whether nothing has happened to the file groups of a draft since it was made.
 
     A plan must name all logs completed before it: those it does not know would be in the slice that
@@ -117,7 +120,7 @@ def still_holds(drafted: Draft, before: Moment, now: Moment) -> bool:
     return not any(drafted.groups & _groups(now, instant) for instant in fresh)
 
 
-def accounted(service: Service, drafted: Draft, before: Moment, now: Moment) -> Draft:
+def accounted(service: Service, drafted: Draft, before: Snapshot, now: Snapshot) -> Draft:
     """A draft with its account; what was written since it was made comes back in the next plan."""
     missing = {*drafted.missing_partitions, *touched_between(before, now, service)}
     account = account_of(before, drafted.rules)
@@ -130,8 +133,8 @@ def _published(
     held: HeldLock,
     service: Service,
     drafted: Draft,
-    before: Moment,
-    now: Moment,
+    before: Snapshot,
+    now: Snapshot,
 ) -> Scheduled | None:
     """The plan on the timeline; None if another one, which was to make room for it, does not."""
     room: tuple[str, ...] = ()
@@ -153,11 +156,11 @@ def _no_room(service: Service) -> Conflict:
     )
 
 
-def _writes(moment: Moment) -> dict[tuple[str, str], Instant]:
+def _writes(moment: Snapshot) -> dict[tuple[str, str], Instant]:
     return {i.key: i for i in moment.timeline.active.instants if i.action.is_write}
 
 
-def _groups(moment: Moment, instant: Instant) -> frozenset[SliceKey]:
+def _groups(moment: Snapshot, instant: Instant) -> frozenset[SliceKey]:
     active = moment.timeline.active
     if instant.is_completed:
         return touched_by(active, instant).keys

@@ -7,7 +7,6 @@ from functools import partial
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.reset import reset
 from lakewarden.engine.plans.rollback import rollback
@@ -19,6 +18,7 @@ from lakewarden.engine.services.state.pending import (
     looked,
     pending_instants,
 )
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.timeline.instant import Action
 
 
@@ -47,10 +47,10 @@ class StaleEnd:
 
 def inflight_instants(context: Context, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
     """What is pending and that old at least, oldest first."""
-    return seen(partial(looked, context), partial(_inflight, context, min_age_minutes))
+    return retrying(partial(looked, context), partial(_inflight, context, min_age_minutes))
 
 
-def _inflight(context: Context, min_age_minutes: int, moment: Moment) -> tuple[InflightView, ...]:
+def _inflight(context: Context, min_age_minutes: int, moment: Snapshot) -> tuple[InflightView, ...]:
     views = []
     for one in pending_instants(context, moment):
         age = age_seconds(context, began_at_ms(moment, one.requested))

@@ -5,10 +5,10 @@ from typing import Protocol
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.services.choice import Drafted
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 
 
 class TableService(Protocol):
@@ -17,7 +17,7 @@ class TableService(Protocol):
     @property
     def service(self) -> Service: ...
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         """The plan for the table as it is at a moment, or why there is none; writes nothing."""
         ...
 

@@ -8,6 +8,10 @@ follow, and the functions here assert them:
    newer claim has superseded the attempt that made the file.
 2. Nobody publishes a completed instant unless its ledger ends in `committed`.
 
+A committer puts a fence behind the claims of all others before it decides about conflicts. Whoever
+has decided without having seen it finds the next number taken, and looks again: safety does not
+rest on the lock.
+
 What was committed stays so, except that a rollback of the completed instant appends `withdrawn`
 first: from then on nobody rolls it forward, however far the rollback has come.
 """
@@ -23,6 +27,7 @@ from lakewarden.engine.timeline.ledger_entries import (
     Claim,
     Committed,
     Entry,
+    Fenced,
     Torn,
     Withdrawn,
     decode_entry,
@@ -45,12 +50,14 @@ class Ledger:
 
     @property
     def last(self) -> Entry | Torn | None:
-        return self.entries[-1] if self.entries else None
+        """The last entry; a fence changes nothing but the number of the next one."""
+        deciding = (entry for entry in reversed(self.entries) if not isinstance(entry, Fenced))
+        return next(deciding, None)
 
     @property
     def last_whole(self) -> Entry | None:
         """The last entry that says something."""
-        whole = (entry for entry in reversed(self.entries) if not isinstance(entry, Torn))
+        whole = (entry for entry in reversed(self.entries) if not isinstance(entry, Fenced | Torn))
         return next(whole, None)
 
     @property
@@ -73,7 +80,7 @@ class Ledger:
         match self.last_whole:
             case None:
                 return LedgerEnd.NONE
-            case Claim():
+            case Claim() | Fenced():
                 return LedgerEnd.CLAIM
             case Committed():
                 return LedgerEnd.COMMITTED
@@ -197,6 +204,8 @@ def _fault(ledger: Ledger, entry: Entry | Torn, number: int) -> str | None:
 def _misfit(ledger: Ledger, entry: Entry, number: int) -> str | None:
     """What does not fit between an entry and the ones before it."""
     last = ledger.last
+    if isinstance(entry, Fenced) and ledger.ends_in is not LedgerEnd.CLAIM:
+        return "There is no claim to be fenced."
     if entry.instant != ledger.instant:
         return f"The entry is about instant {entry.instant}."
     before = ledger.last_whole

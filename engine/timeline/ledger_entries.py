@@ -64,6 +64,20 @@ class Withdrawn:
     at_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fenced:
+    """Another instant is about to commit: what was decided before is decided anew.
+
+    The claim before it holds on. It only has to be read again, since its next number has changed.
+    """
+
+    instant: str
+    action: Action
+    owner: str
+    by: str
+    at_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Torn:
     """An entry that was cut short while it was created: its maker died before it was in force.
@@ -74,13 +88,14 @@ class Torn:
     number: int
 
 
-Entry = Claim | Committed | Cancelled | Withdrawn
+Entry = Claim | Committed | Cancelled | Withdrawn | Fenced
 
 _KINDS: dict[str, type[Entry]] = {
     "claim": Claim,
     "committed": Committed,
     "cancelled": Cancelled,
     "withdrawn": Withdrawn,
+    "fenced": Fenced,
 }
 # Every whole entry is one JSON object.
 _ENDING = b"}"

@@ -8,8 +8,7 @@ from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.definitions import READY, IndexDefinition
 from lakewarden.engine.metadata.definitions_file import mended_definitions
 from lakewarden.engine.metadata.table import PARTITION_STATS
-from lakewarden.engine.plans.moment import Moment
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.outcome import FileIds, live_files
@@ -28,14 +27,15 @@ class AtCommit:
     # The indexes that the write has gathered statistics and keys for.
     indexes: Sequence[IndexDefinition] = ()
 
-    def __call__(self, change: TableChange, moment: Moment) -> TableChange:
-        state = TableState(self.storage, moment.config, moment.timeline)
-        self._refuse_other_schema(change.instant, state.schema())
+    def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
+        self._refuse_other_schema(change.instant, moment.schema())
         self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)
-        groups = state.file_groups(state.visibility(), tuple(sorted(partitions)), use_metadata=True)
+        groups = moment.file_groups(
+            moment.visibility(), tuple(sorted(partitions)), use_metadata=True
+        )
         return replace(change, live_files=live_files(groups, self.files, self.replaced))
 
     def _refuse_other_schema(self, instant: str, now: TableSchema) -> None:

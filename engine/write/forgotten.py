@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from lakewarden.engine.metadata.changes import Removed
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, plan_query
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.view.slices import FileSlice
 
 
 def forgotten_keys(
-    state: TableState, replaced: Sequence[FileSlice], executor: Executor
+    state: Snapshot, replaced: Sequence[FileSlice], executor: Executor
 ) -> tuple[Removed, ...]:
     """The keys that live in some slices, by partition; nothing is read without a record index."""
     if not replaced or not state.config.has_metadata(RECORD_INDEX):

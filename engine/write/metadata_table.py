@@ -8,7 +8,8 @@ from lakewarden.engine.kernel.settings import Setting, Settings, flag
 from lakewarden.engine.metadata.create import CREATION_SETTINGS, Choices, create_metadata_table
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 
 ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
@@ -46,14 +47,14 @@ INDEX_SWITCHES: Mapping[str, str] = {
 }
 
 
-def ensure_metadata_table(context: Context) -> None:
-    """Give a table that nobody has written to yet the metadata table it shall have.
+def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
+    """Give a table that has never been written to its metadata table; whether it was changed.
 
     Usually its creation did so; a crash in between leaves it to the first write. A table with data
     is left as it is.
     """
-    if not context.settings[ENABLED] or not _is_due(look(context)):
-        return
+    if not context.settings[ENABLED] or not _is_due(snapshot):
+        return False
     with context.lock.hold():
         moment = reload(context)
         if _is_due(moment):
@@ -68,9 +69,10 @@ def ensure_metadata_table(context: Context) -> None:
                     settings=context.settings,
                 ),
             )
+    return True
 
 
-def _is_due(moment: Moment) -> bool:
+def _is_due(moment: Snapshot) -> bool:
     return not moment.config.metadata_partitions and not moment.timeline.active.instants
 
 

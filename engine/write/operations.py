@@ -9,8 +9,8 @@ from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.predicate import Filter
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
@@ -91,7 +91,7 @@ def merge(
     _check_choice("on_no_match", on_no_match, ("insert", "ignore"))
     source = read_rows(rows)
 
-    def merging(state: TableState) -> Incoming:
+    def merging(state: Snapshot) -> Incoming:
         is_plain = isinstance(source, PlainRows)
         table = source.table(state.schema().columns) if is_plain else source
         return Merge(table, on_match, on_no_match, executor)(state)

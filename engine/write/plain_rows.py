@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.request import Incoming
 
 
@@ -22,7 +22,7 @@ class PlainRows:
 
     rows: Sequence[Mapping[str, object]]
 
-    def __call__(self, state: TableState) -> Incoming:
+    def __call__(self, state: Snapshot) -> Incoming:
         return Incoming(self.table(state.schema().columns))
 
     @property

@@ -8,8 +8,8 @@ from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
@@ -58,7 +58,7 @@ class Planner:
 
     def __init__(
         self,
-        state: TableState,
+        state: Snapshot,
         index: IndexChoice,
         settings: Settings,
         ports: Ports,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.far_rows import Crew, FarRows
 
 
@@ -40,9 +40,9 @@ class Incoming:
 
 # Rows that follow from what the table holds are made anew whenever a write begins anew, from the
 # very state of the table that conflicts are judged by.
-Derivation = Callable[[TableState], Incoming | FarRows]
+Derivation = Callable[[Snapshot], Incoming | FarRows]
 # The same for partitions.
-ChosenPartitions = tuple[str, ...] | Callable[[TableState], tuple[str, ...]]
+ChosenPartitions = tuple[str, ...] | Callable[[Snapshot], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class WriteRequest:
     def replaces(self) -> bool:
         return self.replacement is not Replacement.NOTHING
 
-    def partitions_of(self, state: TableState) -> tuple[str, ...]:
+    def partitions_of(self, state: Snapshot) -> tuple[str, ...]:
         return self.partitions if isinstance(self.partitions, tuple) else self.partitions(state)
 
-    def incoming_of(self, state: TableState) -> Incoming | FarRows:
+    def incoming_of(self, state: Snapshot) -> Incoming | FarRows:
         if isinstance(self.incoming, Incoming | FarRows):
             return self.incoming
         return self.incoming(state)

@@ -12,8 +12,8 @@ import pyarrow.dataset as ds
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.key_scheme import key_scheme
 from lakewarden.engine.table.schema import RECORD_KEY
@@ -31,7 +31,7 @@ class DeleteKeys:
 
     keys: tuple[str, ...]
 
-    def __call__(self, state: TableState) -> Incoming:
+    def __call__(self, state: Snapshot) -> Incoming:
         if len(state.config.key_fields) != 1:
             raise InvalidRequest(
                 "composite_keys",
@@ -51,7 +51,7 @@ class DeleteWhere:
     filter: Filter
     executor: Executor
 
-    def __call__(self, state: TableState) -> Incoming:
+    def __call__(self, state: Snapshot) -> Incoming:
         config = state.config
         partitions = [field.name for field in config.partitions.fields]
         names = dict.fromkeys(name.partition(".")[0] for name in (*config.key_fields, *partitions))
@@ -66,7 +66,7 @@ class UpdateWhere:
     values: Values
     executor: Executor
 
-    def __call__(self, state: TableState) -> Incoming:
+    def __call__(self, state: Snapshot) -> Incoming:
         names = state.schema().columns.names
         _check_values(self.values, names, state.config)
         rows = _read(state, Query(names, self.filter), self.executor)
@@ -82,7 +82,7 @@ class Merge:
     on_no_match: OnNoMatch
     executor: Executor
 
-    def __call__(self, state: TableState) -> Incoming:
+    def __call__(self, state: Snapshot) -> Incoming:
         names = state.schema().columns.names
         keys = key_scheme(state.config).keys(self.source.combine_chunks())
         _refuse_repeated(keys)
@@ -134,7 +134,7 @@ class Merge:
         return mine
 
 
-def _read(state: TableState, query: Query, executor: Executor) -> pa.Table:
+def _read(state: Snapshot, query: Query, executor: Executor) -> pa.Table:
     return plan_query(state, query).table(state.storage, executor)
 
 

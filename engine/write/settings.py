@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, w
 from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, read_spec
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.key_scheme import key_column
 from lakewarden.engine.table.partitions import PartitionScheme
@@ -154,7 +154,7 @@ def file_options(settings: Settings) -> FileOptions:
 
 
 def write_spec(
-    state: TableState,
+    state: Snapshot,
     schema: TableSchema,
     settings: Settings,
     *,
@@ -190,7 +190,7 @@ def _key_column(config: TableConfig, schema: TableSchema) -> str | None:
     return None if name in config.merge.ordering_fields else name
 
 
-def _summarised(state: TableState) -> tuple[str, ...]:
+def _summarised(state: Snapshot) -> tuple[str, ...]:
     """The columns whose statistics the metadata table keeps."""
     for definition in load_definitions(state.storage, state.config):
         if definition.partition == COLUMN_STATS:

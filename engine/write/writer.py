@@ -23,11 +23,12 @@ from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.failed_writes import load_settled
 from lakewarden.engine.plans.give_up import giving_up
 from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.read.answer import naming_removals
 from lakewarden.engine.run.interrupts import letting_go
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
@@ -66,11 +67,15 @@ _NOT_PUBLISHED = (
 )
 
 
+# Another attempt starts from the table as it is then.
+_MENDED_BY_RETRY = frozenset({"write_conflict", "files_vanished", "snapshot_outdated"})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
     """Rows that are fit to be written, and the table as it was when they were."""
 
-    state: TableState
+    state: Snapshot
     # The table's schema before the write, and the one to write with.
     current: TableSchema
     schema: TableSchema
@@ -100,17 +105,23 @@ class TableWriter:
                 with letting_go():
                     return self._write(request)
             except Conflict as error:
-                if retries == 0 or error.code != "write_conflict":
+                if retries == 0 or error.code not in _MENDED_BY_RETRY:
                     raise
                 retries -= 1
 
     def _write(self, request: WriteRequest) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)
         with phases("settle"):
-            settle(self._context)
-            ensure_metadata_table(self._context)
+            snapshot = load_settled(self._context)
+            if ensure_metadata_table(self._context, snapshot):
+                snapshot = load_settled(self._context)
+        with naming_removals(snapshot):
+            return self._write_to(snapshot, request, phases)
+
+    def _write_to(self, snapshot: Snapshot, request: WriteRequest, phases: Phases) -> Commit:
+        """Everything is decided from one snapshot, and judged by it at the commit."""
         with phases("prepare"):
-            prepared = self._prepared(request)
+            prepared = self._prepared(snapshot, request)
         action, content = _action(prepared.config, request)
         with phases("publish"):
             attempt = publish(self._context, action, claims=True, content=content).attempt
@@ -122,9 +133,8 @@ class TableWriter:
                 receipt = commit(self._context, attempt, outcome)
         return _result(request, receipt, outcome.metadata, phases)
 
-    def _prepared(self, request: WriteRequest) -> Prepared:
+    def _prepared(self, state: Snapshot, request: WriteRequest) -> Prepared:
         context = self._context
-        state = TableState(context.storage)
         refuse_unmaintained(context.storage, state.config)
         index = request.index or choose_index(state, context.settings)
         incoming = request.incoming_of(state)
@@ -177,7 +187,7 @@ class TableWriter:
         columns = (*config.merge.ordering_fields, *request.sort)
         return far.keyed(fitting, tuple(dict.fromkeys(columns)))
 
-    def _evolved(self, state: TableState, current: TableSchema, rows: pa.Schema) -> TableSchema:
+    def _evolved(self, state: Snapshot, current: TableSchema, rows: pa.Schema) -> TableSchema:
         return evolved(
             current,
             rows,

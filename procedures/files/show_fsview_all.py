@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.files.view import all_slices
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import procedure
@@ -34,7 +34,7 @@ class ShowFsviewAll(ViewCall):
             yield _row(state, slice_)
 
 
-def _row(state: TableState, slice_: FileSlice) -> ShowFsviewAll.Row:
+def _row(state: Snapshot, slice_: FileSlice) -> ShowFsviewAll.Row:
     base = slice_.base_file
     return ShowFsviewAll.Row(
         partition=slice_.partition,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.files.view import ViewedSlice, latest_slices
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.file_names import LogFile
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import procedure
@@ -54,7 +54,7 @@ class ShowFsviewLatest(ViewCall):
             yield _row(state, viewed)
 
 
-def _row(state: TableState, viewed: ViewedSlice) -> ShowFsviewLatest.Row:
+def _row(state: Snapshot, viewed: ViewedSlice) -> ShowFsviewLatest.Row:
     slice_, base = viewed.slice, viewed.slice.base_file
     base_bytes = base.size_bytes if base else 0
     scheduled, unscheduled = _bytes(viewed.scheduled), _bytes(viewed.unscheduled)

@@ -3,8 +3,8 @@
 from abc import ABC
 from dataclasses import dataclass
 
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.files.view import ViewWish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath
 from lakewarden.procedures.files.arguments import (
@@ -31,7 +31,7 @@ class ViewCall(Call, ABC):
     path_regex: PathRegex = ""
     filter: Filter = ""
 
-    def state(self, caller: Caller) -> TableState:
+    def state(self, caller: Caller) -> Snapshot:
         """The table as it is now."""
         return open_table(caller, self.table, self.path).state()
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, plan_query
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.write.prepare import keyed_rows
 from lakewarden.engine.write.request import Incoming
@@ -41,7 +41,7 @@ class Places:
 
 
 def changed_rows(
-    rows: pa.Table, state: TableState, executor: Executor, *, by_partition: bool
+    rows: pa.Table, state: Snapshot, executor: Executor, *, by_partition: bool
 ) -> Incoming:
     """The rows of a change as one write: what is to go, and what is to be there."""
     operation = np.asarray(rows.column(OPERATION))
@@ -76,7 +76,7 @@ def _own(rows: pa.Table, names: Sequence[str]) -> list[str]:
     return [name for name in rows.column_names if name in names]
 
 
-def _places(rows: pa.Table, state: TableState) -> Places:
+def _places(rows: pa.Table, state: Snapshot) -> Places:
     keyed = keyed_rows(rows, state.config, state.schema(), deletes=True)
     return Places(keyed.keys, keyed.partitions.cast(pa.string()))
 
@@ -107,7 +107,7 @@ def _refuse_repeated(names: pa.Array) -> None:
 def _refuse_known(
     new: Places,
     arriving: npt.NDArray[np.bool_],
-    state: TableState,
+    state: Snapshot,
     executor: Executor,
     *,
     by_partition: bool,
@@ -134,7 +134,7 @@ def _refuse_known(
         )
 
 
-def refuse_lowered(rows: pa.Table, state: TableState) -> None:
+def refuse_lowered(rows: pa.Table, state: Snapshot) -> None:
     """Refuse an UPDATE to an older ordering value: merging would keep the row as it was."""
     old = _originals(rows)
     is_lower = np.zeros(len(rows), dtype=bool)

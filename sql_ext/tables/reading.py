@@ -13,9 +13,9 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query
 from lakewarden.engine.read.predicate import Condition, bind_filter
 from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.read.times import parse_time
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.spark.frames import scan_frame
 from lakewarden.engine.spark.types import ddl
 from lakewarden.engine.spark.where import sql_condition
@@ -24,7 +24,7 @@ from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.timeline.instant import time_text
 from lakewarden.engine.write.evolve import not_nullable
-from lakewarden.sql_ext.tables.moments import MOMENTS
+from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS
 from lakewarden.storage_options import storage_options
 
 # What Spark's TIMESTAMP AS OF has become: microseconds since the epoch.
@@ -41,15 +41,15 @@ def location_of(path: str, options: Mapping[str, str]) -> Location:
 
 def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
     """The columns of a table and what identifies its rows, as it is now or as options say."""
-    moment = MOMENTS.now(location_of(path, options))
-    state, config = moment.state(), moment.config
+    found = SNAPSHOTS.now(location_of(path, options))
+    state, config = found.snapshot, found.snapshot.config
     schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF), state.zone))
     own = [field for field in schema if field.name not in META_COLUMNS]
     partitions = [field.name for field in config.partitions.fields]
     identifying = (*config.key_fields, *partitions, *config.merge.ordering_fields)
     kept = not_nullable(state.schema()) | {name.partition(".")[0] for name in identifying}
     return {
-        "moment": moment.number,
+        "moment": found.number,
         "meta_columns": ddl(pa.schema([one for one in schema if one.name in META_COLUMNS])),
         "columns": ddl(pa.schema(own)),
         "partitions": [name for name in partitions if name in schema.names],
@@ -79,17 +79,16 @@ def scan(
     conditions: Sequence[Sequence[object]],
 ) -> DataFrame:
     """The frame that reads a table's columns; rows that fail the conditions need not be in it."""
-    found = MOMENTS.numbered(moment, location_of(path, options))
-    state = found.state()
+    state = SNAPSHOTS.numbered(moment, location_of(path, options))
     asked = _asked(state, options)
     planned = _planned(state, asked, columns, _filter(state, asked, conditions))
     if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
         planned = replace(planned, spec=replace(planned.spec, predicate=None))
-    return scan_frame(spark, found.storage, planned, LocalExecutor())
+    return scan_frame(spark, state.storage, planned, LocalExecutor())
 
 
 def _planned(
-    state: TableState,
+    state: Snapshot,
     asked: Mapping[str, str],
     columns: Sequence[str],
     filter_: Sequence[Condition],
@@ -97,7 +96,7 @@ def _planned(
     return asked_scan(state, asked, Query(columns=columns, filter=filter_ or None))
 
 
-def _asked(state: TableState, options: Mapping[str, str]) -> dict[str, str]:
+def _asked(state: Snapshot, options: Mapping[str, str]) -> dict[str, str]:
     """The options about what is read, with the time of a time travel as the table spells times."""
     asked = named_options(options)
     moment = asked.get(AS_OF, "")
@@ -108,7 +107,7 @@ def _asked(state: TableState, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filter(
-    state: TableState, asked: Mapping[str, str], conditions: Sequence[Sequence[object]]
+    state: Snapshot, asked: Mapping[str, str], conditions: Sequence[Sequence[object]]
 ) -> list[Condition]:
     """Those conditions that the engine can check; Spark checks all of them anyhow."""
     schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))

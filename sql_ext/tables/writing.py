@@ -19,8 +19,8 @@ from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.spark.incoming import fetched, incoming_frame
 from lakewarden.engine.spark.types import quoted
 from lakewarden.engine.table.config import TableConfig, kept_settings
@@ -33,8 +33,8 @@ from lakewarden.sql_ext.tables.changed_rows import (
     changed_rows,
     refuse_lowered,
 )
-from lakewarden.sql_ext.tables.moments import MOMENTS, Held
 from lakewarden.sql_ext.tables.reading import constant, location_of
+from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS, HeldSnapshots
 from lakewarden.sql_ext.tables.statement_options import (
     DUPLICATES,
     INSERT_OPERATION,
@@ -69,39 +69,39 @@ class Writing:
     settings: Settings
     # What the statement, its session and the table say, all of it.
     options: Mapping[str, str]
-    held: Held
+    held: HeldSnapshots
 
     def said(self, setting: Setting[str]) -> str:
         return self.options.get(setting.key, setting.default)
 
-    def frame(self, state: TableState) -> DataFrame:
+    def frame(self, state: Snapshot) -> DataFrame:
         return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
 
-    def given(self, state: TableState) -> Incoming | FarRows:
+    def given(self, state: Snapshot) -> Incoming | FarRows:
         """The rows as they are; large ones stay with Spark."""
         return self._incoming(self.frame(state), state)
 
-    def removed(self, state: TableState) -> Incoming | FarRows:
+    def removed(self, state: Snapshot) -> Incoming | FarRows:
         """The rows of a DELETE, as far as keys and partition paths are made of them."""
         frame = self.frame(state)
         names = [name for name in frame.columns if name.startswith(ORIGINAL)]
         chosen = [col(quoted(name)).alias(name.removeprefix(ORIGINAL)) for name in names]
         return self._incoming(frame.select(*chosen), state)
 
-    def updated(self, state: TableState) -> Incoming:
+    def updated(self, state: Snapshot) -> Incoming:
         rows = _rows(self.frame(state))
         if state.config.merge.mode is MergeMode.EVENT_TIME:
             refuse_lowered(rows, state)
         return self._changed(rows, state)
 
-    def merged(self, state: TableState) -> Incoming:
+    def merged(self, state: Snapshot) -> Incoming:
         return self._changed(_rows(self.frame(state)), state)
 
-    def _incoming(self, frame: DataFrame, state: TableState) -> Incoming | FarRows:
+    def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | FarRows:
         with _sparks_errors():
             return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
 
-    def _changed(self, rows: pa.Table, state: TableState) -> Incoming:
+    def _changed(self, rows: pa.Table, state: Snapshot) -> Incoming:
         _refuse_partial(state.config)
         by_partition = not choose_index(state, self.settings).kind.is_global
         return changed_rows(rows, state, LocalExecutor(), by_partition=by_partition)
@@ -140,7 +140,7 @@ def write(
     given = write_options(said)
     location = location_of(path, options)
     table = Table(location.uri, location.options, session=session)
-    with MOMENTS.writing() as held:
+    with SNAPSHOTS.writing() as held:
         writing = Writing(
             spark=spark,
             rows=rows,

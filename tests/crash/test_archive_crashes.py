@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.metadata import archive_metadata
 from lakewarden.engine.services.archive.plan import Limits
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
@@ -41,7 +41,7 @@ Union = dict[Instant, bytes]
 
 
 def timeline_of(storage: Storage) -> Timeline:
-    return TableState(storage).timeline
+    return load_snapshot(storage).timeline
 
 
 def union(timeline: Timeline) -> Union:
@@ -179,7 +179,7 @@ def ledger_folders(world: ServiceWorld) -> tuple[str, ...]:
 
 def archive_metadata_timeline(world: ServiceWorld, storage: Storage) -> None:
     own = storage.below(".hoodie/metadata")
-    data = TableState(storage).timeline.active
+    data = load_snapshot(storage).timeline.active
     done = archive_metadata(
         own,
         load_active(own, data.layout),
@@ -196,7 +196,7 @@ def test_an_archival_of_the_metadata_table_that_dies_leaves_every_instant_once()
     world.write(*(updated(2, ts=at) for at in range(2, 15)))
     archive(world.context(41, **FEW))
     own = world.storage.below(".hoodie/metadata")
-    layout = TableState(world.storage).config.layout
+    layout = load_snapshot(world.storage).config.layout
     before, rows = union(Timeline.load(own, layout)), world.rows()
     for death, left in deaths(world, archive_metadata_timeline):
         own = left.storage.below(".hoodie/metadata")

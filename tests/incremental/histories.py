@@ -16,7 +16,7 @@ from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up
-from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.service import TABLE_SERVICES, Service
@@ -29,6 +29,7 @@ from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 from lakewarden.engine.view.slices import SliceKey
 from tests.incremental.toy import OpenWrite, ToyTable
@@ -76,7 +77,7 @@ class BusyService:
     def service(self) -> Service:
         return self.inner.service
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         drafted = self.inner.draft(context, moment, wish)
         self.meanwhile()
         return drafted

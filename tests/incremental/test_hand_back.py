@@ -8,12 +8,12 @@ from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.services.choice import Draft, Drafted, Reason
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.ledger import LEDGER_FOLDER
 from lakewarden.engine.view.slices import SliceKey
 from tests.incremental.histories import STEPS, History
@@ -31,7 +31,7 @@ class Forgetful:
     def __init__(self, *forgotten: Reason) -> None:
         self._forgotten = forgotten
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         drafted = COMPACTION.draft(context, moment, wish)
         if not isinstance(drafted, Draft):
             return drafted

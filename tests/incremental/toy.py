@@ -24,7 +24,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.start import start
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.table.schema import SCHEMA_KEY
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
@@ -62,7 +62,7 @@ class ToyTable(World):
 
     def slices(self, partitions: tuple[str, ...] | None = None) -> tuple[FileSlice, ...]:
         """What a reader sees."""
-        state = TableState(self.storage)
+        state = load_snapshot(self.storage)
         groups = state.file_groups(state.visibility(), partitions, use_metadata=False)
         return tuple(group.latest_merged() for group in groups)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.timeline import Timeline
@@ -26,7 +26,7 @@ COMPACTED_OFTEN = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 
 def timeline_of(path: Path) -> Timeline:
-    return TableState(LocalStorage(Location(str(path)))).timeline
+    return load_snapshot(LocalStorage(Location(str(path)))).timeline
 
 
 def shown(path: Path) -> list[tuple[str, str, str | None]]:

@@ -8,10 +8,10 @@ from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.run.processes import ProcessMark
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.reader import LsmArchive
@@ -31,7 +31,7 @@ def let_all_read_at_once() -> None:
 
     Here one thread runs at a time, and one that waits for its turn must not keep that lock.
     """
-    for kind in (TableState, LsmArchive):
+    for kind in (Snapshot, LsmArchive):
         for attribute in vars(kind).values():
             if isinstance(attribute, cached_property) and hasattr(attribute, "lock"):
                 attribute.lock = nullcontext()

@@ -19,13 +19,14 @@ from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up_after
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.window import find_window
 from lakewarden.engine.services.choice import Draft, Drafted, Reason, Refusal
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -71,7 +72,7 @@ def merged(slice_: FileSlice, lines: Mapping[str, Line]) -> tuple[str, ...]:
     return tuple(token for name in counted for token in lines[name].tokens)
 
 
-def slices_at(context: Context, moment: Moment) -> dict[SliceKey, FileSlice]:
+def slices_at(context: Context, moment: Snapshot) -> dict[SliceKey, FileSlice]:
     """The latest slices of the table as a listing shows them."""
     visibility = load_visibility(moment.timeline.active, moment.timeline, names_decide=False)
     listed = StorageListing(context.storage).files(PARTITIONS)
@@ -195,7 +196,7 @@ class LineService:
 
     service: Service
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         window = find_window(context, moment, self.service)
         if window.partitions == ():
             return self._nothing(window.why)

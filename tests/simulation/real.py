@@ -20,7 +20,6 @@ from lakewarden.engine.write.writer import TableWriter
 from lakewarden.table import Table
 from tests.crash.victims import ports
 from tests.engine.services.worlds import inserted, row, updated
-from tests.simulation.locks import LockKind
 from tests.simulation.scenario import ARGUMENTS, Run, Scenario
 from tests.simulation.scheduler import Violation
 from tests.writing.model import ModelRow, Write, contents_of
@@ -85,9 +84,6 @@ class RealRun(Run):
         return instant, ()
 
     def assert_rows(self) -> None:
-        # Which of two writes to one key counts is between different instants, and up to the lock.
-        if self.scenario.lock is not LockKind.KEPT:
-            return
         for use_metadata in (True, False):
             table = Table.on(self.storage, ports(self.scheduler.clock, 99))
             seen = contents_of(table.read_arrow(use_metadata=use_metadata))

@@ -16,7 +16,7 @@ SCENARIOS = [
     Scenario(service, is_cancellable, lock)
     for service in Service
     for is_cancellable in (False, True)
-    for lock in (LockKind.KEPT, LockKind.LEASED)
+    for lock in LockKind
 ]
 CAMPAIGNS = [
     campaign

@@ -24,6 +24,7 @@ from lakewarden.engine.timeline.ledger_entries import (
     Cancelled,
     Claim,
     Committed,
+    Fenced,
     Withdrawn,
     decode_entry,
 )
@@ -144,7 +145,8 @@ class Watch:
     def _assert_may_follow(
         self, instant: str, entries: list[LedgerEntry], entry: LedgerEntry
     ) -> None:
-        last = entries[-1] if entries else None
+        deciding = [one for one in entries if not isinstance(one, Fenced)]
+        last = deciding[-1] if deciding else None
         if isinstance(last, Cancelled | Withdrawn):
             raise Violation(f"The ledger of {instant} goes on behind its end.")
         if isinstance(last, Committed) and not isinstance(entry, Withdrawn):

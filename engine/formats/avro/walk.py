@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from lakewarden.engine.formats.avro.types import (
 )
 from lakewarden.engine.formats.avro.walk_alone import Skip, Walker
 from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Window
+from lakewarden.engine.kernel.lazy import lazy
 
 # With fewer rows than this, a step for all of them costs more than walking each one alone.
 ENOUGH_ROWS = 48
@@ -224,7 +224,7 @@ class _Walk:
             position = self._skip_alone(position, end)
         return starts, position
 
-    @cached_property
+    @lazy
     def _skip_alone(self) -> Skip:
         return self._walker.skip_of(self._type)
 

@@ -6,7 +6,6 @@ keys. Checksums are not verified: gzip blocks have their own, and Java does not 
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 
 import pyarrow as pa
@@ -49,6 +48,7 @@ from lakewarden.engine.formats.hfile.stride import Stride
 from lakewarden.engine.formats.hfile.trailer import parse_trailer
 from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
+from lakewarden.engine.kernel.lazy import lazy
 
 _LARGE = RANGE_BYTES_MAX // 2
 # From so many keys on, cutting up a whole block takes less time than searching it for each of them.
@@ -167,7 +167,7 @@ class HFile:
             wanted.update(dict.fromkeys(range(first, last)))
         return sorted(wanted)
 
-    @cached_property
+    @lazy
     def _index(self) -> BlockIndex:
         """The index of the data blocks; parts of it below the root are read when first needed."""
         return read_levels(

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.sweep import SWEEPS_FOLDER
 from lakewarden.engine.services.archive.plan import Barrier, Hold, behind, compaction_barrier
@@ -14,6 +13,7 @@ from lakewarden.engine.services.clean.horizon import find_horizon
 from lakewarden.engine.services.clean.settings import retention_of
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, TRIGGER
 from lakewarden.engine.services.compaction.triggers import Trigger
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableType
 from lakewarden.engine.timeline.active import ActiveTimeline, load_active
@@ -24,13 +24,13 @@ _SWEEP_NAME = re.compile(r"[0-9]+\.([0-9]+)\.json")
 _COUNTING = (Trigger.NUM_COMMITS, Trigger.NUM_AND_TIME)
 
 
-def find_barriers(context: Context, moment: Moment) -> tuple[Barrier, ...]:
+def find_barriers(context: Context, moment: Snapshot) -> tuple[Barrier, ...]:
     """What holds back an archival of a table at a moment, besides its own timeline."""
     found = [*_of_clean(context, moment), *_of_metadata(context.storage, moment)]
     return (*found, *_of_compaction(context, moment), *_of_undoing(context, moment))
 
 
-def _of_clean(context: Context, moment: Moment) -> Iterator[Barrier]:
+def _of_clean(context: Context, moment: Snapshot) -> Iterator[Barrier]:
     """The commits that a clean retains, which it has to find on the active timeline."""
     retention = retention_of(context.settings)
     horizon = find_horizon(
@@ -47,7 +47,7 @@ def _of_clean(context: Context, moment: Moment) -> Iterator[Barrier]:
         )
 
 
-def _of_metadata(storage: Storage, moment: Moment) -> Iterator[Barrier]:
+def _of_metadata(storage: Storage, moment: Snapshot) -> Iterator[Barrier]:
     """What the metadata table has not compacted: its logs are judged by the table's timeline."""
     if not moment.config.metadata_partitions:
         return
@@ -79,7 +79,7 @@ def newest_compaction(metadata: ActiveTimeline) -> str | None:
     return max((one.requested for one in commits), default=None)
 
 
-def _of_compaction(context: Context, moment: Moment) -> Iterator[Barrier]:
+def _of_compaction(context: Context, moment: Snapshot) -> Iterator[Barrier]:
     is_counted = context.settings[TRIGGER] in _COUNTING
     if moment.config.table_type is TableType.MERGE_ON_READ and is_counted:
         instants = moment.timeline.active.instants
@@ -88,7 +88,7 @@ def _of_compaction(context: Context, moment: Moment) -> Iterator[Barrier]:
             yield barrier
 
 
-def _of_undoing(context: Context, moment: Moment) -> Iterator[Barrier]:
+def _of_undoing(context: Context, moment: Snapshot) -> Iterator[Barrier]:
     """Instants whose files may still go, or still come, though they are off the timeline."""
     instants = moment.timeline.active.instants
     for target, pending in pending_rollbacks(moment.timeline.active).pending.items():

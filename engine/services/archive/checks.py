@@ -10,11 +10,10 @@ from functools import partial
 from lakewarden.engine.formats.payloads import replace
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.settings import STORAGE_THREADS
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.archive.plan import ArchivePlan, Barrier, Hold
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
@@ -33,7 +32,7 @@ def read_ledgers(
 
 
 def find_checked(
-    context: Context, moment: Moment, plan: ArchivePlan, ledgers: Mapping[str, Ledger]
+    context: Context, moment: Snapshot, plan: ArchivePlan, ledgers: Mapping[str, Ledger]
 ) -> Barrier | None:
     """The first instant of a plan that has to stay all the same."""
     found = [_open(context, plan, ledgers), _uncleaned(context, moment, plan)]
@@ -64,7 +63,7 @@ def _is_open(context: Context, ledger: Ledger) -> bool:
             return False
 
 
-def _uncleaned(context: Context, moment: Moment, plan: ArchivePlan) -> Barrier | None:
+def _uncleaned(context: Context, moment: Snapshot, plan: ArchivePlan) -> Barrier | None:
     replaced = {
         instant.requested: groups
         for instant in plan.instants
@@ -86,7 +85,7 @@ def _uncleaned(context: Context, moment: Moment, plan: ArchivePlan) -> Barrier |
     return None
 
 
-def _replaced(moment: Moment, instant: Instant) -> Sequence[SliceKey]:
+def _replaced(moment: Snapshot, instant: Instant) -> Sequence[SliceKey]:
     active = moment.timeline.active
     metadata = replace.decode(active.read(instant), active.path(instant))
     return [
@@ -96,10 +95,11 @@ def _replaced(moment: Moment, instant: Instant) -> Sequence[SliceKey]:
     ]
 
 
-def _present(context: Context, moment: Moment, partitions: tuple[str, ...]) -> frozenset[SliceKey]:
+def _present(
+    context: Context, moment: Snapshot, partitions: tuple[str, ...]
+) -> frozenset[SliceKey]:
     """The file groups that have any file in some partitions, for readers of either listing."""
-    state = TableState(context.storage, moment.config, moment.timeline)
-    sources = [state.source(use_metadata=True), state.source(use_metadata=False)]
+    sources = [moment.source(use_metadata=True), moment.source(use_metadata=False)]
     return frozenset(
         SliceKey(partition, file.file_id)
         for source in sources

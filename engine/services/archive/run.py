@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.settings import STORAGE_THREADS
 from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.plans.traces import clear_traces
@@ -25,6 +25,7 @@ from lakewarden.engine.services.archive.settings import (
     lsm_limits,
 )
 from lakewarden.engine.services.clean.settings import retention_of
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.archived.manifest import load_snapshot
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
 from lakewarden.engine.timeline.instant import Instant, time_text
@@ -62,7 +63,7 @@ def archive_if_due(context: Context) -> Archived | None:
     return archive(context)
 
 
-def draft_archive(context: Context, moment: Moment) -> ArchivePlan:
+def draft_archive(context: Context, moment: Snapshot) -> ArchivePlan:
     """What an archival would take of a table first, and what holds it back; writes nothing."""
     return _drafted(context, moment, instants_at_once(context.settings)).plan
 
@@ -75,7 +76,7 @@ class _Drafted:
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
 
 
-def _drafted(context: Context, moment: Moment, at_most: int | None) -> _Drafted:
+def _drafted(context: Context, moment: Snapshot, at_most: int | None) -> _Drafted:
     limits, instants = limits_of(context.settings), moment.timeline.active.instants
     retention_of(context.settings)
     plan = plan_archive(instants, (), limits)
@@ -94,7 +95,7 @@ def _drafted(context: Context, moment: Moment, at_most: int | None) -> _Drafted:
     raise AssertionError("a barrier in a plan has left the plan as it was")
 
 
-def told(context: Context, moment: Moment, plan: ArchivePlan) -> ArchivePlan:
+def told(context: Context, moment: Snapshot, plan: ArchivePlan) -> ArchivePlan:
     """A plan that also says of a pending instant that holds it how old it is, and the remedy."""
     held = plan.held
     if held is None or held.instant is None:
@@ -125,7 +126,7 @@ def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> Timel
     )
 
 
-def _carried_out(context: Context, held: HeldLock, moment: Moment, drafted: _Drafted) -> Moved:
+def _carried_out(context: Context, held: HeldLock, moment: Snapshot, drafted: _Drafted) -> Moved:
     moved = move(
         context.storage,
         moment.timeline.active,
@@ -169,7 +170,7 @@ def _answer(
     )
 
 
-def _dry_compaction(context: Context, moment: Moment, limits: LsmLimits) -> TimelineCompacted:
+def _dry_compaction(context: Context, moment: Snapshot, limits: LsmLimits) -> TimelineCompacted:
     snapshot = load_snapshot(context.storage, moment.layout.history_folder)
     merged = levels_to_merge(snapshot.files, limits)
     return TimelineCompacted(

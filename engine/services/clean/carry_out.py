@@ -15,13 +15,13 @@ from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import delete_paths
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.clean.empty_partitions import remove_empty
 from lakewarden.engine.services.clean.held import held_files
 from lakewarden.engine.services.clean.result import Finished
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.view.slices import FileSlice, file_groups
 
@@ -100,7 +100,7 @@ def orders_of(plan: CleanPlan, path: str) -> Orders:
 
 
 def assert_unneeded(
-    context: Context, moment: Moment, plan: CleanPlan, orders: Orders
+    context: Context, moment: Snapshot, plan: CleanPlan, orders: Orders
 ) -> Mapping[str, int]:
     """Refuse a plan with a file that some reader may ask for; else the sizes of those there are.
 
@@ -111,13 +111,12 @@ def assert_unneeded(
     held = held_files(moment.timeline.active)
     for file in sorted(doomed & held.keys()):
         raise _needed(file, f"{held[file].hold.value} {held[file].instant} needs it")
-    state = TableState(context.storage, moment.config, moment.timeline)
     retained = plan.earliest_instant_to_retain
-    views = {"a read of the table as it is now needs it": state.visibility()}
+    views = {"a read of the table as it is now needs it": moment.visibility()}
     if retained is not None:
         why = f"the table as of {retained.timestamp} is to be kept, and needs it"
-        views[why] = state.visibility(retained.timestamp)
-    listed = state.source(use_metadata=True).files(sorted(orders.files))
+        views[why] = moment.visibility(retained.timestamp)
+    listed = moment.source(use_metadata=True).files(sorted(orders.files))
     for partition, files in listed.items():
         for why, visibility in views.items():
             for group in file_groups(partition, files, visibility):

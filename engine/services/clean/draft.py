@@ -10,10 +10,8 @@ from lakewarden.engine.formats.payloads.clean import (
     RetainedInstant,
 )
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.clean.held import held_files
 from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
 from lakewarden.engine.services.clean.plan import (
@@ -37,6 +35,7 @@ from lakewarden.engine.services.clean.settings import (
     TRIGGER_COMMITS,
     Retention,
 )
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Instant
@@ -93,7 +92,7 @@ class CleanDraft:
 
 
 def draft_clean(
-    context: Context, moment: Moment, retention: Retention, wish: CleanWish
+    context: Context, moment: Snapshot, retention: Retention, wish: CleanWish
 ) -> CleanDraft:
     """What a clean would do to the table as it is at a moment; writes nothing."""
     framed = frame_clean(context, moment, retention, wish)
@@ -105,10 +104,9 @@ def draft_clean(
     scope = find_scope(active, find_last(active), earliest, is_incremental=is_incremental)
     chosen = scope.partitions if wish.partitions is None else wish.partitions
     cut = Cut(horizon=earliest, retention=retention, held=held_files(active))
-    state = TableState(context.storage, moment.config, moment.timeline)
     return replace(
         framed,
-        selection=select(partition_views(state, chosen), cut),
+        selection=select(partition_views(moment, chosen), cut),
         scope=scope.why if wish.partitions is None else "Some partitions were asked for.",
         last_write=max((one.requested for one in active.completed()), default=""),
         extra=_extra(moment, wish),
@@ -116,7 +114,7 @@ def draft_clean(
 
 
 def frame_clean(
-    context: Context, moment: Moment, retention: Retention, wish: CleanWish
+    context: Context, moment: Snapshot, retention: Retention, wish: CleanWish
 ) -> CleanDraft:
     """A draft before any partition is looked at; it may be over already."""
     active = moment.timeline.active
@@ -152,13 +150,13 @@ def _retained(active: ActiveTimeline, horizon: Horizon, last: LastClean | None) 
     return min(later, default=None)
 
 
-def writes_of(moment: Moment) -> Writes:
+def writes_of(moment: Snapshot) -> Writes:
     """The completed writes, and what may become one."""
     active = moment.timeline.active
     return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
 
 
-def partition_views(state: TableState, partitions: Sequence[str] | None) -> Iterator[PartitionView]:
+def partition_views(state: Snapshot, partitions: Sequence[str] | None) -> Iterator[PartitionView]:
     """Some partitions with all their slices, or every one; lookups for those only."""
     visibility = state.visibility()
     everything = replace(visibility, replaced={})
@@ -217,7 +215,7 @@ def _view(
     )
 
 
-def _waits(context: Context, moment: Moment, last: LastClean | None) -> str | None:
+def _waits(context: Context, moment: Snapshot, last: LastClean | None) -> str | None:
     """Why it is too early for a clean, by Hudi's trigger."""
     since = "" if last is None else last.last_write
     completed = moment.timeline.active.completed()
@@ -229,7 +227,7 @@ def _waits(context: Context, moment: Moment, last: LastClean | None) -> str | No
     return f"{since_last}, and {TRIGGER_COMMITS.key} is {wanted}."
 
 
-def _extra(moment: Moment, wish: CleanWish) -> dict[str, str]:
+def _extra(moment: Snapshot, wish: CleanWish) -> dict[str, str]:
     """What the next clean has to know."""
     savepoints = sorted(one.requested for one in moment.timeline.active.savepoints())
     extra = {SAVEPOINTS_KEY: ",".join(savepoints)} if savepoints else {}

@@ -7,7 +7,7 @@ writer that has not left one by then will find the file gone, and make it.
 
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import read_markers
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.file_names import PARTITION_METADATA
 from lakewarden.engine.view.listing import data_files
@@ -15,13 +15,13 @@ from lakewarden.engine.write.partition_files import ensure_partition
 
 
 def remove_empty(
-    context: Context, moment: Moment, instant: str, partitions: tuple[str, ...]
+    context: Context, moment: Snapshot, instant: str, partitions: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Remove those of some partitions that have no data files; under the lock."""
     return tuple(one for one in partitions if one and _is_removed(context, moment, instant, one))
 
 
-def _is_removed(context: Context, moment: Moment, instant: str, partition: str) -> bool:
+def _is_removed(context: Context, moment: Snapshot, instant: str, partition: str) -> bool:
     storage = context.storage
     if _has_files(storage, partition):
         return False
@@ -38,7 +38,7 @@ def _has_files(storage: Storage, partition: str) -> bool:
     return bool(data_files(storage.list(partition).files))
 
 
-def _is_marked(storage: Storage, moment: Moment, partition: str) -> bool:
+def _is_marked(storage: Storage, moment: Snapshot, partition: str) -> bool:
     """Whether something under way has announced a file in a partition."""
     return any(
         file.partition == partition

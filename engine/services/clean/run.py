@@ -12,7 +12,7 @@ from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.publish import publish_in, to_inflight
 from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.plans.sweep import sweep
@@ -31,6 +31,7 @@ from lakewarden.engine.services.clean.remains import clear_remains
 from lakewarden.engine.services.clean.result import Cleaned, Finished
 from lakewarden.engine.services.clean.settings import Retention, retention_of
 from lakewarden.engine.services.savepoint.run import repair_savepoints
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant
 
@@ -105,7 +106,7 @@ def _with_done(prepared: Cleaned, done: Finished, answer: Cleaned) -> Cleaned:
     )
 
 
-def _foreseen(context: Context, moment: Moment, retention: Retention, wish: CleanWish) -> Cleaned:
+def _foreseen(context: Context, moment: Snapshot, retention: Retention, wish: CleanWish) -> Cleaned:
     """What a clean would come to as things are: first the pending ones, then a new one."""
     pending = tuple(_foreseen_end(context, moment, one) for one in _pending_cleans(moment))
     if wish.only_pending:
@@ -117,7 +118,7 @@ def _foreseen(context: Context, moment: Moment, retention: Retention, wish: Clea
     return replace(_answer(context, moment, drafted), finished=pending, is_dry_run=True)
 
 
-def _pending_cleans(moment: Moment) -> tuple[Instant, ...]:
+def _pending_cleans(moment: Snapshot) -> tuple[Instant, ...]:
     """Those with a plan that is whole; others are removed by the next clean."""
     active = moment.timeline.active
     return tuple(one for one in active.pending((Action.CLEAN,)) if _is_planned(active, one))
@@ -130,7 +131,7 @@ def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
     return is_whole_container(active.read(files.requested.instant))
 
 
-def _orders(moment: Moment, instant: Instant) -> Orders:
+def _orders(moment: Snapshot, instant: Instant) -> Orders:
     files = moment.timeline.active.files_of(instant)
     assert files is not None
     assert files.requested is not None
@@ -139,7 +140,7 @@ def _orders(moment: Moment, instant: Instant) -> Orders:
     return orders_of(clean_payload.decode_plan(content, path), path)
 
 
-def _foreseen_end(context: Context, moment: Moment, instant: Instant) -> Finished:
+def _foreseen_end(context: Context, moment: Snapshot, instant: Instant) -> Finished:
     orders = _orders(moment, instant)
     there = [entry for entry in look_at_paths(context, orders.paths) if entry is not None]
     return Finished(
@@ -202,7 +203,7 @@ def _published(context: Context, retention: Retention, wish: CleanWish) -> _Publ
     raise AssertionError("The last draft is made under the lock.")
 
 
-def _still_holds(before: Moment, now: Moment) -> bool:
+def _still_holds(before: Snapshot, now: Snapshot) -> bool:
     """Whether what nobody needed then is not needed now.
 
     New writes need no old file. But a savepoint or a plan may name one, and without an instant that
@@ -214,7 +215,7 @@ def _still_holds(before: Moment, now: Moment) -> bool:
     return is_complete and known.savepoints() == there.savepoints() and not plans
 
 
-def _carried_out(context: Context, moment: Moment, attempt: Attempt) -> Finished:
+def _carried_out(context: Context, moment: Snapshot, attempt: Attempt) -> Finished:
     files = pending_of(moment, Action.CLEAN, attempt.instant)
     requested = None if files is None else files.requested
     assert requested is not None
@@ -237,7 +238,7 @@ def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Clea
     )
 
 
-def _answer(context: Context, moment: Moment, draft: CleanDraft) -> Cleaned:
+def _answer(context: Context, moment: Snapshot, draft: CleanDraft) -> Cleaned:
     """What a draft means to the caller."""
     holder = draft.horizon.held_by
     if holder is None:
@@ -261,7 +262,7 @@ def _answer(context: Context, moment: Moment, draft: CleanDraft) -> Cleaned:
     )
 
 
-def _why_nothing(context: Context, moment: Moment, draft: CleanDraft) -> str:
+def _why_nothing(context: Context, moment: Snapshot, draft: CleanDraft) -> str:
     """Why nothing is cleaned, and what to do about what holds it back."""
     held_by = draft.horizon.held_by
     if held_by is not None:

@@ -23,11 +23,12 @@ from lakewarden.engine.plans.cancel import cancel_in
 from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import Moment, look, pending_ledgers, reload
+from lakewarden.engine.plans.moment import look, pending_ledgers, reload
 from lakewarden.engine.plans.publish import publish_in
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.services.files.broken import broken_among
 from lakewarden.engine.services.schedule import remove_cancelled
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.paths import joined
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
@@ -131,7 +132,7 @@ def _replaced(context: Context, instant: str, rest: _Waiting, reason: str) -> st
         return publish_in(context, held, now, Action.CLUSTERING, content, claims=False).instant
 
 
-def _waiting(context: Context, moment: Moment, instant: str) -> _Waiting:
+def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
     """A plan that nobody has begun with."""
     files = moment.pending(instant)
     if files is None or files.requested is None or files.begun_as is not Action.CLUSTERING:

@@ -9,12 +9,12 @@ import pyarrow as pa
 from lakewarden.engine.metadata.column_range import ColumnRange
 from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.metadata.table import COLUMN_STATS
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.clustering.copy import copied_file, copyable
 from lakewarden.engine.services.clustering.encode import encoded_files
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
 from lakewarden.engine.services.place import Place
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
 
@@ -37,7 +37,7 @@ class Clustering:
 
 
 def with_nan_notes(
-    state: TableState, spec: WriteSpec, tasks: Iterable[ClusterTask]
+    state: Snapshot, spec: WriteSpec, tasks: Iterable[ClusterTask]
 ) -> tuple[ClusterTask, ...]:
     """The tasks, with what the metadata table tells of NaN in the files they may copy."""
     tasks = tuple(tasks)

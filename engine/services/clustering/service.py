@@ -16,11 +16,9 @@ from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.window import Window, find_window
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
 from lakewarden.engine.services.clustering.order import Order
 from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
@@ -65,6 +63,7 @@ from lakewarden.engine.services.narrowing import narrowed
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.slices import FileSlice, SliceKey
@@ -81,15 +80,14 @@ class Clustering:
     def service(self) -> Service:
         return Service.CLUSTERING
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         """The plan for the table as it is at a moment, or why there is none."""
-        state = TableState(context.storage, moment.config, moment.timeline)
-        _refuse(state, context.settings)
+        _refuse(moment, context.settings)
         refusal = _not_due(context, moment, wish)
         if refusal is not None:
             return refusal
         strategy = plan_strategy(context.settings[STRATEGY])
-        executed = executed_by(state, context.settings)
+        executed = executed_by(moment, context.settings)
         limits = _limits(context.settings, strategy, wish)
         # A file that is taken alone would be taken again and again.
         window = find_window(
@@ -99,8 +97,8 @@ class Clustering:
             context.settings, wish
         ):
             return nothing
-        partitions = self._partitions(context, state, window, strategy, wish)
-        slices = _slices(state, partitions.chosen)
+        partitions = self._partitions(context, moment, window, strategy, wish)
+        slices = _slices(moment, partitions.chosen)
         groups = choose_groups(slices, held_groups(moment), limits)
         choice = Choice(groups.chosen, (*partitions.left_out, *groups.left_out))
         if not choice.chosen:
@@ -128,7 +126,7 @@ class Clustering:
         """Make the files that a plan asks for; it may be one of Java's."""
         requested = decode_plan(plan, f"the plan of {attempt.instant}")
         planned = requested.clustering_plan or ClusteringPlan()
-        state = TableState(context.storage)
+        state = load_snapshot(context.storage)
         _refuse(state, context.settings)
         spec = _spec(state, context, attempt, planned.strategy or ClusteringStrategy())
         tasks = cluster_tasks(
@@ -151,7 +149,7 @@ class Clustering:
     def _partitions(
         self,
         context: Context,
-        state: TableState,
+        state: Snapshot,
         window: Window,
         strategy: PlanStrategy,
         wish: Wish,
@@ -182,7 +180,7 @@ def _named(settings: Settings, wish: Wish) -> tuple[str, ...]:
     return (*listed(settings[SELECTED]), *(wish.partitions or ()))
 
 
-def executed_by(state: TableState, settings: Settings) -> ClusteringStrategy:
+def executed_by(state: Snapshot, settings: Settings) -> ClusteringStrategy:
     """How a new plan is to be carried out, in Java's words."""
     columns = listed(settings[SORT_COLUMNS])
     _check_sort_columns(state, columns)
@@ -196,7 +194,7 @@ def executed_by(state: TableState, settings: Settings) -> ClusteringStrategy:
 
 
 def _spec(
-    state: TableState, context: Context, attempt: Attempt, strategy: ClusteringStrategy
+    state: Snapshot, context: Context, attempt: Attempt, strategy: ClusteringStrategy
 ) -> ClusterSpec:
     check_execution(strategy.strategy_class_name)
     parameters, settings = strategy.strategy_params, context.settings
@@ -214,7 +212,7 @@ def _spec(
     )
 
 
-def _check_sort_columns(state: TableState, columns: Sequence[str]) -> None:
+def _check_sort_columns(state: Snapshot, columns: Sequence[str]) -> None:
     names = state.schema().columns.names
     strangers = [name for name in columns if name not in names]
     if strangers:
@@ -244,7 +242,7 @@ def _files(
         yield from made
 
 
-def _known(state: TableState, plan: ClusteringPlan) -> KnownFiles:
+def _known(state: Snapshot, plan: ClusteringPlan) -> KnownFiles:
     """The files of the plan's partitions, by name."""
     partitions = {one.partition_path or "" for group in plan.input_groups for one in group.slices}
     found = state.source(use_metadata=True).files(tuple(sorted(partitions)))
@@ -258,7 +256,7 @@ def _replaced(consumed: Mapping[SliceKey, object]) -> dict[str, tuple[str, ...]]
     return {partition: tuple(file_ids) for partition, file_ids in found.items()}
 
 
-def _refuse(state: TableState, settings: Settings) -> None:
+def _refuse(state: Snapshot, settings: Settings) -> None:
     """Refuse tables that we can't cluster."""
     refuse_unwritable(state.config)
     refuse_unmaintained(state.storage, state.config)
@@ -271,7 +269,7 @@ def _refuse(state: TableState, settings: Settings) -> None:
         )
 
 
-def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
+def _not_due(context: Context, moment: Snapshot, wish: Wish) -> Refusal | None:
     """Why a clustering has to wait; an explicit wish does not."""
     if not wish.honour_trigger:
         return None
@@ -310,7 +308,7 @@ def _limits(settings: Settings, strategy: PlanStrategy, wish: Wish) -> Limits:
     )
 
 
-def _slices(state: TableState, partitions: Sequence[str]) -> tuple[FileSlice, ...]:
+def _slices(state: Snapshot, partitions: Sequence[str]) -> tuple[FileSlice, ...]:
     """The newest slices of some partitions, in the order of these."""
     if not partitions:
         return ()

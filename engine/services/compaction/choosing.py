@@ -6,9 +6,7 @@ from datetime import date
 
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.window import Window
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Choice
 from lakewarden.engine.services.compaction.candidates import Candidate
 from lakewarden.engine.services.compaction.plan import Rules, choose_partitions, choose_slices
@@ -17,29 +15,29 @@ from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import within
 from lakewarden.engine.services.narrowing import narrowed
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.sizes import MAX_FILE_SIZE
 
 
-def choose(context: Context, moment: Moment, window: Window, wish: Wish) -> Choice[Candidate]:
+def choose(context: Context, moment: Snapshot, window: Window, wish: Wish) -> Choice[Candidate]:
     rules = Rules(
         strategy=chosen_strategy(context.settings, _today(context, moment)),
         wish=wish,
         held=held_groups(moment),
         new_base_bytes=context.settings[MAX_FILE_SIZE],
     )
-    state = TableState(context.storage, moment.config, moment.timeline)
-    every_name = state.source(use_metadata=True).partitions() if rules.strategy.ranks else None
+    every_name = moment.source(use_metadata=True).partitions() if rules.strategy.ranks else None
     if window.partitions is not None:
         names = every_name or window.partitions
-        rules = replace(rules, wish=narrowed(wish, state, names))
+        rules = replace(rules, wish=narrowed(wish, moment, names))
         partitions = within(choose_partitions(names, rules), window.partitions)
-        slices = _slices(state, partitions.chosen)
+        slices = _slices(moment, partitions.chosen)
         unread = partitions.left_out
     else:
-        every = current_slices(state, None)
+        every = current_slices(moment, None)
         names = every_name or _partitions(every)
-        rules = replace(rules, wish=narrowed(wish, state, names))
+        rules = replace(rules, wish=narrowed(wish, moment, names))
         partitions = choose_partitions(names, rules)
         slices = _of_partitions(every, partitions.chosen)
         # All was read, so that it is known which of the others have something to wait for.
@@ -49,7 +47,7 @@ def choose(context: Context, moment: Moment, window: Window, wish: Wish) -> Choi
     return Choice(choice.chosen, (*unread, *choice.left_out))
 
 
-def _slices(state: TableState, partitions: tuple[str, ...]) -> tuple[FileSlice, ...]:
+def _slices(state: Snapshot, partitions: tuple[str, ...]) -> tuple[FileSlice, ...]:
     """The latest slices, with completed logs only, in the order of the partitions."""
     return _of_partitions(current_slices(state, partitions), partitions) if partitions else ()
 
@@ -64,5 +62,5 @@ def _partitions(slices: Sequence[FileSlice]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(slice_.partition for slice_ in slices))
 
 
-def _today(context: Context, moment: Moment) -> date:
+def _today(context: Context, moment: Snapshot) -> date:
     return moment.layout.zone.wall(context.now_ms()).date()

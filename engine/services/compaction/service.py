@@ -9,10 +9,8 @@ from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.window import find_window
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Draft, Drafted, LeftOut, Reason, Refusal
 from lakewarden.engine.services.compaction.choosing import choose
 from lakewarden.engine.services.compaction.plan import plan_bytes
@@ -29,6 +27,7 @@ from lakewarden.engine.services.in_window import untouched
 from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.timeline.instant import epoch_ms
@@ -46,7 +45,7 @@ class Compaction:
     def service(self) -> Service:
         return Service.COMPACTION
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         """The plan for the table as it is at a moment, or why there is none."""
         # A refusal is falsy, so that `or` would pass over it.
         for refusal in (_wrong_type(moment), _not_due(context, moment, wish)):
@@ -73,7 +72,7 @@ class Compaction:
     def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
         """Make the base files that a plan asks for; it may be one of Java's."""
         operations = decode_plan(plan, f"the plan of {attempt.instant}").operations
-        state = TableState(context.storage)
+        state = load_snapshot(context.storage)
         _refuse(state.storage, state.config)
         spec = write_spec(
             state,
@@ -128,7 +127,7 @@ def _refuse(storage: Storage, config: TableConfig) -> None:
     refuse_unmaintained(storage, config)
 
 
-def _wrong_type(moment: Moment) -> Refusal | None:
+def _wrong_type(moment: Snapshot) -> Refusal | None:
     if moment.config.table_type is TableType.MERGE_ON_READ:
         return None
     return Refusal(
@@ -138,7 +137,7 @@ def _wrong_type(moment: Moment) -> Refusal | None:
     )
 
 
-def _not_due(context: Context, moment: Moment, wish: Wish) -> Refusal | None:
+def _not_due(context: Context, moment: Snapshot, wish: Wish) -> Refusal | None:
     """Why a compaction has to wait; an explicit wish does not."""
     if not wish.honour_trigger:
         return None

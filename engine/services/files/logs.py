@@ -14,7 +14,7 @@ from lakewarden.engine.formats.log.records import range_source, records
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.view.file_names import LogFile, log_order, parse_file_name
 from lakewarden.engine.view.listing import HOODIE_FOLDER
@@ -78,7 +78,7 @@ def records_of(storage: Storage, logs: tuple[FoundLog, ...]) -> Iterator[pa.Tabl
                 yield records(block)
 
 
-def merged_records(state: TableState, logs: tuple[FoundLog, ...]) -> Iterator[pa.Table]:
+def merged_records(state: Snapshot, logs: tuple[FoundLog, ...]) -> Iterator[pa.Table]:
     """What the logs of each file group come to once they are merged, without its base file."""
     reader = SliceReader(state.storage, read_spec(state, Query(), None))
     groups: dict[SliceKey, list[LogFile]] = {}

@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 from math import floor
 from statistics import fmean, stdev
 
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.history.history import History
 from lakewarden.engine.services.history.writes import decode_write, figures_of_write
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
 
 
@@ -50,7 +50,7 @@ class Amplification:
         return self.records_written / self.records_updated if self.records_updated else None
 
 
-def spreads(state: TableState, pattern: str = "") -> Iterator[tuple[str | None, Spread]]:
+def spreads(state: Snapshot, pattern: str = "") -> Iterator[tuple[str | None, Spread]]:
     """The spread over all files, then by write, newest first; nothing where there are no files.
 
     A pattern is as a shell's, and chooses partitions.

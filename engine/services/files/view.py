@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.file_names import LogFile
 from lakewarden.engine.view.slices import FileGroup, FileSlice, Visibility
@@ -52,13 +52,13 @@ class _WithPending:
         return requested in self.pending or self.timeline.is_completed(requested)
 
 
-def all_slices(state: TableState, wish: ViewWish) -> Iterator[FileSlice]:
+def all_slices(state: Snapshot, wish: ViewWish) -> Iterator[FileSlice]:
     """Every slice that there is, oldest first within a file group."""
     for group in _groups(state, wish, _visibility(state, wish)):
         yield from group.slices
 
 
-def latest_slices(state: TableState, wish: ViewWish, *, merge: bool) -> Iterator[ViewedSlice]:
+def latest_slices(state: Snapshot, wish: ViewWish, *, merge: bool) -> Iterator[ViewedSlice]:
     """The newest slice of each file group; merged, it has the logs below a pending compaction."""
     visibility = _visibility(state, wish)
     for group in _groups(state, wish, visibility):
@@ -77,7 +77,7 @@ def latest_slices(state: TableState, wish: ViewWish, *, merge: bool) -> Iterator
         )
 
 
-def _groups(state: TableState, wish: ViewWish, visibility: Visibility) -> tuple[FileGroup, ...]:
+def _groups(state: Snapshot, wish: ViewWish, visibility: Visibility) -> tuple[FileGroup, ...]:
     # The metadata table knows nothing of what has not completed.
     use_metadata = not wish.has_pending
     partitions = None
@@ -87,7 +87,7 @@ def _groups(state: TableState, wish: ViewWish, visibility: Visibility) -> tuple[
     return state.file_groups(visibility, partitions, use_metadata=use_metadata)
 
 
-def _visibility(state: TableState, wish: ViewWish) -> Visibility:
+def _visibility(state: Snapshot, wish: ViewWish) -> Visibility:
     pending = state.timeline.active.pending() if wish.has_pending else ()
     completions = _WithPending(state.timeline, frozenset(instant.requested for instant in pending))
     visibility = state.visibility(_newest(wish), completions)

@@ -7,8 +7,8 @@ the indexes that there are then.
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.services.state.pending import Pending, pending_instants, service_name
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
 
@@ -23,7 +23,7 @@ _PLANS = frozenset(
 )
 
 
-def refuse_busy(context: Context, moment: Moment, *, but: frozenset[str] = frozenset()) -> None:
+def refuse_busy(context: Context, moment: Snapshot, *, but: frozenset[str] = frozenset()) -> None:
     """Refuse while something is under way, but for some instants that do not count."""
     for pending in pending_instants(context, moment):
         if pending.requested in but or _is_waiting(pending):

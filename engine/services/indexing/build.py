@@ -17,8 +17,7 @@ from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STAT
 from lakewarden.engine.metadata.value_types import value_type
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import Moment, look, reload
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write
 from lakewarden.engine.services.indexing.refusals import (
@@ -31,6 +30,7 @@ from lakewarden.engine.services.indexing.request import IndexRequest, WantedInde
 from lakewarden.engine.services.indexing.result import IndexBuilt
 from lakewarden.engine.services.inspection.indexes import IndexState
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 
 
@@ -109,9 +109,8 @@ def _missing(config: TableConfig, partitions: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for one in partitions if one not in config.metadata_partitions)
 
 
-def _wanted(context: Context, moment: Moment, request: IndexRequest) -> WantedIndex:
-    state = TableState(context.storage, moment.config, moment.timeline)
-    columns = state.schema().columns
+def _wanted(context: Context, moment: Snapshot, request: IndexRequest) -> WantedIndex:
+    columns = moment.schema().columns
     wanted = wanted_index(request, moment.config, columns.names)
     for name in wanted.columns:
         if value_type(columns.field(name).type) is None:
@@ -119,7 +118,7 @@ def _wanted(context: Context, moment: Moment, request: IndexRequest) -> WantedIn
     return wanted
 
 
-def _build(context: Context, held: HeldLock, moment: Moment, wanted: list[WantedIndex]) -> int:
+def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[WantedIndex]) -> int:
     """Steps 4 to 8; how many records were indexed."""
     refuse_busy(context, moment)
     gathered = gather(context, moment, wanted)
@@ -138,21 +137,20 @@ def _build(context: Context, held: HeldLock, moment: Moment, wanted: list[Wanted
     return gathered.records_count
 
 
-def _as_it_is(context: Context, moment: Moment, partition: str, message: str) -> IndexBuilt:
-    state = TableState(context.storage, moment.config, moment.timeline)
+def _as_it_is(context: Context, moment: Snapshot, partition: str, message: str) -> IndexBuilt:
     return IndexBuilt(
         name=partition,
         partition=partition,
         state=IndexState.READY,
         indexed_up_to=newest_write(moment),
         records_count=None,
-        file_groups_count=sizes_of(state, partition).file_groups_count,
+        file_groups_count=sizes_of(moment, partition).file_groups_count,
         is_changed=False,
         message=message,
     )
 
 
-def _would_be(moment: Moment, partition: str, message: str) -> IndexBuilt:
+def _would_be(moment: Snapshot, partition: str, message: str) -> IndexBuilt:
     return IndexBuilt(
         name=partition,
         partition=partition,

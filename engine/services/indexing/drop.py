@@ -14,13 +14,13 @@ from lakewarden.engine.metadata.table import (
 )
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import Moment, look, reload
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.result import IndexDropped
 from lakewarden.engine.services.inspection.indexes import IndexView, index_views, pending_builds
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 
 
@@ -35,7 +35,7 @@ def drop_index(
             raise no_index(name, [one.name for one in _views(context, moment)])
         return _absent(name)
     partitions = _with_dependants(context, moment, index)
-    freed = sum(_bytes(_state(context, moment), one) for one in partitions)
+    freed = sum(_bytes(moment, one) for one in partitions)
     if dry_run:
         return _dropped(index, partitions, freed, "would go", is_changed=False)
     settle(context)
@@ -66,22 +66,18 @@ def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]
     return had
 
 
-def _state(context: Context, moment: Moment) -> TableState:
-    return TableState(context.storage, moment.config, moment.timeline)
+def _views(context: Context, moment: Snapshot) -> tuple[IndexView, ...]:
+    return index_views(moment)
 
 
-def _views(context: Context, moment: Moment) -> tuple[IndexView, ...]:
-    return index_views(_state(context, moment))
-
-
-def _index(context: Context, moment: Moment, name: str) -> IndexView | None:
+def _index(context: Context, moment: Snapshot, name: str) -> IndexView | None:
     """The index by what users call it, else by its partition."""
     views = _views(context, moment)
     by_name = (view for view in views if view.name == name)
     return next(by_name, next((view for view in views if view.partition == name), None))
 
 
-def _with_dependants(context: Context, moment: Moment, index: IndexView) -> tuple[str, ...]:
+def _with_dependants(context: Context, moment: Snapshot, index: IndexView) -> tuple[str, ...]:
     """The partitions that go with an index: those that are made from it."""
     others = [view for view in _views(context, moment) if view.partition != index.partition]
     if index.partition == RECORD_INDEX:
@@ -93,14 +89,16 @@ def _with_dependants(context: Context, moment: Moment, index: IndexView) -> tupl
     return (index.partition,)
 
 
-def _bytes(state: TableState, partition: str) -> int:
+def _bytes(state: Snapshot, partition: str) -> int:
     sizes = sizes_of(state, partition)
     return sizes.base_bytes + sizes.log_bytes
 
 
-def _builds(context: Context, moment: Moment, partitions: tuple[str, ...] | None) -> frozenset[str]:
+def _builds(
+    context: Context, moment: Snapshot, partitions: tuple[str, ...] | None
+) -> frozenset[str]:
     """The pending instants that build some partitions, or any without a choice."""
-    pending = pending_builds(_state(context, moment))
+    pending = pending_builds(moment)
     return frozenset(
         instant.requested
         for partition, instant in pending.items()
@@ -108,7 +106,7 @@ def _builds(context: Context, moment: Moment, partitions: tuple[str, ...] | None
     )
 
 
-def _end_builds(context: Context, moment: Moment, builds: frozenset[str]) -> None:
+def _end_builds(context: Context, moment: Snapshot, builds: frozenset[str]) -> None:
     """Take building instants off the timeline: an indexer that is alive finds its own gone."""
     for files in moment.timeline.active.files:
         if files.instant.requested in builds and files.begun_as is Action.INDEXING:

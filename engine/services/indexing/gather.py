@@ -7,8 +7,6 @@ from lakewarden.engine.metadata.create import Choices
 from lakewarden.engine.metadata.indexed_columns import chosen_columns
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.indexing.present import (
     PresentTable,
     has_renamed_columns,
@@ -16,6 +14,7 @@ from lakewarden.engine.services.indexing.present import (
 )
 from lakewarden.engine.services.indexing.refusals import renamed_columns
 from lakewarden.engine.services.indexing.request import WantedIndex
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 
 _OWN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
@@ -36,16 +35,15 @@ class Gathered:
         return sum(len(one.keys) for one in self.located)
 
 
-def gather(context: Context, moment: Moment, wanted: list[WantedIndex]) -> Gathered:
+def gather(context: Context, moment: Snapshot, wanted: list[WantedIndex]) -> Gathered:
     """What the wanted partitions begin with; what cannot be indexed is refused here."""
-    state = TableState(context.storage, moment.config, moment.timeline)
-    present = PresentTable(state, context.ports.executor)
+    present = PresentTable(moment, context.ports.executor)
     by_partition = {one.partition: one for one in wanted}
     columns: tuple[str, ...] = ()
     if COLUMN_STATS in by_partition:
-        if has_renamed_columns(state):
+        if has_renamed_columns(moment):
             raise renamed_columns(moment.config)
-        columns = _columns(context, state, by_partition[COLUMN_STATS])
+        columns = _columns(context, moment, by_partition[COLUMN_STATS])
     located: tuple[Located, ...] = ()
     index = by_partition.get(RECORD_INDEX)
     if index is not None:
@@ -65,7 +63,7 @@ def gather(context: Context, moment: Moment, wanted: list[WantedIndex]) -> Gathe
     return Gathered(change, located, choices)
 
 
-def _columns(context: Context, state: TableState, wanted: WantedIndex) -> tuple[str, ...]:
+def _columns(context: Context, state: Snapshot, wanted: WantedIndex) -> tuple[str, ...]:
     has_meta_fields = state.config.has_meta_fields
     if not wanted.columns:
         columns = state.schema().columns
@@ -74,7 +72,7 @@ def _columns(context: Context, state: TableState, wanted: WantedIndex) -> tuple[
     return (*(_OWN_COLUMNS if has_meta_fields else ()), *own)
 
 
-def newest_write(moment: Moment) -> str | None:
+def newest_write(moment: Snapshot) -> str | None:
     """The time of the newest completed write on the active timeline."""
     completed = moment.timeline.active.completed()
     return max((one.requested for one in completed), default=None)

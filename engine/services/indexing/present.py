@@ -20,8 +20,8 @@ from lakewarden.engine.metadata.summaries import columns_with_nan, summaries_of_
 from lakewarden.engine.read.base_file import BaseReader
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.file_summaries import base_file_summaries
@@ -33,7 +33,7 @@ _NOTHING: dict[str, ColumnSummary] = {}
 class PresentTable:
     """A table at one moment, with whoever reads its files."""
 
-    state: TableState
+    state: Snapshot
     executor: Executor = field(repr=False)
 
     def files(self, columns: tuple[str, ...] = ()) -> tuple[NewFile, ...]:
@@ -144,7 +144,7 @@ def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> No
         )
 
 
-def has_renamed_columns(state: TableState) -> bool:
+def has_renamed_columns(state: Snapshot) -> bool:
     """Whether files may have columns under other names than the table has them now."""
     return bool(state.history.versions)
 

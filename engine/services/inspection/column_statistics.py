@@ -12,8 +12,8 @@ from lakewarden.engine.metadata.column_range import ColumnRange
 from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import COLUMN_STATS
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.inspection.metadata_table import metadata_listing
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.view.slices import FileSlice
 
@@ -49,7 +49,7 @@ class Overlap:
 
 
 def file_statistics(
-    state: TableState, partitions: Sequence[str] = (), columns: Sequence[str] = ()
+    state: Snapshot, partitions: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> Iterator[FileColumn]:
     """The statistics of the files of the newest slices, in all that is not named."""
     chosen, slices = _columns(state, columns), _slices(state, partitions)
@@ -68,7 +68,7 @@ def file_statistics(
 
 
 def overlaps(
-    state: TableState, partitions: Sequence[str] = (), columns: Sequence[str] = ()
+    state: Snapshot, partitions: Sequence[str] = (), columns: Sequence[str] = ()
 ) -> Iterator[Overlap]:
     """The overlaps of each column in each partition, by column and average."""
     chosen = columns or [one for one in _columns(state, ()) if one not in META_COLUMNS]
@@ -120,7 +120,7 @@ def _can_be_compared(range_: ColumnRange) -> bool:
     return all(bound == bound for bound in _pair(range_))
 
 
-def _slices(state: TableState, partitions: Sequence[str]) -> tuple[FileSlice, ...]:
+def _slices(state: Snapshot, partitions: Sequence[str]) -> tuple[FileSlice, ...]:
     source = metadata_listing(state)
     unknown = sorted(set(partitions) - set(source.partitions()))
     if unknown:
@@ -134,7 +134,7 @@ def _files(slice_: FileSlice) -> list[str]:
     return base + [log.name for log in slice_.log_files]
 
 
-def _columns(state: TableState, wanted: Sequence[str]) -> tuple[str, ...]:
+def _columns(state: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
     """The columns that are wanted, of those that the table keeps statistics of."""
     if not state.config.has_metadata(COLUMN_STATS):
         raise _no_statistics(state)
@@ -170,7 +170,7 @@ def _unknown_column(column: str, defined: Sequence[str]) -> InvalidRequest:
     )
 
 
-def _no_statistics(state: TableState) -> InvalidRequest:
+def _no_statistics(state: Snapshot) -> InvalidRequest:
     return InvalidRequest(
         "no_column_stats",
         what=f"The table {state.config.name!r} keeps no column statistics.",

@@ -8,8 +8,8 @@ from lakewarden.engine.formats.payloads import indexing
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions, undefined
 from lakewarden.engine.metadata.table import FILES, RECORD_INDEX
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger import read_ledger
 
@@ -40,7 +40,7 @@ class IndexView:
     owner: str | None
 
 
-def index_views(state: TableState) -> tuple[IndexView, ...]:
+def index_views(state: Snapshot) -> tuple[IndexView, ...]:
     """The indexes of a table, those included that are only planned."""
     builds = _builds(state)
     known = {one.partition: one for one in load_definitions(state.storage, state.config)}
@@ -50,12 +50,12 @@ def index_views(state: TableState) -> tuple[IndexView, ...]:
     return tuple(_view(state, known[name], builds.get(name)) for name in sorted(known))
 
 
-def pending_builds(state: TableState) -> dict[str, Instant]:
+def pending_builds(state: Snapshot) -> dict[str, Instant]:
     """The instants that build a partition of the metadata table and have not ended."""
     return {name: one for name, one in _builds(state).items() if not one.is_completed}
 
 
-def _builds(state: TableState) -> dict[str, Instant]:
+def _builds(state: Snapshot) -> dict[str, Instant]:
     """The newest instant that builds each partition."""
     found: dict[str, Instant] = {}
     for instant in state.timeline.active.instants:
@@ -64,7 +64,7 @@ def _builds(state: TableState) -> dict[str, Instant]:
     return found
 
 
-def _built_by(state: TableState, instant: Instant) -> Iterator[str]:
+def _built_by(state: Snapshot, instant: Instant) -> Iterator[str]:
     files = state.timeline.active.files_of(instant)
     if files is None or files.requested is None:
         return
@@ -79,7 +79,7 @@ def _built_by(state: TableState, instant: Instant) -> Iterator[str]:
             yield info.metadata_partition_path
 
 
-def _view(state: TableState, index: IndexDefinition, build: Instant | None) -> IndexView:
+def _view(state: Snapshot, index: IndexDefinition, build: Instant | None) -> IndexView:
     sizes = sizes_of(state, index.partition)
     return IndexView(
         name=index.name,
@@ -94,12 +94,12 @@ def _view(state: TableState, index: IndexDefinition, build: Instant | None) -> I
     )
 
 
-def _columns(state: TableState, index: IndexDefinition) -> tuple[str, ...]:
+def _columns(state: Snapshot, index: IndexDefinition) -> tuple[str, ...]:
     """Definitions of the record index name no columns: it is always of the record key."""
     return state.config.key_fields if index.partition == RECORD_INDEX else index.columns
 
 
-def _state(state: TableState, index: IndexDefinition, build: Instant | None) -> IndexState:
+def _state(state: Snapshot, index: IndexDefinition, build: Instant | None) -> IndexState:
     if index.partition in state.config.metadata_partitions:
         return IndexState.READY
     if build is None or build.is_completed:
@@ -107,6 +107,6 @@ def _state(state: TableState, index: IndexDefinition, build: Instant | None) -> 
     return IndexState.REQUESTED if build.state is State.REQUESTED else IndexState.INFLIGHT
 
 
-def _owner(state: TableState, build: Instant) -> str | None:
+def _owner(state: Snapshot, build: Instant) -> str | None:
     claim = read_ledger(state.storage, build.requested).last_claim
     return None if claim is None else f"{claim.owner} on {claim.host}"

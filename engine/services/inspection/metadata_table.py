@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.table import FILES
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.listing import FileSource, StorageListing
 
 _NO_SIZES: dict[str, int] = {}
@@ -38,14 +38,14 @@ class ComparedFile:
         return self.storage_bytes == self.metadata_bytes
 
 
-def metadata_listing(state: TableState) -> FileSource:
+def metadata_listing(state: Snapshot) -> FileSource:
     """The files that the metadata table lists; a table without one is refused."""
     if not state.config.has_metadata(FILES):
         raise no_metadata_table(state)
     return state.source(use_metadata=True)
 
 
-def sizes_of(state: TableState, partition: str) -> MetadataSizes:
+def sizes_of(state: Snapshot, partition: str) -> MetadataSizes:
     """What one partition of the metadata table takes, built or being built."""
     slices = state.metadata.slices(partition)
     bases = [one.base_file.size_bytes for one in slices if one.base_file is not None]
@@ -60,14 +60,14 @@ def sizes_of(state: TableState, partition: str) -> MetadataSizes:
     )
 
 
-def metadata_sizes(state: TableState) -> tuple[MetadataSizes, ...]:
+def metadata_sizes(state: Snapshot) -> tuple[MetadataSizes, ...]:
     """What each partition of the metadata table takes."""
     if not state.config.metadata_partitions:
         raise no_metadata_table(state)
     return tuple(sizes_of(state, one) for one in sorted(state.config.metadata_partitions))
 
 
-def compare_files(state: TableState) -> Iterator[ComparedFile]:
+def compare_files(state: Snapshot) -> Iterator[ComparedFile]:
     """All files of the storage and of the metadata table, side by side.
 
     Files of pending instants are left out: the metadata table learns of them when they complete.
@@ -86,7 +86,7 @@ def compare_files(state: TableState) -> Iterator[ComparedFile]:
             )
 
 
-def no_metadata_table(state: TableState) -> InvalidRequest:
+def no_metadata_table(state: Snapshot) -> InvalidRequest:
     return InvalidRequest(
         "no_metadata_table",
         what=f"The table {state.config.name!r} has no metadata table.",

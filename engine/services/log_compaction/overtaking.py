@@ -7,12 +7,12 @@ the log compaction would lie on top of that, and its rows over newer ones.
 from lakewarden.engine.locks.conflicts import Conflicting, Standing
 from lakewarden.engine.locks.plan_conflicts import plan_conflict
 from lakewarden.engine.locks.touched import planned_by
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.slices import SliceKey
 
 
-def assert_no_compaction(moment: Moment, instant: str, groups: frozenset[SliceKey]) -> None:
+def assert_no_compaction(moment: Snapshot, instant: str, groups: frozenset[SliceKey]) -> None:
     """Raise where a compaction of the same file groups is pending.
 
     Our planners leave such file groups alone, but Java's compactions are planned all the same.

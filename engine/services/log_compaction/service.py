@@ -10,11 +10,9 @@ from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.service import Service, is_cancellable
 from lakewarden.engine.plans.settings import STORAGE_THREADS
 from lakewarden.engine.plans.window import find_window
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Choice, Draft, Drafted, Reason, Refusal
 from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import untouched
@@ -34,6 +32,7 @@ from lakewarden.engine.services.outcome import Work, outcome_of
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.view.slices import FileSlice, SliceKey
 from lakewarden.engine.write.prepare import refuse_unwritable
@@ -51,7 +50,7 @@ class LogCompaction:
     def service(self) -> Service:
         return Service.LOG_COMPACTION
 
-    def draft(self, context: Context, moment: Moment, wish: Wish) -> Drafted:
+    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
         if moment.config.table_type is not TableType.MERGE_ON_READ:
             return _refusal(Reason.WRONG_TABLE_TYPE, "A copy-on-write table has no logs.")
         refuse_unwritable(moment.config)
@@ -85,7 +84,7 @@ class LogCompaction:
     def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
         path = f"the plan of log compaction {attempt.instant}"
         operations = compaction.decode_plan(plan, path).operations
-        state = TableState(context.storage)
+        state = load_snapshot(context.storage)
         spec = write_spec(
             state,
             state.schema(),
@@ -121,21 +120,20 @@ class _AtCommit:
     """Looks once more, under the lock, that nobody is about to compact the file groups."""
 
     groups: frozenset[SliceKey]
-    complete: Callable[[TableChange, Moment], TableChange]
+    complete: Callable[[TableChange, Snapshot], TableChange]
 
-    def __call__(self, change: TableChange, moment: Moment) -> TableChange:
+    def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
         assert_no_compaction(moment, change.instant, self.groups)
         return self.complete(change, moment)
 
 
 def _choice(
-    context: Context, moment: Moment, wish: Wish, partitions: tuple[str, ...] | None
+    context: Context, moment: Snapshot, wish: Wish, partitions: tuple[str, ...] | None
 ) -> Choice[FileSlice]:
-    state = TableState(context.storage, moment.config, moment.timeline)
     held = held_groups(moment)
-    slices = current_slices(state, partitions)
+    slices = current_slices(moment, partitions)
     names = tuple(dict.fromkeys(slice_.partition for slice_ in slices))
-    sifted = sift(slices, held, narrowed(wish, state, names).partitions)
+    sifted = sift(slices, held, narrowed(wish, moment, names).partitions)
     threads = context.settings[STORAGE_THREADS]
     limits = Limits(
         blocks_min=context.settings[BLOCKS_MIN],

@@ -25,7 +25,7 @@ from lakewarden.engine.metadata.log_compact import (
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.settings import STORAGE_THREADS
 from lakewarden.engine.plans.standing import standing
 from lakewarden.engine.services.archive.metadata import archive_metadata
@@ -42,6 +42,7 @@ from lakewarden.engine.services.metadata_table.result import (
     MetadataStep,
 )
 from lakewarden.engine.services.metadata_table.settings import metadata_limits, metadata_retention
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action, epoch_ms
 
 ALL_SERVICES = tuple(MetadataService)
@@ -92,7 +93,7 @@ class _Run:
     """One call: it looks at the metadata table anew before each service."""
 
     context: Context
-    moment: Moment
+    moment: Snapshot
     honours: bool
     held: HeldLock | None = None
     is_dry: bool = False

@@ -7,10 +7,10 @@ from lakewarden.engine.formats.payloads import savepoint
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.standing import age_of
 from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.services.restore.point import undone_by
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -30,7 +30,7 @@ class Obstacle:
     passes: bool = False
 
 
-def target_of(moment: Moment, instant: str) -> Instant:
+def target_of(moment: Snapshot, instant: str) -> Instant:
     """The completed write to go back to."""
     target = moment.completed_write(instant)
     if target is not None:
@@ -53,7 +53,7 @@ def target_of(moment: Moment, instant: str) -> Instant:
 
 
 def obstacles(
-    context: Context, moment: Moment, target: Instant, *, from_savepoint: bool = False
+    context: Context, moment: Snapshot, target: Instant, *, from_savepoint: bool = False
 ) -> tuple[Obstacle, ...]:
     """Why the table cannot be taken back to a write now; empty when it can be."""
     undone = undone_by(moment, target)
@@ -67,7 +67,7 @@ def obstacles(
     )
 
 
-def _unsaved(moment: Moment, target: Instant) -> Iterator[Obstacle]:
+def _unsaved(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
     if all(one.requested != target.requested for one in moment.timeline.active.savepoints()):
         yield Obstacle(
             code="no_savepoint",
@@ -77,7 +77,7 @@ def _unsaved(moment: Moment, target: Instant) -> Iterator[Obstacle]:
         )
 
 
-def _archived(moment: Moment, target: Instant) -> Iterator[Obstacle]:
+def _archived(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
     for instant in moment.timeline.archive.instants(target.requested, None):
         is_active = moment.timeline.active.files_of(instant) is not None
         if instant.action in COMPLETED_WRITES and instant.key != target.key and not is_active:
@@ -90,7 +90,7 @@ def _archived(moment: Moment, target: Instant) -> Iterator[Obstacle]:
             return
 
 
-def _savepointed(moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+def _savepointed(moment: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
     times = {files.instant.requested for files in undone}
     for one in moment.timeline.active.savepoints():
         if one.requested in times:
@@ -103,7 +103,7 @@ def _savepointed(moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obs
 
 
 def _cleaned(
-    context: Context, moment: Moment, target: Instant, undone: Sequence[InstantFiles]
+    context: Context, moment: Snapshot, target: Instant, undone: Sequence[InstantFiles]
 ) -> Iterator[Obstacle]:
     """A savepoint says what is needed; without one, what the cleans say of themselves counts."""
     active = moment.timeline.active
@@ -143,7 +143,7 @@ def _missing(
                 yield f"{partition}/{name}" if partition else name
 
 
-def _being_indexed(moment: Moment) -> Iterator[Obstacle]:
+def _being_indexed(moment: Snapshot) -> Iterator[Obstacle]:
     for one in moment.timeline.active.pending((Action.INDEXING,)):
         yield Obstacle(
             code="index_pending",
@@ -153,7 +153,9 @@ def _being_indexed(moment: Moment) -> Iterator[Obstacle]:
         )
 
 
-def _alive(context: Context, moment: Moment, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+def _alive(
+    context: Context, moment: Snapshot, undone: Sequence[InstantFiles]
+) -> Iterator[Obstacle]:
     """Writers at work hold a restore off, and so do services on what it would take back."""
     for files in undone:
         requested = files.instant.requested

@@ -21,7 +21,7 @@ from lakewarden.engine.metadata.deltacommit import find_written, withdraw_deltac
 from lakewarden.engine.metadata.instants import begin, complete
 from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 
@@ -37,7 +37,7 @@ class _Told:
     files: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def can_forget(context: Context, moment: Moment, instants: Sequence[InstantFiles]) -> bool:
+def can_forget(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> bool:
     """Whether the metadata table can be taken back to what it was before some instants."""
     state = load_write_state(context.storage, moment.config)
     for files in instants:
@@ -50,7 +50,7 @@ def can_forget(context: Context, moment: Moment, instants: Sequence[InstantFiles
     return not is_cleaned and all(_can_undo(state, fold) for fold in folds)
 
 
-def undo_folds(context: Context, moment: Moment, instants: Sequence[InstantFiles]) -> None:
+def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> None:
     """Undo compactions since some instants; under the lock, while the instants are completed.
 
     The newest goes first. Its base files are not seen any more once it is not completed, and what
@@ -71,7 +71,7 @@ def undo_folds(context: Context, moment: Moment, instants: Sequence[InstantFiles
 
 
 def forget(
-    context: Context, moment: Moment, target: str, instants: Sequence[InstantReference]
+    context: Context, moment: Snapshot, target: str, instants: Sequence[InstantReference]
 ) -> None:
     """Take out what instants of the data table have told; under the lock, and safe to repeat.
 
@@ -103,7 +103,7 @@ def forget(
     complete(state, own, Action.RESTORE, restore.encode(done), moment.times)
 
 
-def _withdrawn(state: WriteState, reference: InstantReference, moment: Moment) -> _Told:
+def _withdrawn(state: WriteState, reference: InstantReference, moment: Snapshot) -> _Told:
     files = find_written(state, reference.commit_time)
     told = _Told(reference.commit_time, moment.times.next(), tuple(files.items()))
     withdraw_deltacommit(state, reference.commit_time)

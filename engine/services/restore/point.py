@@ -7,10 +7,9 @@ compaction counts by when it was planned, as in Java: the logs written since are
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, Instant
@@ -20,7 +19,7 @@ from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
 
-def undone_by(moment: Moment, target: Instant) -> tuple[InstantFiles, ...]:
+def undone_by(moment: Snapshot, target: Instant) -> tuple[InstantFiles, ...]:
     """The instants that a restore to a completed write takes back, newest first.
 
     What has not completed is newer than all that has.
@@ -64,7 +63,7 @@ class Without:
         return requested not in self.gone and self.timeline.is_completed(requested)
 
 
-def visibility_without(moment: Moment, gone: frozenset[str]) -> Visibility:
+def visibility_without(moment: Snapshot, gone: frozenset[str]) -> Visibility:
     """How the table is seen once some instants are no more."""
     active = moment.timeline.active
     completions = Without(moment.timeline, gone)
@@ -82,6 +81,6 @@ def slices_in(
             yield group.latest_merged()
 
 
-def all_files(state: TableState) -> Mapping[str, tuple[DataFile, ...]]:
+def all_files(state: Snapshot) -> Mapping[str, tuple[DataFile, ...]]:
     """All data files of the table that are known."""
     return state.source(use_metadata=True).files()

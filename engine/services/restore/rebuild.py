@@ -8,7 +8,7 @@ from lakewarden.engine.metadata.changes import NewFile, TableChange
 from lakewarden.engine.metadata.create import add_partitions
 from lakewarden.engine.metadata.table import FILES
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.view.listing import StorageListing
@@ -19,7 +19,7 @@ _PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 _INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 
 
-def drop(context: Context, moment: Moment) -> None:
+def drop(context: Context, moment: Snapshot) -> None:
     """Drop the metadata table; from here on readers list the storage. Under the lock."""
     partitions = ",".join(moment.config.metadata_partitions)
     update_properties(
@@ -28,12 +28,12 @@ def drop(context: Context, moment: Moment) -> None:
     context.storage.delete_folder(METADATA_FOLDER)
 
 
-def dropped_partitions(moment: Moment) -> tuple[str, ...]:
+def dropped_partitions(moment: Snapshot) -> tuple[str, ...]:
     """What was dropped and is still to be made anew."""
     return tuple(filter(None, moment.config.properties.get(DROPPED_KEY, "").split(",")))
 
 
-def rebuild(context: Context, moment: Moment, instant: str) -> tuple[str, ...]:
+def rebuild(context: Context, moment: Snapshot, instant: str) -> tuple[str, ...]:
     """Make the list of files anew if it was dropped; what is not made again. Under the lock."""
     dropped = dropped_partitions(moment)
     if not dropped:
@@ -47,7 +47,7 @@ def rebuild(context: Context, moment: Moment, instant: str) -> tuple[str, ...]:
     return tuple(one for one in dropped if one != FILES)
 
 
-def _files(context: Context, moment: Moment) -> tuple[NewFile, ...]:
+def _files(context: Context, moment: Snapshot) -> tuple[NewFile, ...]:
     """All files of completed instants."""
     return tuple(
         NewFile(partition, file.name, file.size_bytes)

@@ -24,7 +24,7 @@ from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.markers import MarkedFile
-from lakewarden.engine.plans.moment import Moment, look, reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in, to_inflight
 from lakewarden.engine.plans.sweep import schedule_sweep
 from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
@@ -36,6 +36,7 @@ from lakewarden.engine.services.restore.metadata import can_forget, forget, undo
 from lakewarden.engine.services.restore.point import undone_by
 from lakewarden.engine.services.restore.rebuild import drop, dropped_partitions, rebuild
 from lakewarden.engine.services.savepoint.run import repair_savepoints
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, Instant, State
@@ -216,7 +217,7 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
     )
 
 
-def _unpublish(context: Context, held: HeldLock, moment: Moment, plan: RestorePlan) -> None:
+def _unpublish(context: Context, held: HeldLock, moment: Snapshot, plan: RestorePlan) -> None:
     """Steps 3 to 5: readers see the table at the target from here on."""
     target = plan.savepoint_to_restore_timestamp or ""
     there = _on_timeline(moment, plan)
@@ -244,7 +245,7 @@ def _unpublish(context: Context, held: HeldLock, moment: Moment, plan: RestorePl
             context.storage.delete(files.completed.entry.path)
 
 
-def _on_timeline(moment: Moment, plan: RestorePlan) -> list[InstantFiles]:
+def _on_timeline(moment: Snapshot, plan: RestorePlan) -> list[InstantFiles]:
     """The instants of a plan that an earlier attempt has not removed yet, in its order."""
     found = []
     for one in plan.instants_to_rollback:
@@ -280,7 +281,7 @@ def _remove(
 
 
 def _take_back_metadata(
-    context: Context, held: HeldLock, moment: Moment, attempt: Attempt, plan: RestorePlan
+    context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> tuple[str, ...]:
     held.assert_held()
     if dropped_partitions(moment):

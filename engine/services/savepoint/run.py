@@ -14,10 +14,9 @@ from lakewarden.engine.formats.payloads.savepoint import SavepointMetadata, Save
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look, observe, reload
+from lakewarden.engine.plans.moment import look, observe, reload
 from lakewarden.engine.plans.publish import create_inflight
 from lakewarden.engine.read.retention import check_retained
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.clean.carry_out import orders_of
 from lakewarden.engine.services.restore.point import (
     all_files,
@@ -25,6 +24,7 @@ from lakewarden.engine.services.restore.point import (
     undone_by,
     visibility_without,
 )
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Unknown
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant, State
@@ -153,7 +153,7 @@ def repair_savepoints(context: Context) -> None:
             _repaired(context, held, reload(context))
 
 
-def _repaired(context: Context, held: HeldLock, moment: Moment) -> Moment:
+def _repaired(context: Context, held: HeldLock, moment: Snapshot) -> Snapshot:
     unfinished = _unfinished(moment.timeline.active)
     if not unfinished:
         return moment
@@ -174,7 +174,7 @@ def _unfinished(active: ActiveTimeline) -> list[str]:
     return found
 
 
-def _target(moment: Moment, instant: str | None) -> Instant:
+def _target(moment: Snapshot, instant: str | None) -> Instant:
     active = moment.timeline.active
     if instant is None:
         newest = max(active.completed(), default=None)
@@ -195,7 +195,7 @@ def _target(moment: Moment, instant: str | None) -> Instant:
     raise _refused(instant, "unknown_instant", "There is none.", "Name a write of the timeline.")
 
 
-def _refuse_cleaned(moment: Moment, target: Instant) -> None:
+def _refuse_cleaned(moment: Snapshot, target: Instant) -> None:
     try:
         check_retained(moment.timeline, target.requested)
     except InvalidRequest as cause:
@@ -204,14 +204,13 @@ def _refuse_cleaned(moment: Moment, target: Instant) -> None:
 
 
 def _metadata(
-    context: Context, moment: Moment, target: Instant, user: str, comment: str
+    context: Context, moment: Snapshot, target: Instant, user: str, comment: str
 ) -> SavepointMetadata:
-    state = TableState(context.storage, moment.config, moment.timeline)
-    files = all_files(state)
+    files = all_files(moment)
     gone = frozenset(one.instant.requested for one in undone_by(moment, target))
     # A reader names the moment by requested time, a restore goes by completion: with writers
     # side by side that may be two states of the table, and both can be come back to.
-    as_read = slices_in(files, state.visibility(target.requested))
+    as_read = slices_in(files, moment.visibility(target.requested))
     as_restored = slices_in(files, visibility_without(moment, gone))
     names: dict[str, dict[str, None]] = {}
     for slice_ in (*as_read, *as_restored):
@@ -236,7 +235,7 @@ def _names(slice_: FileSlice) -> Iterable[str]:
 
 
 def _refuse_doomed(
-    context: Context, moment: Moment, target: Instant, metadata: SavepointMetadata
+    context: Context, moment: Snapshot, target: Instant, metadata: SavepointMetadata
 ) -> None:
     """Refuse while a clean is about to delete what the savepoint would name."""
     for pending in moment.timeline.active.pending((Action.CLEAN,)):

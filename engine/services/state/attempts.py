@@ -8,7 +8,6 @@ from functools import partial
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import newest_sign
-from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.services.state.pending import (
     Pending,
@@ -18,6 +17,7 @@ from lakewarden.engine.services.state.pending import (
     pending_instants,
     service_name,
 )
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.timeline.beats import (
     BEATS_FOLDER,
     STANDARD_FOLDER,
@@ -77,10 +77,10 @@ class BeatView:
 
 def attempts(context: Context) -> tuple[AttemptView, ...]:
     """The attempts at all pending instants, writes included; by instant and number."""
-    return seen(partial(looked, context), partial(_attempts, context))
+    return retrying(partial(looked, context), partial(_attempts, context))
 
 
-def _attempts(context: Context, moment: Moment) -> tuple[AttemptView, ...]:
+def _attempts(context: Context, moment: Snapshot) -> tuple[AttemptView, ...]:
     pending = pending_instants(context, moment)
     return tuple(view for one in pending for view in _attempts_at(context, one))
 

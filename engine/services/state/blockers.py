@@ -11,7 +11,6 @@ from functools import partial
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.services.archive.plan import Barrier, Hold
 from lakewarden.engine.services.archive.run import draft_archive
 from lakewarden.engine.services.clean.draft import writes_of
@@ -26,6 +25,7 @@ from lakewarden.engine.services.state.pending import (
     service_name,
 )
 from lakewarden.engine.services.state.remedies import Remedies, Remedy
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.timeline.instant import Action
 
 CLEAN, ARCHIVE, METADATA_COMPACTION = "clean", "archive", "metadata_compaction"
@@ -54,17 +54,17 @@ class _Scene:
     """What the table shows at one moment."""
 
     context: Context
-    moment: Moment
+    moment: Snapshot
     pending: Mapping[str, Pending]
     remedies: Remedies
 
 
 def blockers(context: Context) -> tuple[Blocker, ...]:
     """What holds back which service now."""
-    return seen(partial(looked, context), partial(find_blockers, context))
+    return retrying(partial(looked, context), partial(find_blockers, context))
 
 
-def find_blockers(context: Context, moment: Moment) -> tuple[Blocker, ...]:
+def find_blockers(context: Context, moment: Snapshot) -> tuple[Blocker, ...]:
     """The same for a moment; its ledgers must be those of what is pending."""
     pending = {one.requested: one for one in pending_instants(context, moment)}
     remedies = Remedies(context.storage.location.uri)

@@ -7,11 +7,11 @@ from enum import StrEnum
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.service import Service
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Drafted, LeftOut, Refusal
 from lakewarden.engine.services.state.shape import PlannedGroup, PlanShape, shape_in, shape_of
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.view.slices import SliceKey
 
@@ -89,7 +89,7 @@ def explain_left_out(left_out: tuple[LeftOut, ...]) -> tuple[Explained, ...]:
     )
 
 
-def _plan(moment: Moment, instant: str) -> InstantFiles | None:
+def _plan(moment: Snapshot, instant: str) -> InstantFiles | None:
     """The files of a plan, pending or completed."""
     files = moment.pending(instant)
     write = moment.completed_write(instant)
@@ -99,7 +99,7 @@ def _plan(moment: Moment, instant: str) -> InstantFiles | None:
 
 
 def _chosen(
-    context: Context, moment: Moment, shape: PlanShape, name: str, held_by: str | None = None
+    context: Context, moment: Snapshot, shape: PlanShape, name: str, held_by: str | None = None
 ) -> Iterator[Explained]:
     sizes = _sizes(context, moment, shape)
     for group in shape.groups:
@@ -135,13 +135,12 @@ def _why(group: PlannedGroup, name: str) -> str:
     return f"{name} takes {len(group.names)} of its files, {group.log_files} of them logs."
 
 
-def _sizes(context: Context, moment: Moment, shape: PlanShape) -> Mapping[tuple[str, str], int]:
+def _sizes(context: Context, moment: Snapshot, shape: PlanShape) -> Mapping[tuple[str, str], int]:
     """The sizes of the files in the partitions of a plan; those that are gone have none."""
     if not shape.groups:
         return {}
-    state = TableState(context.storage, moment.config, moment.timeline)
     partitions = tuple(sorted({group.partition for group in shape.groups}))
-    found = state.source(use_metadata=True).files(partitions)
+    found = moment.source(use_metadata=True).files(partitions)
     return {
         (partition, file.name): file.size_bytes
         for partition, files in found.items()

@@ -14,11 +14,9 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.compact import DELTACOMMITS_MAX, deltacommits_since
 from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.sweep import due_sweeps
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.settings import KEEP_MAX_COMMITS
 from lakewarden.engine.services.clean.draft import CleanWish, draft_clean
 from lakewarden.engine.services.clean.settings import retention_of
@@ -34,6 +32,7 @@ from lakewarden.engine.services.state.pending import (
     pending_instants,
 )
 from lakewarden.engine.services.state.remedies import Remedies, Remedy
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.sizes import SMALL_FILE_LIMIT
@@ -74,7 +73,7 @@ class _Scene:
     """What is known of the table at one moment."""
 
     context: Context
-    moment: Moment
+    moment: Snapshot
     slices: Sequence[FileSlice]
     pending: Sequence[Pending]
     blockers: Sequence[Blocker]
@@ -86,14 +85,14 @@ class _Scene:
 
 def health(context: Context) -> tuple[HealthRow, ...]:
     """The figures of a table as it is now, in groups: files, plans, history, metadata, lock."""
-    return seen(partial(looked, context), partial(_health, context))
+    return retrying(partial(looked, context), partial(_health, context))
 
 
-def _health(context: Context, moment: Moment) -> tuple[HealthRow, ...]:
+def _health(context: Context, moment: Snapshot) -> tuple[HealthRow, ...]:
     scene = _Scene(
         context,
         moment,
-        current_slices(TableState(context.storage, moment.config, moment.timeline), None),
+        current_slices(moment, None),
         pending_instants(context, moment),
         find_blockers(context, moment),
     )

@@ -10,6 +10,7 @@ from lakewarden.engine.timeline.ledger_entries import (
     Claim,
     Committed,
     Entry,
+    Fenced,
     Torn,
     Withdrawn,
 )
@@ -77,6 +78,17 @@ def _row(context: Context, instant: str, number: int, entry: Entry | Torn) -> Le
                 at_ms=at_ms,
                 age_seconds=age_seconds(context, at_ms),
                 completion_time=entry.completion_time,
+            )
+        case Fenced():
+            return LedgerRow(
+                instant=instant,
+                number=number,
+                entry=kind,
+                owner=entry.owner,
+                at_ms=entry.at_ms,
+                age_seconds=age_seconds(context, entry.at_ms),
+                by=entry.by,
+                reason="Another instant was about to commit.",
             )
         case Cancelled() | Withdrawn():
             return LedgerRow(

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import Moment, observe, pending_ledgers
+from lakewarden.engine.plans.moment import observe, pending_ledgers
 from lakewarden.engine.plans.rollback_plans import Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.service import Service
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.beats import Beat, read_beat, read_standard_beat
 from lakewarden.engine.timeline.instant import Action, epoch_ms
@@ -34,13 +35,13 @@ class Pending:
         return self.files.begun_as
 
 
-def looked(context: Context) -> Moment:
+def looked(context: Context) -> Snapshot:
     """The table now, with the ledgers of what is pending; nothing is put in order by looking."""
     moment = observe(context)
     return replace(moment, ledgers=pending_ledgers(context, moment))
 
 
-def pending_instants(context: Context, moment: Moment) -> tuple[Pending, ...]:
+def pending_instants(context: Context, moment: Snapshot) -> tuple[Pending, ...]:
     """All that is pending, oldest first; a few small calls for each."""
     rollbacks = pending_rollbacks(moment.timeline.active)
     return tuple(
@@ -51,7 +52,7 @@ def pending_instants(context: Context, moment: Moment) -> tuple[Pending, ...]:
 
 
 def pending_of(
-    context: Context, moment: Moment, rollbacks: Rollbacks, files: InstantFiles
+    context: Context, moment: Snapshot, rollbacks: Rollbacks, files: InstantFiles
 ) -> Pending:
     ledger = moment.ledger(files.instant.requested)
     state = pending_state(context, moment, rollbacks, files)
@@ -77,7 +78,7 @@ def expires_at_ms(context: Context, beat: Beat) -> int:
     return beat.at_ms + beat.interval_ms * context.settings[BEAT_MISSES]
 
 
-def began_at_ms(moment: Moment, requested: str) -> int | None:
+def began_at_ms(moment: Snapshot, requested: str) -> int | None:
     """When an instant was requested, as a moment."""
     return epoch_ms(requested, moment.layout.zone)
 

@@ -5,7 +5,6 @@ from functools import partial
 
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, seen
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.services.state.blockers import Blocker, find_blockers
@@ -19,6 +18,7 @@ from lakewarden.engine.services.state.pending import (
     service_name,
 )
 from lakewarden.engine.services.state.shape import shape_of
+from lakewarden.engine.snapshot import Snapshot, retrying
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
 
@@ -55,17 +55,17 @@ class PendingPlan:
 
 def plans(context: Context) -> tuple[PendingPlan, ...]:
     """The pending plans, oldest first; nothing is changed, and a table at rest costs one look."""
-    return seen(partial(looked, context), partial(_plans, context))
+    return retrying(partial(looked, context), partial(_plans, context))
 
 
-def _plans(context: Context, moment: Moment) -> tuple[PendingPlan, ...]:
+def _plans(context: Context, moment: Snapshot) -> tuple[PendingPlan, ...]:
     pending = [one for one in pending_instants(context, moment) if one.action not in _NO_PLANS]
     blockers = find_blockers(context, moment) if pending else ()
     return tuple(_plan(context, moment, one, blockers) for one in pending)
 
 
 def _plan(
-    context: Context, moment: Moment, pending: Pending, blockers: tuple[Blocker, ...]
+    context: Context, moment: Snapshot, pending: Pending, blockers: tuple[Blocker, ...]
 ) -> PendingPlan:
     scope, shape = scope_of(moment, pending.files), shape_of(moment, pending.files)
     claim, beat = pending.ledger.last_claim, pending.beat

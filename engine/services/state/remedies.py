@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads import restore
 from lakewarden.engine.plans.cancelling import scope_of
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES, Service
 from lakewarden.engine.services.state.pending import Pending
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.state import InstantState
 
@@ -81,7 +81,7 @@ class Remedies:
         call = self._call("rollback_to_savepoint", f"instant_time => '{instant}'")
         return Remedy(f"table.restore({instant!r})", call)
 
-    def end(self, moment: Moment, pending: Pending) -> Remedy:
+    def end(self, moment: Snapshot, pending: Pending) -> Remedy:
         """How a pending instant comes to its end."""
         requested, action, is_held = pending.requested, pending.action, pending.state in _HELD
         service = Service.of(action)
@@ -106,7 +106,7 @@ class Remedies:
             case _:
                 return Remedy()
 
-    def _restore(self, moment: Moment, pending: Pending) -> Remedy:
+    def _restore(self, moment: Snapshot, pending: Pending) -> Remedy:
         """Asking for the same once more goes on with it."""
         requested = pending.files.requested
         if requested is None:

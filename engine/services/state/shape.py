@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.payloads import clean, compaction, replace, rollback
 from lakewarden.engine.formats.payloads.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.plans.moment import Moment
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.file_names import LogFile, parse_file_name
@@ -44,7 +44,7 @@ class PlanShape:
         return tuple(sorted({*(group.partition for group in self.groups), *self.emptied}))
 
 
-def shape_of(moment: Moment, files: InstantFiles) -> PlanShape:
+def shape_of(moment: Snapshot, files: InstantFiles) -> PlanShape:
     """The shape of a pending plan; empty where there is no plan, or none that is whole."""
     if files.begun_as not in _READERS or files.requested is None:
         return PlanShape()

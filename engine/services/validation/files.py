@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.table import FILES
 from lakewarden.engine.read.base_file import BaseReader
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.inspection.metadata_table import compare_files
 from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.file_names import BaseFile, DataFile
 from lakewarden.engine.view.listing import StorageListing
 
@@ -49,7 +49,7 @@ def check_metadata_table(scene: Scene) -> Iterator[Finding]:
         yield ok(f"{len(compared)} files are listed as they are.")
 
 
-def _newest(state: TableState) -> list[_Place]:
+def _newest(state: Snapshot) -> list[_Place]:
     groups = state.file_groups(state.visibility(), None, use_metadata=True)
     found: list[_Place] = []
     for slice_ in (group.latest_merged() for group in groups):
@@ -59,7 +59,7 @@ def _newest(state: TableState) -> list[_Place]:
 
 
 def _fault(
-    state: TableState, sizes: dict[tuple[str, str], int], partition: str, file: DataFile
+    state: Snapshot, sizes: dict[tuple[str, str], int], partition: str, file: DataFile
 ) -> Finding | None:
     size = sizes.get((partition, file.name))
     if size is None:
@@ -78,7 +78,7 @@ def _fault(
     return None
 
 
-def _strays(state: TableState, there: dict[str, tuple[DataFile, ...]]) -> Iterator[Finding]:
+def _strays(state: Snapshot, there: dict[str, tuple[DataFile, ...]]) -> Iterator[Finding]:
     """What is pending has files, too, and what is older than the active timeline has completed."""
     pending = {instant.requested for instant in state.timeline.active.pending()}
     for partition, files in there.items():

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
 
 
 class Verdict(StrEnum):
@@ -32,7 +32,7 @@ class Finding:
 class Scene:
     """The table that is checked, and whoever reads its files."""
 
-    state: TableState
+    state: Snapshot
     executor: Executor = field(repr=False)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 
@@ -21,7 +21,7 @@ def check_ledgers(scene: Scene) -> Iterator[Finding]:
         yield ok(f"{len(instants)} ledgers say what the timeline shows.")
 
 
-def _fault(state: TableState, instant: str) -> Finding | None:
+def _fault(state: Snapshot, instant: str) -> Finding | None:
     try:
         detail = _contradiction(state, read_ledger(state.storage, instant))
     except CorruptTable as error:
@@ -29,7 +29,7 @@ def _fault(state: TableState, instant: str) -> Finding | None:
     return None if detail is None else failed(detail, about=instant)
 
 
-def _contradiction(state: TableState, ledger: Ledger) -> str | None:
+def _contradiction(state: Snapshot, ledger: Ledger) -> str | None:
     """A claim may be followed by anything: engines without ledgers carry out plans as well."""
     known = state.timeline.active.with_time(ledger.instant)
     match ledger.ends_in:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.services.validation.files import check_files, check_metadata_table
 from lakewarden.engine.services.validation.finding import Check, Finding, Scene, failed
 from lakewarden.engine.services.validation.indexes import check_column_stats, check_record_index
 from lakewarden.engine.services.validation.ledgers import check_ledgers
 from lakewarden.engine.services.validation.timeline import check_timeline
+from lakewarden.engine.snapshot import Snapshot
 
 CHECKS: Mapping[str, Check] = {
     "timeline": check_timeline,
@@ -31,7 +31,7 @@ class CheckResult:
 
 
 def validate(
-    state: TableState, executor: Executor, checks: Sequence[str] = ()
+    state: Snapshot, executor: Executor, checks: Sequence[str] = ()
 ) -> Iterator[CheckResult]:
     """Carry out some checks, all if none are named; nothing is changed."""
     unknown = sorted(set(checks) - CHECKS.keys())

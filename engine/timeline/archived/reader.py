@@ -5,8 +5,8 @@ columns needed. What has been read of a file is kept, as a file never changes.
 """
 
 from collections.abc import Collection, Iterator
-from functools import cached_property
 
+from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import LsmFile, Snapshot, load_snapshot
 from lakewarden.engine.timeline.archived.rows import (
@@ -30,7 +30,7 @@ class LsmArchive:
         self._folder = folder
         self._instants: dict[str, tuple[Instant, ...]] = {}
 
-    @cached_property
+    @lazy
     def snapshot(self) -> Snapshot:
         return load_snapshot(self._storage, self._folder)
 

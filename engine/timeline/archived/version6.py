@@ -6,7 +6,6 @@ records as Avro values; they are handed out as the files that later versions wou
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from lakewarden.engine.formats.payloads import (
 )
 from lakewarden.engine.formats.payloads.binding import value_of
 from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.instant import Action, Instant, State
@@ -96,7 +96,7 @@ class LogArchive:
                 contents[instant.key] = _with_content(known, found, record, path)
         yield from (contents[key] for key in sorted(wanted, reverse=True))
 
-    @cached_property
+    @lazy
     def _instants(self) -> tuple[Instant, ...]:
         found = (_instant(record, path) for path, record in self._records(_TIME_COLUMNS))
         completed = {instant.key: instant for instant in found if instant.is_completed}

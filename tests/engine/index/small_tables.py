@@ -11,7 +11,7 @@ from lakewarden.engine.formats.bloom import build_bloom
 from lakewarden.engine.formats.log.deletes import Deletes
 from lakewarden.engine.formats.log.write import Origin, avro_blocks, delete_block
 from lakewarden.engine.formats.parquet_footer import KeyFooter
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import META_COLUMNS
@@ -56,8 +56,8 @@ class SmallTable:
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         self.storage.put(".hoodie/hoodie.properties", text.encode())
 
-    def state(self) -> TableState:
-        return TableState(self.storage)
+    def state(self) -> Snapshot:
+        return load_snapshot(self.storage)
 
     def base_file(
         self,

@@ -11,8 +11,8 @@ from lakewarden.engine.index.kinds import Buckets, IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.settings import record_index_kind
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.keyed_rows import KeyedRows
@@ -48,8 +48,8 @@ def as_keyed(rows: pa.Table) -> KeyedRows:
     )
 
 
-def state_of(golden: GoldenTable, name: str) -> TableState:
-    return TableState(open_storage(Location(str(golden(name)))))
+def state_of(golden: GoldenTable, name: str) -> Snapshot:
+    return load_snapshot(open_storage(Location(str(golden(name)))))
 
 
 def check_found(golden: GoldenTable, name: str, choice: IndexChoice) -> None:
@@ -104,7 +104,7 @@ def test_an_entry_that_names_a_replaced_group_is_forgotten(golden_copy: GoldenTa
     instant = ".hoodie/timeline/20991231000000000_20991231000000001.replacecommit"
     storage.put(instant, replace.encode(replacing))
     choice = IndexChoice(IndexKind.GLOBAL_RECORD_INDEX)
-    matches = locate(TableState(storage), as_keyed(rows), choice, LocalExecutor(1))
+    matches = locate(load_snapshot(storage), as_keyed(rows), choice, LocalExecutor(1))
     assert 0 < len(matches) < len(rows)
     assert 0 not in matches.rows
 

@@ -6,20 +6,20 @@ from lakewarden.engine.index.kinds import Buckets, IndexChoice, IndexKind
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from tests.engine.index.small_tables import SmallTable
 from tests.golden_tables import GoldenTable
 
 
-def chosen(state: TableState, **options: str) -> IndexChoice:
+def chosen(state: Snapshot, **options: str) -> IndexChoice:
     arguments = {name.replace("__", "."): value for name, value in options.items()}
     return choose_index(state, Settings.of(arguments=arguments))
 
 
-def golden_state(golden: GoldenTable, name: str) -> TableState:
-    return TableState(open_storage(Location(str(golden(name)))))
+def golden_state(golden: GoldenTable, name: str) -> Snapshot:
+    return load_snapshot(open_storage(Location(str(golden(name)))))
 
 
 def test_without_options_keys_are_read_from_the_files() -> None:

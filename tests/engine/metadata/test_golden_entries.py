@@ -12,7 +12,7 @@ import pytest
 from lakewarden.engine.formats.payloads import clean, commit, replace
 from lakewarden.engine.metadata.changes import Located, TableChange
 from lakewarden.engine.metadata.content import content_of
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.schema import RECORD_KEY
@@ -44,11 +44,11 @@ WITH_NAN = {"cow_all_types", "mor_all_types", "mor_parquet_log_blocks"}
 
 
 @cache
-def opened(path: Path) -> TableState:
-    return TableState(open_storage(Location(str(path))))
+def opened(path: Path) -> Snapshot:
+    return load_snapshot(open_storage(Location(str(path))))
 
 
-def ours(state: TableState, change: TableChange, partition: str) -> tuple[dict[str, Record], Any]:
+def ours(state: Snapshot, change: TableChange, partition: str) -> tuple[dict[str, Record], Any]:
     content = content_of(state.storage, state.config, state.timeline, change)
     (entries,) = content.of(partition).values()
     return of_entries(entries)

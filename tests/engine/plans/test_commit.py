@@ -13,10 +13,10 @@ from lakewarden.engine.locks.port import Acquired, Acquiring, Holder
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.plans.commit import commit
 from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import Moment
 from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.sweep import sweep_path
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.timeline.instant import Action
@@ -306,7 +306,7 @@ def test_what_only_the_lock_makes_certain_is_asked_under_it() -> None:
     outcome = own.outcome(attempt, own.write_file(attempt, "f1"))
     asked: list[str] = []
 
-    def at_commit(change: TableChange, moment: Moment) -> TableChange:
+    def at_commit(change: TableChange, moment: Snapshot) -> TableChange:
         asked.append(change.instant)
         return change
 

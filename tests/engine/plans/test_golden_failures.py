@@ -6,8 +6,8 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import Repair, settle
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.view.slices import FileSlice
@@ -28,7 +28,7 @@ def context_of(storage: Storage) -> Context:
 
 
 def slices(storage: Storage, *, use_metadata: bool) -> tuple[FileSlice, ...]:
-    state = TableState(storage)
+    state = load_snapshot(storage)
     groups = state.file_groups(state.visibility(), None, use_metadata=use_metadata)
     return tuple(group.latest_merged() for group in groups)
 

@@ -13,7 +13,7 @@ from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.sweep import sweep
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.table.config import METADATA_FOLDER, load_config
@@ -40,7 +40,7 @@ class GoldenWorld(World):
         return self.timeline().completed()[-1].requested
 
     def slices(self, *, use_metadata: bool) -> tuple[FileSlice, ...]:
-        state = TableState(self.storage)
+        state = load_snapshot(self.storage)
         groups = state.file_groups(state.visibility(), None, use_metadata=use_metadata)
         return tuple(group.latest_merged() for group in groups)
 

@@ -17,8 +17,8 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.rollback import rollback
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.timeline.instant import Action
@@ -242,7 +242,7 @@ def context_of(storage: Storage) -> Context:
 def slices(
     storage: Storage, as_of: str | None = None, *, use_metadata: bool
 ) -> tuple[FileSlice, ...]:
-    state = TableState(storage)
+    state = load_snapshot(storage)
     groups = state.file_groups(state.visibility(as_of), None, use_metadata=use_metadata)
     return tuple(group.latest_merged() for group in groups)
 
@@ -264,7 +264,7 @@ def test_the_newest_write_of_java_is_taken_back_with_what_the_metadata_table_kne
     golden_copy: GoldenTable, name: str
 ) -> None:
     storage = open_storage(Location(str(golden_copy(name))))
-    *_, before, newest = TableState(storage).timeline.active.completed()
+    *_, before, newest = load_snapshot(storage).timeline.active.completed()
     expected = slices(storage, before.requested, use_metadata=False)
     rollback(context_of(storage), newest.requested)
     assert slices(storage, use_metadata=False) == expected
@@ -273,7 +273,7 @@ def test_the_newest_write_of_java_is_taken_back_with_what_the_metadata_table_kne
 
 def test_what_a_clean_has_removed_cannot_come_back(golden_copy: GoldenTable) -> None:
     storage = open_storage(Location(str(golden_copy("mor_metadata_services"))))
-    newest = TableState(storage).timeline.active.completed()[-1]
+    newest = load_snapshot(storage).timeline.active.completed()[-1]
     before = storage.walk("")
     with pytest.raises(InvalidRequest) as raised:
         rollback(context_of(storage), newest.requested)

@@ -10,7 +10,8 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import Moment, look
+from lakewarden.engine.plans.moment import look
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import kept_settings, load_config
@@ -63,7 +64,7 @@ class ServiceWorld(World):
         settings = Settings.of(arguments={**ONE_AT_A_TIME, **given}, table=kept)
         return Context(storage, open_lock(storage, settings, own), own, settings)
 
-    def moment(self) -> Moment:
+    def moment(self) -> Snapshot:
         return look(self.context(49))
 
     def write(self, *writes: Write) -> None:

@@ -19,7 +19,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.give_up import give_up
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.view.slices import SliceKey
@@ -41,7 +41,7 @@ class FarWrite:
     def __init__(self, table: Table) -> None:
         properties = table.properties
         self.context: Context = table._context({}, properties)
-        self.state = TableState(self.context.storage)
+        self.state = load_snapshot(self.context.storage)
         attempt = publish(self.context, Action.COMMIT, claims=True).attempt
         assert attempt is not None
         self.attempt: Attempt = attempt

@@ -13,7 +13,7 @@ import pytest
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableType
@@ -35,7 +35,7 @@ TABLES = [
     "mor_deletes",
     "mor_event_time_two_fields",
 ]
-Opened = tuple[TableState, WriteSpec, list[FileSlice]]
+Opened = tuple[Snapshot, WriteSpec, list[FileSlice]]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def opened(golden_copy: Callable[[str], Path]) -> Callable[[str], Opened]:
     """A golden table, how to write to it, and its latest slices with a base file."""
 
     def open_copy(name: str) -> Opened:
-        state = TableState(open_storage(Location(str(golden_copy(name)))))
+        state = load_snapshot(open_storage(Location(str(golden_copy(name)))))
         spec = write_spec(state, state.schema(), Settings(), instant=INSTANT)
         groups = state.file_groups(state.visibility(), None, use_metadata=False)
         slices = [group.latest_merged() for group in groups]
@@ -52,7 +52,7 @@ def opened(golden_copy: Callable[[str], Path]) -> Callable[[str], Opened]:
     return open_copy
 
 
-def rows_of(state: TableState, spec: WriteSpec, slice_: FileSlice) -> pa.Table:
+def rows_of(state: Snapshot, spec: WriteSpec, slice_: FileSlice) -> pa.Table:
     read = replace(spec.read, columns=tuple(spec.read.schema.names))
     return SliceReader(state.storage, read).table(slice_).sort_by("_hoodie_record_key")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.index.current_slices import current_slices
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.view.slices import SliceKey
@@ -19,13 +19,13 @@ def test_the_planned_groups_are_those_that_java_names(
 ) -> None:
     view = golden_document(name)["fsview"]
     named = {SliceKey(one["partition"], one["file_id"]) for kind in PENDING for one in view[kind]}
-    state = TableState(open_storage(Location(str(golden(name)))))
+    state = load_snapshot(open_storage(Location(str(golden(name)))))
     assert planned_groups(state.timeline.active) == named
 
 
 @pytest.mark.parametrize("name", ["mor_clustering_requested", "mor_compaction_inflight"])
 def test_planned_groups_are_no_candidates(name: str, golden: GoldenTable) -> None:
-    state = TableState(open_storage(Location(str(golden(name)))))
+    state = load_snapshot(open_storage(Location(str(golden(name)))))
     planned = planned_groups(state.timeline.active)
     slices = current_slices(state, None)
     kept = without_planned(slices, state.timeline.active)

@@ -5,7 +5,6 @@ import pytest
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.plans.sweep import sweep
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.result import Archived
 from lakewarden.engine.services.archive.run import archive
@@ -14,6 +13,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.instant import Action
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
@@ -115,7 +115,7 @@ def test_a_past_that_was_cleaned_stays_refused_when_the_clean_is_archived() -> N
 def refusals(world: ServiceWorld, instant: str) -> list[str]:
     """What a reader is told of a past, and of the changes that ended there."""
     table = world.table(71)
-    completed = TableState(world.storage).timeline.completion_time(instant)
+    completed = load_snapshot(world.storage).timeline.completion_time(instant)
     found = []
     for ask in (
         lambda: table.read_arrow(as_of=instant),
@@ -137,7 +137,7 @@ def test_columns_of_a_past_are_known_when_it_is_archived() -> None:
         world.clock.advance(1000)
         world.table(42).upsert(more)
     archived(world)
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     assert narrow < wide < (state.timeline.first_active or "")
     assert state.schema(narrow).columns.names == SCHEMA.names
     assert state.schema(wide).columns.names == [*SCHEMA.names, "more"]

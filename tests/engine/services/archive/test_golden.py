@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.move import move
 from lakewarden.engine.services.archive.plan import Limits, plan_archive
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.reader import LsmArchive
@@ -31,12 +31,12 @@ def test_a_table_by_java_is_the_same_when_we_have_archived_it(
 ) -> None:
     path = golden_copy(name)
     storage = LocalStorage(Location(str(path)))
-    timeline = TableState(storage).timeline
+    timeline = load_snapshot(storage).timeline
     before, rows = timeline.instants(), canonical_rows(Table(str(path)).read_arrow())
     plan = plan_archive(timeline.active.instants, [], Limits(1, 1))
     assert plan.instants
     move(storage, timeline.active, plan.instants, threads=2)
-    left = TableState(storage).timeline
+    left = load_snapshot(storage).timeline
     assert left.instants() == before
     assert not {one.key for one in left.active.instants} & {one.key for one in plan.instants}
     assert not difference(canonical_rows(Table(str(path)).read_arrow()), rows)

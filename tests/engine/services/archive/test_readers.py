@@ -11,8 +11,8 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES
@@ -51,7 +51,7 @@ class Sight:
 def seen(world: ServiceWorld, times: list[tuple[str, str]]) -> Sight:
     """What readers see as of every instant, and between all completions of some."""
     table = world.table(70)
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     ends = [completed for _, completed in times]
     windows = [(since, until) for since in ["0", *ends] for until in [None, *ends]]
     return Sight(
@@ -73,7 +73,7 @@ def answer(ask: Callable[[], pa.Table]) -> object:
 
 
 def completions(world: ServiceWorld) -> list[tuple[str, str]]:
-    timeline = TableState(world.storage).timeline
+    timeline = load_snapshot(world.storage).timeline
     return [
         (one.requested, one.completed or "")
         for one in timeline.instants()
@@ -108,9 +108,9 @@ def test_a_write_that_took_long_is_a_change_though_later_ones_are_active() -> No
     before = {end: answer(partial(table.changes_arrow, end)) for _, end in times}
     assert archive(world.context(**settings_of(2)))
     assert {end: answer(partial(table.changes_arrow, end)) for _, end in times} == before
-    since = TableState(world.storage).timeline.first_active
+    since = load_snapshot(world.storage).timeline.first_active
     assert since is not None
-    changed = TableState(world.storage).timeline.writes_completed_after(since)
+    changed = load_snapshot(world.storage).timeline.writes_completed_after(since)
     assert [one.requested for one in changed] == [times[at][0] for at in (0, 3, 4)]
 
 

@@ -7,13 +7,13 @@ import pytest
 from lakewarden.engine.formats.payloads.replace import ClusteringStrategy, decode_plan
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Reason
 from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
 from lakewarden.engine.services.clustering.plan import Group, Limits, choose_groups, plan_bytes
 from lakewarden.engine.services.clustering.settings import FilterMode
 from lakewarden.engine.services.clustering.strategies import plan_strategy
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.view.file_names import BaseFile, LogFile
@@ -200,7 +200,7 @@ def test_a_plan_is_written_as_java_writes_it(golden: GoldenTable) -> None:
     javas = decode_plan(path.read_bytes(), path.name)
     assert javas.clustering_plan is not None
     storage = open_storage(Location(str(folder)))
-    state = TableState(storage)
+    state = load_snapshot(storage)
     groups = state.file_groups(state.visibility(), None, use_metadata=True)
     given = limits(
         small_file_bytes=300 << 20,

@@ -16,7 +16,6 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.metadata.table import COLUMN_STATS
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Reason, Refusal
 from lakewarden.engine.services.clustering.order import Order
 from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
@@ -29,6 +28,7 @@ from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.settings import write_spec
@@ -248,7 +248,7 @@ def test_the_record_index_learns_where_keys_live(index: str, arguments: dict[str
     shape = Shape("mor", index=index)
     world = world_of(shape)
     clustered(world, **arguments)
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     shards = state.metadata.record_index()
     homes = {slice_.key for slice_ in world.slices()}
     located = all_locations(shards)
@@ -277,7 +277,7 @@ def test_statistics_know_of_nan(files: list[list[float]]) -> None:
         world.write(Write("bulk_insert", tuple(rows)))
     clustered(world, **COPIED)
     (slice_,) = world.slices()
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     statistics = state.metadata.partition(COLUMN_STATS)
     found = column_ranges(statistics, ["v", "ts"], ["p=a"])["p=a"][slice_.base_file.name]
     every = [value for values in files for value in values]
@@ -299,7 +299,7 @@ def test_values_are_looked_at_where_statistics_do_not_tell_of_nan() -> None:
         overwrite(world, slice_, rows.set_column(rows.schema.get_field_index("v"), "v", kept))
     clustered(world, **COPIED)
     (slice_,) = world.slices()
-    statistics = TableState(world.storage).metadata.partition(COLUMN_STATS)
+    statistics = load_snapshot(world.storage).metadata.partition(COLUMN_STATS)
     found = column_ranges(statistics, ["v"], ["p=a"])["p=a"][slice_.base_file.name]["v"]
     assert math.isnan(found.maximum.as_py())
 
@@ -308,7 +308,7 @@ def test_a_bound_of_zero_does_not_tell_whether_there_is_nan() -> None:
     values = (0.0, 2.0, float("nan"))
     rows = [{**row(f"k{number}", 1, "a"), "v": value} for number, value in enumerate(values)]
     world = new_service_world(COW, *(Write("bulk_insert", (one,)) for one in rows))
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     spec = write_spec(state, state.schema(), world.context(50).settings, instant="2026")
     (task,) = with_nan_notes(state, spec, [ClusterTask(0, "p=a", world.slices(), ("f-0",))])
     by_value = {
@@ -325,7 +325,7 @@ def test_copied_and_encoded_files_have_the_same_statistics() -> None:
         world = world_of()
         clustered(world, **arguments)
         (slice_,) = (one for one in world.slices() if one.partition == "p=a")
-        statistics = TableState(world.storage).metadata.partition(COLUMN_STATS)
+        statistics = load_snapshot(world.storage).metadata.partition(COLUMN_STATS)
         names = ["id", "p", "ts", "v", "name", COMMIT_TIME, RECORD_KEY]
         found.append(column_ranges(statistics, names, ["p=a"])["p=a"][slice_.base_file.name])
     assert found[0] == found[1]
@@ -353,8 +353,8 @@ def test_tasks_travel_to_other_processes() -> None:
     world = world_of()
     spec = ClusterSpec(
         write=write_spec(
-            TableState(world.storage),
-            TableState(world.storage).schema(),
+            load_snapshot(world.storage),
+            load_snapshot(world.storage).schema(),
             world.context(50).settings,
             instant="20260101000000000",
         ),

@@ -12,12 +12,12 @@ from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.column_stats import partition_ranges
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.plans.start import start
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.timeline.instant import Action
 from tests.engine.services.worlds import (
     FLAT_MOR,
@@ -224,7 +224,7 @@ def test_partition_statistics_cover_logs_that_came_after_the_plan() -> None:
     world.write(Write("upsert", (row("k0", 99, "a"),)))
     execute(world.context(), COMPACTION, plan)
     assert any(slice_.log_files for slice_ in world.slices())
-    statistics = TableState(world.storage).metadata.partition("partition_stats")
+    statistics = load_snapshot(world.storage).metadata.partition("partition_stats")
     place = "p=a"
     ranges = partition_ranges(statistics, ["v"], [place])
     assert ranges[place]["v"].maximum.as_py() == 99 / 2

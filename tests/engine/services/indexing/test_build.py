@@ -14,7 +14,7 @@ from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.plans.moment import look
 from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.read.table_state import TableState
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.fault_plan import crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -41,7 +41,7 @@ HISTORY = (inserted(), updated(), Write("upsert", (row("n1", 3), row("k2", 3))),
 STATISTICS = ("column_stats", "partition_stats")
 
 
-def state_of(table: Table) -> TableState:
+def state_of(table: Table) -> Snapshot:
     return table._state()
 
 

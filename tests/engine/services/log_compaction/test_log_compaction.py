@@ -17,13 +17,13 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.plans.plan_scope import plan_scope
 from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.choice import Draft, LeftOut, Reason, Refusal
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.result import Execution
 from lakewarden.engine.services.schedule import Scheduled, draft, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.view.file_names import LogFile
@@ -269,7 +269,7 @@ def test_nothing_is_a_change_that_was_only_compacted() -> None:
 def test_the_new_log_has_statistics_of_its_own() -> None:
     world = after_history()
     done = compacted(world)
-    metadata = TableState(world.storage).metadata.partition("column_stats")
+    metadata = load_snapshot(world.storage).metadata.partition("column_stats")
     names = {log.name for log, _ in new_logs(world, done.instant)}
     for partition in ("p=a", "p=b"):
         files = column_ranges(metadata, ["ts"], [partition])[partition]

@@ -7,7 +7,6 @@ import pytest
 
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.start import start
-from lakewarden.engine.read.table_state import TableState
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
@@ -16,6 +15,7 @@ from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.view.file_names import parse_file_name
 from lakewarden.engine.view.planned_slices import operation_of
 from lakewarden.engine.write.settings import write_spec
@@ -178,7 +178,7 @@ def test_the_work_can_be_done_by_other_processes(world: ServiceWorld) -> None:
     context = world.context(**THRESHOLD)
     attempt = start(context, instant).attempt
     assert attempt is not None
-    state = TableState(world.storage)
+    state = load_snapshot(world.storage)
     spec = write_spec(state, state.schema(), context.settings, instant=instant, attempt=1)
     tasks = [FoldTask(0, operation_of(world.slices()[0]))]
     work = Placed(Place.here(world.storage, attempt), Folding(spec))

@@ -1,0 +1,118 @@
+"""Validity: which instants of the metadata table count for one look at the data's timeline.
+
+A deltacommit has the time of its instant on the data's timeline and counts if that one is completed
+there. What the timeline does not know is archived if it is older than the newest instant there, and
+else came later. A compaction counts if everything it has folded does; where one does not, the slice
+under it is read, as long as that is there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.removals import outdated
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
+from lakewarden.engine.view.slices import FileGroup, SliceKey
+
+# Initialisations count from zero instead of having a time.
+_INITIAL = "00000000000000"
+# The first log of a file group is empty and has this write token.
+_FIRST_TOKEN = "0-0-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The completions of the metadata table's timeline, as far as a timeline of the data goes."""
+
+    own: Timeline = field(repr=False)
+    # The instants of the data's timeline, and whether each is completed.
+    known: Mapping[str, bool] = field(repr=False)
+    newest: str
+    # Instants of the metadata table alone, which are made of others.
+    made_of_others: frozenset[str]
+    # Compactions that hold entries of what does not count.
+    ahead: frozenset[str]
+
+    @classmethod
+    def of(cls, data: Timeline, own: Timeline) -> "Validity":
+        known = _known(data.active)
+        newest = max(known, default="")
+        alone = _made_of_others(own.active)
+        counting = cls(own, known, newest, alone, frozenset())
+        return cls(own, known, newest, alone, _ahead(own.active, counting))
+
+    def is_valid(self, instant: str) -> bool:
+        """Whether what an instant wrote counts; a log compaction does as far as its sources do."""
+        completed = self.known.get(instant)
+        if completed is not None:
+            return completed
+        return (
+            instant <= self.newest or instant.startswith(_INITIAL) or instant in self.made_of_others
+        )
+
+    def completion_time(self, requested: str) -> str | None:
+        return None if requested in self.ahead else self.own.completion_time(requested)
+
+    def is_completed(self, requested: str) -> bool:
+        return requested not in self.ahead and self.own.is_completed(requested)
+
+    def check_whole(self, files: Sequence[DataFile], groups: Sequence[FileGroup]) -> None:
+        """Refuse slices of which the beginning is gone, since a newer one took its place."""
+        passed_over = {
+            file.file_id
+            for file in files
+            if isinstance(file, BaseFile) and file.instant in self.ahead
+        }
+        if not passed_over:
+            return
+        whole = {group.key for group in groups if _is_whole(group)}
+        partition = groups[0].key.partition if groups else ""
+        if any(SliceKey(partition, file_id) not in whole for file_id in passed_over):
+            raise outdated("The metadata table was compacted and cleaned meanwhile.")
+
+
+def _known(active: ActiveTimeline) -> dict[str, bool]:
+    """The instants and whether they are completed; a savepoint has the time of its write."""
+    known: dict[str, bool] = {}
+    for one in sorted(active.instants, key=lambda one: one.action.is_write):
+        if one.action is not Action.SAVEPOINT:
+            known[one.requested] = one.is_completed
+    return known
+
+
+def _made_of_others(own: ActiveTimeline) -> frozenset[str]:
+    return frozenset(
+        files.instant.requested
+        for files in own.files
+        if files.begun_as in (Action.LOG_COMPACTION, Action.COMPACTION)
+    )
+
+
+def _ahead(own: ActiveTimeline, counting: Validity) -> frozenset[str]:
+    """The compactions later than the completion of something that does not count."""
+    first = min(
+        (
+            one.completed
+            for one in own.instants
+            if one.completed and one.action.is_write and not counting.is_valid(one.requested)
+        ),
+        default=None,
+    )
+    if first is None:
+        return frozenset()
+    return frozenset(
+        files.instant.requested
+        for files in own.files
+        if files.begun_as is Action.COMPACTION and files.instant.requested > first
+    )
+
+
+def _is_whole(group: FileGroup) -> bool:
+    """Whether the newest slice of a group begins with a base file or the group's first log."""
+    newest = group.latest_merged()
+    if newest.base_file is not None:
+        return True
+    logs: Sequence[LogFile] = newest.log_files
+    return any(log.write_token == _FIRST_TOKEN for log in logs)

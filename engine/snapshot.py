@@ -1,0 +1,186 @@
+"""The snapshot: a table at one moment, from which everything about it is decided.
+
+Properties and timeline are what was loaded; schema, files and indexes are derived from these when
+asked for, and never from anything newer. The metadata table is read as of the timeline; a listing
+is proved afterwards by a second look at the timeline, for a clean may have run in between.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
+from lakewarden.engine.kernel.lazy import lazy
+from lakewarden.engine.kernel.zones import Zone
+from lakewarden.engine.metadata.files import MetadataListing
+from lakewarden.engine.metadata.table import FILES, MetadataTable
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.table.schema import TableSchema, resolve_schema
+from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
+from lakewarden.engine.timeline.active import InstantFiles, load_active
+from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.layouts import Layout
+from lakewarden.engine.timeline.ledger import Ledger
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.removals import may_have_removed, outdated
+from lakewarden.engine.timeline.roll_forward import RolledForward
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.listing import FileSource, PartitionFiles, StorageListing
+from lakewarden.engine.view.slices import Completions, FileGroup, Visibility, file_groups
+from lakewarden.engine.view.visibility import load_visibility
+
+# Cleans end one by one, and a snapshot takes less time than what leads to an end.
+SNAPSHOTS_MAX = 5
+# What a snapshot names may be gone when it is read: then it is not the newest any more.
+OUTDATED = frozenset({"missing_file", "snapshot_outdated"})
+
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Properties and timeline at one moment; everything else is derived when asked for."""
+
+    storage: Storage = field(repr=False)
+    config: TableConfig
+    timeline: Timeline
+    # The ledgers of what is pending, as far as they were loaded.
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    # What was committed and not published; it is now.
+    rolled_forward: tuple[RolledForward, ...] = ()
+    # Pending plans that would give way, and so do not count.
+    overlooked: frozenset[str] = frozenset()
+    # Nobody can plan a clean while the table's lock is held, so that a listing needs no proof.
+    is_locked: bool = False
+    next_times: TimeSource | None = None
+
+    @property
+    def layout(self) -> Layout:
+        return self.config.layout
+
+    @property
+    def zone(self) -> Zone:
+        """The zone in which the table's instants are written."""
+        return self.timeline.active.layout.zone
+
+    @property
+    def times(self) -> TimeSource:
+        """The times that come next, for a snapshot that was loaded by a writer."""
+        if self.next_times is None:
+            raise Defect(
+                "no_times",
+                what="A snapshot that was loaded for reading hands out no times.",
+                why="It has no clock.",
+            )
+        return self.next_times
+
+    @lazy
+    def metadata(self) -> MetadataTable:
+        """The metadata table as of this snapshot's timeline."""
+        return MetadataTable(self.storage, self.config, self.timeline)
+
+    @lazy
+    def history(self) -> SchemaHistory:
+        return load_schema_history(self.storage)
+
+    def ledger(self, instant: str) -> Ledger:
+        """The ledger of a pending instant; one without entries where there is none."""
+        return self.ledgers.get(instant, Ledger(instant))
+
+    def pending(self, requested: str) -> InstantFiles | None:
+        """The files of the pending instant of that time."""
+        for instant in self.timeline.active.with_time(requested):
+            if not instant.is_completed:
+                return self.timeline.active.files_of(instant)
+        return None
+
+    def completed_write(self, requested: str) -> Instant | None:
+        """The completed write of that time."""
+        found = self.timeline.active.with_time(requested)
+        return next((i for i in found if i.is_completed and i.action.is_write), None)
+
+    def schema(self, as_of: str | None = None) -> TableSchema:
+        return resolve_schema(self.timeline.active, self.config, as_of, self.timeline.archive)
+
+    def reader_schema(self, as_of: str | None = None) -> pa.Schema:
+        """The columns a reader shows: meta columns first, where the table fills them."""
+        schema = self.schema(as_of)
+        return schema.with_meta() if self.config.has_meta_fields else schema.columns
+
+    def source(self, *, use_metadata: bool) -> FileSource:
+        """Where files come from; a table without the `files` partition is listed."""
+        if use_metadata and self.config.has_metadata(FILES):
+            return MetadataListing(self.metadata.partition(FILES))
+        listing = StorageListing(self.storage)
+        return listing if self.is_locked else _ProvedListing(listing, self._prove)
+
+    def visibility(
+        self, as_of: str | None = None, completions: Completions | None = None
+    ) -> Visibility:
+        return load_visibility(
+            self.timeline.active,
+            completions or self.timeline,
+            names_decide=self.config.version < 8,
+            as_of=as_of,
+        )
+
+    def file_groups(
+        self, visibility: Visibility, partitions: tuple[str, ...] | None, *, use_metadata: bool
+    ) -> tuple[FileGroup, ...]:
+        """The live file groups of the given partitions, of all without any."""
+        files = self.source(use_metadata=use_metadata).files(partitions)
+        return tuple(
+            group
+            for partition in sorted(files)
+            for group in file_groups(partition, files[partition], visibility)
+        )
+
+    def is_whole(self) -> bool:
+        """Whether all files of this snapshot are there still; costs a listing of the timeline."""
+        return not may_have_removed(self.timeline.active, load_active(self.storage, self.layout))
+
+    def _prove(self) -> None:
+        """Refuse what was listed if files of this snapshot may have gone meanwhile."""
+        if not self.is_whole():
+            raise outdated("The table was cleaned or taken back while its folders were listed.")
+
+
+@dataclass(frozen=True, slots=True)
+class _ProvedListing:
+    """A listing that is looked at twice: whatever is listed was there for the snapshot."""
+
+    listing: StorageListing
+    prove: Callable[[], None]
+
+    def partitions(self) -> tuple[str, ...]:
+        found = self.listing.partitions()
+        self.prove()
+        return found
+
+    def files(self, partitions: Sequence[str] | None = None) -> PartitionFiles:
+        found = self.listing.files(partitions)
+        self.prove()
+        return found
+
+
+def load_snapshot(storage: Storage) -> Snapshot:
+    """The table as it is now, for reading: one object and one listing."""
+    config = load_config(storage)
+    return Snapshot(storage, config, Timeline.load(storage, config.layout))
+
+
+def retrying(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:
+    """What a snapshot shows; it is taken anew while others remove what it is about.
+
+    What is missing each time is damage.
+    """
+    for _ in range(SNAPSHOTS_MAX - 1):
+        try:
+            return view(load())
+        except (CorruptTable, Conflict) as error:
+            if error.code not in OUTDATED:
+                raise
+    return view(load())

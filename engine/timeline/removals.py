@@ -1,0 +1,48 @@
+"""Removals: whether files that one look at the timeline speaks of may be gone by the next look.
+
+Cleans, rollbacks and restores are the only actions that delete files of completed writes, and each
+is on the timeline before it deletes the first one. A clean that was planned before the first look
+keeps all that the newest slices of that look need.
+"""
+
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instant import Action, Instant
+
+REMOVING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+
+
+def may_have_removed(before: ActiveTimeline, after: ActiveTimeline) -> bool:
+    """Whether something that removes files has begun, or has come and gone, between two looks."""
+    return bool(removals_between(before, after))
+
+
+def removals_between(before: ActiveTimeline, after: ActiveTimeline) -> tuple[Instant, ...]:
+    """What may have removed files between two looks, oldest first.
+
+    Where that is not known any more, it is what was there at the first look and is not now.
+    """
+    known = {instant.key for instant in before.instants}
+    begun = [one for one in after.instants if one.action in REMOVING and one.key not in known]
+    if begun:
+        return tuple(begun)
+    start = after.first_write()
+    newest = max((instant.requested for instant in before.instants), default="")
+    if start is not None and start.requested > newest:
+        # All that was known is archived, and with it perhaps a clean that came later.
+        return before.completed()
+    left = {instant.key: instant for instant in after.instants if instant.is_completed}
+    archived_until = "" if start is None else start.requested
+    return tuple(
+        one for one in before.completed() if one.requested >= archived_until and one.key not in left
+    )
+
+
+def outdated(why: str) -> Conflict:
+    """The error of a snapshot that cannot be taken whole any more."""
+    return Conflict(
+        "snapshot_outdated",
+        what="The table changed while a snapshot of it was taken.",
+        why=why,
+        now="Nothing was read or written. Try again.",
+    )

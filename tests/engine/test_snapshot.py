@@ -1,0 +1,178 @@
+"""Snapshots: what is decided from one is decided from one moment of the table, or refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.snapshot import Snapshot, load_snapshot
+from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.write.request import Incoming, WriteRequest
+from tests.crash.victims import ports
+from tests.engine.plans.hooked import Hook
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+KEYS = ("k0", "k1", "k2")
+INDEXES = ("SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET")
+
+
+class World:
+    """A table with three rows of value 0, and those who change it."""
+
+    def __init__(self, kind: str = "cow", index: str = "SIMPLE", **properties: object) -> None:
+        self.clock = ManualClock()
+        self.storage: MemoryStorage = fresh_memory_storage(clock=self.clock)
+        self._seeds = iter(range(1, 1000))
+        Table.create(
+            "",
+            SCHEMA,
+            key=["id"],
+            type=kind,
+            index=index,
+            properties={
+                "hoodie.index.bloom.num_entries": 50,
+                "hoodie.bucket.index.num.buckets": 1,
+                **{name.replace("__", "."): value for name, value in properties.items()},
+            },
+            storage=self.storage,
+            ports=self._ports(),
+        )
+        self.upsert(0)
+
+    def _ports(self) -> Ports:
+        return ports(self.clock, next(self._seeds))
+
+    def table(self, storage: Storage | None = None) -> Table:
+        return Table.on(storage or self.storage, self._ports())
+
+    def upsert(self, value: int) -> None:
+        self.table().upsert([{"id": key, "v": value} for key in KEYS])
+
+    def go_on(self, commits: int = 3) -> None:
+        """Others commit and clean, so that nothing of the first commits is there any more."""
+        table = self.table()
+        for value in range(1, commits + 1):
+            self.upsert(value)
+            if table.config.table_type.name == "MERGE_ON_READ":
+                table.compaction.schedule_and_run()
+        assert table.clean(commits_retained=1).files_deleted
+
+    def values(self, **query: object) -> dict[str, int]:
+        rows = self.table().read_arrow(["id", "v"], **query).to_pylist()  # type: ignore[arg-type]
+        assert len({row["id"] for row in rows}) == len(rows)
+        return {row["id"]: row["v"] for row in rows}
+
+
+def scanned(snapshot: Snapshot, *, use_metadata: bool) -> int:
+    scan = plan_query(snapshot, Query(use_metadata=use_metadata))
+    return scan.table(snapshot.storage, LocalExecutor(1)).num_rows
+
+
+@pytest.mark.parametrize("use_metadata", [True, False])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_snapshot_never_shows_fewer_rows_after_a_clean(kind: str, use_metadata: bool) -> None:
+    world = World(kind)
+    snapshot = load_snapshot(world.storage)
+    world.go_on()
+    with pytest.raises((Conflict, CorruptTable)) as error:
+        scanned(snapshot, use_metadata=use_metadata)
+    assert error.value.code in ("missing_file", "snapshot_outdated")
+
+
+def test_a_snapshot_stays_as_it_is_while_others_compact_the_metadata_table() -> None:
+    world = World(hoodie__metadata__compact__max__delta__commits=2)
+    snapshot = load_snapshot(world.storage)
+    for value in range(1, 6):
+        world.upsert(value)
+    found = snapshot.file_groups(snapshot.visibility(), None, use_metadata=True)
+    listed = snapshot.file_groups(snapshot.visibility(), None, use_metadata=False)
+    assert [group.latest_merged() for group in found] == [
+        replace(group.latest_merged()) for group in listed
+    ]
+
+
+@pytest.mark.parametrize("use_metadata", [True, False])
+def test_a_read_begins_anew_where_files_vanish_before_the_first_row(use_metadata: bool) -> None:
+    world = World()
+    calls = 0
+    at = 1
+    while True:
+        world = World()
+        hook = Hook(at, world.go_on)
+        found = world.table(hook.storage(world.storage)).read_arrow(
+            ["id", "v"], use_metadata=use_metadata
+        )
+        if not hook.has_happened:
+            break
+        calls += 1
+        assert found.num_rows == len(KEYS), f"after call {at}"
+        at += 1
+    assert calls > 5
+
+
+def test_batches_that_vanish_later_name_the_clean_that_took_them() -> None:
+    world = World(hoodie__parquet__small__file__limit=0)
+    world.table().bulk_insert([{"id": f"other{n}", "v": n} for n in range(3)])
+    batches = world.table().read_batches(["id"])
+    next(batches)
+    for value in range(1, 4):
+        world.upsert(value)
+        world.table().upsert([{"id": f"other{n}", "v": value} for n in range(3)])
+    world.table().clean(commits_retained=1)
+    with pytest.raises(Conflict) as error:
+        list(batches)
+    assert error.value.code == "files_vanished"
+    assert "clean" in str(error.value)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_write_whose_snapshot_was_cleaned_away_conflicts(kind: str, index: str) -> None:
+    world = World(kind, index)
+    with pytest.raises(Conflict) as error:
+        world.table().write(request(world.go_on))
+    assert error.value.code in ("files_vanished", "write_conflict", "snapshot_outdated")
+    assert world.values() == dict.fromkeys(KEYS, 3)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_retry_mends_a_write_whose_snapshot_was_cleaned_away(kind: str, index: str) -> None:
+    world = World(kind, index)
+    once = iter([world.go_on])
+    done = world.table().write(
+        request(lambda: next(once, lambda: None)()),
+        {"hoodie.write.num.retries.on.conflict.failures": 1},
+    )
+    assert (done.rows_inserted, done.rows_updated) == (0, 1)
+    assert world.values() == {"k0": 9, "k1": 3, "k2": 3}
+
+
+@pytest.mark.parametrize("index", ["RECORD_INDEX", "SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_write_conflicts_with_a_clustering_that_moved_its_keys(kind: str, index: str) -> None:
+    world = World(kind, index, hoodie__parquet__small__file__limit=0)
+    world.table().bulk_insert([{"id": "more", "v": 0}])
+    with pytest.raises(Conflict) as error:
+        world.table().write(request(lambda: world.table().clustering.schedule_and_run()))
+    assert error.value.code == "write_conflict"
+    assert world.values() == {**dict.fromkeys(KEYS, 0), "more": 0}
+
+
+def request(meanwhile: Callable[[], object]) -> WriteRequest:
+    """An upsert whose rows take their time, as those of a query do."""
+
+    def derive(_: Snapshot) -> Incoming:
+        meanwhile()
+        return Incoming(pa.Table.from_pylist([{"id": "k0", "v": 9}], schema=SCHEMA))
+
+    return WriteRequest(operation=Operation.UPSERT, incoming=derive)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS
@@ -66,8 +65,7 @@ def torn_completion(context: Context, moment: Snapshot) -> Ledger | None:
     active = moment.timeline.active
     completed = [instant for instant in active.instants if instant.is_completed]
     newest = max(completed, key=lambda instant: instant.completed or "", default=None)
-    # Read as it lies there: the timeline itself would give what the ledger says in its place.
-    if newest is None or is_whole_container(context.storage.read(active.path(newest))):
+    if newest is None or not active.is_torn(newest):
         return None
     ledger = read_ledger(context.storage, newest.requested)
     return ledger if is_committed(ledger) else None

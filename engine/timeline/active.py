@@ -15,6 +15,10 @@ from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.ledger_entries import Committed
 
+# What a timeline remembers of contents: some operations read those of all instants once.
+_KEPT_MAX = 64
+_KEPT_BYTES_MAX = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
@@ -61,6 +65,8 @@ class ActiveTimeline:
         self.instants = tuple(group.instant for group in files)
         self._storage = storage
         self._by_key = {group.instant.key: group for group in files}
+        # Contents of completed instants that are whole, which never change again.
+        self._contents: dict[str, bytes] = {}
 
     def with_time(self, requested: str) -> tuple[Instant, ...]:
         """The instants of a requested time: usually one; a savepoint shares that of its write."""
@@ -134,15 +140,38 @@ class ActiveTimeline:
         committed before the file was begun. One that was archived since the timeline was loaded is
         read from the archive.
         """
-        content = self._storage.read_if_present(self.path(instant))
+        path = self.path(instant)
+        known = self._contents.get(path)
+        if known is not None:
+            return known
+        content = self._storage.read_if_present(path)
         if content is None:
             return self._read_archived(instant)
+        self._keep(instant, path, content)
         if instant.is_completed and self.layout.version > 1 and not is_whole_container(content):
             last = read_ledger(self._storage, instant.requested).last_whole
             # A savepoint has the time of its write, but not its ledger.
             if isinstance(last, Committed) and last.action.completed_as is instant.action:
                 return last.content
         return content
+
+    def is_torn(self, instant: Instant) -> bool:
+        """Whether the file of a completed instant was cut short by a crash."""
+        path = self.path(instant)
+        if path in self._contents:
+            return False
+        content = self._storage.read(path)
+        self._keep(instant, path, content)
+        return not is_whole_container(content)
+
+    def share_contents(self, earlier: "ActiveTimeline") -> None:
+        """Read nothing again that an earlier look at the same timeline has read."""
+        self._contents = earlier._contents
+
+    def _keep(self, instant: Instant, path: str, content: bytes) -> None:
+        is_small = len(content) <= _KEPT_BYTES_MAX and len(self._contents) < _KEPT_MAX
+        if is_small and instant.is_completed and is_whole_container(content):
+            self._contents[path] = content
 
     def _read_archived(self, instant: Instant) -> bytes:
         row = None

@@ -60,6 +60,8 @@ class Outcome:
     appended: frozenset[SliceKey] = frozenset()
     # What the timeline showed when it chose them; a plan has chosen when it was published.
     seen: Seen | None = None
+    # The snapshot that it was made from, of which nothing has to be read again.
+    snapshot: Snapshot | None = field(default=None, repr=False)
     strategy: Strategy = field(default_factory=Strategy)
     # Path -> size in bytes of every data file it made.
     outputs: Mapping[str, int]
@@ -115,7 +117,7 @@ def _commit_unfenced(
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
         ledger = attempt.look()
-        moment = reload(context, ledger)
+        moment = reload(context, ledger, earlier=outcome.snapshot)
         _assert_pending(moment, attempt)
         if not fence_rivals(context, moment, attempt.instant):
             continue

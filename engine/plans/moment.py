@@ -17,9 +17,14 @@ from lakewarden.engine.timeline.timeline import Timeline
 WRITABLE_VERSIONS = (9,)
 
 
-def look(context: Context) -> Snapshot:
-    """What the table says now; without the lock it is a hint."""
+def look(context: Context, earlier: Snapshot | None = None) -> Snapshot:
+    """What the table says now; without the lock it is a hint.
+
+    What an earlier snapshot has read, and cannot have changed, is not read again.
+    """
     moment = observe(context)
+    if earlier is not None:
+        moment.timeline.active.share_contents(earlier.timeline.active)
     if moment.config.version not in WRITABLE_VERSIONS:
         raise _read_only(moment.config.version)
     return moment
@@ -33,12 +38,12 @@ def observe(context: Context) -> Snapshot:
     return Snapshot(context.storage, config, timeline, next_times=times)
 
 
-def reload(context: Context, *known: Ledger) -> Snapshot:
+def reload(context: Context, *known: Ledger, earlier: Snapshot | None = None) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
     A crash in the middle leaves some of the committed instants unpublished; the next one goes on.
     """
-    moment = look(context)
+    moment = look(context, earlier)
     ledgers = pending_ledgers(context, moment, *known)
     unpublished = [ledger for ledger in ledgers.values() if is_committed(ledger)]
     torn = torn_completion(context, moment)
@@ -46,7 +51,7 @@ def reload(context: Context, *known: Ledger) -> Snapshot:
         unpublished.append(torn)
     rolled = tuple(roll_forward(context.storage, moment.timeline, ledger) for ledger in unpublished)
     if rolled:
-        moment = look(context)
+        moment = look(context, earlier)
     return replace(moment, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
 
 

@@ -33,7 +33,14 @@ class Published:
     attempt: Attempt | None = None
 
 
-def publish(context: Context, action: Action, content: bytes = b"", *, claims: bool) -> Published:
+def publish(
+    context: Context,
+    action: Action,
+    content: bytes = b"",
+    *,
+    claims: bool,
+    earlier: Snapshot | None = None,
+) -> Published:
     """Put a new instant on the timeline, later than all that is there.
 
     Steps: 1 lock, 2 reload, 3 time, 4 requested, 5 claim, 6 unlock. For whoever works on it at
@@ -42,7 +49,8 @@ def publish(context: Context, action: Action, content: bytes = b"", *, claims: b
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
         with context.lock.hold(while_wanted=True) as held:
-            published = publish_in(context, held, reload(context), action, content, claims=claims)
+            snapshot = reload(context, earlier=earlier)
+            published = publish_in(context, held, snapshot, action, content, claims=claims)
             if published.attempt is not None:
                 on_the_way.enter_context(published.attempt)
         on_the_way.pop_all()

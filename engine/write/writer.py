@@ -124,7 +124,10 @@ class TableWriter:
             prepared = self._prepared(snapshot, request)
         action, content = _action(prepared.config, request)
         with phases("publish"):
-            attempt = publish(self._context, action, claims=True, content=content).attempt
+            published = publish(
+                self._context, action, claims=True, content=content, earlier=snapshot
+            )
+            attempt = published.attempt
             assert attempt is not None
         with attempt:
             with giving_up(self._context, attempt):
@@ -236,6 +239,7 @@ class TableWriter:
             | frozenset(slice_.key for slice_ in plan.replaced),
             appended=frozenset(file.key for file in files if file.stat.log_files is not None),
             seen=Seen.of(prepared.state.timeline.active),
+            snapshot=prepared.state,
             strategy=strategy_of(
                 context.settings, has_bucket_index=prepared.index.kind is IndexKind.BUCKET
             ),

@@ -25,12 +25,17 @@ _PLACEHOLDERS = (NULL_PLACEHOLDER, EMPTY_PLACEHOLDER)
 
 def bucket_numbers(keys: pa.Array, buckets: Buckets) -> npt.NDArray[np.int64]:
     """The bucket of each record key."""
+    return bucket_hashes(keys, buckets) % buckets.count
+
+
+def bucket_hashes(keys: pa.Array, buckets: Buckets) -> npt.NDArray[np.int64]:
+    """The number of each record key that its bucket is the rest of, whatever their count."""
     hashes = _of_lists([keys])
     is_composite = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))
     composite = np.flatnonzero(np.asarray(is_composite))
     if len(composite):
         hashes[composite] = _of_composites(keys.take(pa.array(composite)), buckets)
-    return (hashes & _INT_MAX) % buckets.count
+    return hashes & _INT_MAX
 
 
 def bucket_of(file_id: str) -> int | None:

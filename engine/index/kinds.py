@@ -1,9 +1,16 @@
 """Kinds of indexes: how a write finds out which file groups already have its keys."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+
+
+class Scope(StrEnum):
+    """Within what a key stands for one row; the values are those of the table's property."""
+
+    PARTITION = "partition"
+    TABLE = "table"
 
 
 class IndexKind(Enum):
@@ -25,6 +32,10 @@ class IndexKind(Enum):
     @property
     def is_record_index(self) -> bool:
         return self in (IndexKind.GLOBAL_RECORD_INDEX, IndexKind.RECORD_INDEX)
+
+    @property
+    def scope(self) -> "Scope":
+        return Scope.TABLE if self.is_global else Scope.PARTITION
 
 
 _GLOBAL = frozenset(
@@ -50,6 +61,20 @@ class Buckets:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """What decides which rows of a table are one row, and where a row has to be: a fact of it."""
+
+    scope: Scope
+    # Of a table with a bucket index.
+    buckets: Buckets | None = None
+
+    def equals_in_effect(self, other: "Identity", *, is_partitioned: bool) -> bool:
+        """Whether the same rows are one row; without partitions both scopes are the same."""
+        has_same_scope = self.scope is other.scope or not is_partitioned
+        return has_same_scope and self.buckets == other.buckets
+
+
+@dataclass(frozen=True, slots=True)
 class IndexChoice:
     """The index that one write uses.
 
@@ -62,6 +87,11 @@ class IndexChoice:
     buckets: Buckets | None = None
     # The kind that was asked for, where the table lacks what it needs.
     instead_of: IndexKind | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What a table is whose writes use this index."""
+        return Identity(self.kind.scope, self.buckets)
 
 
 def parse_kind(text: str) -> IndexKind:

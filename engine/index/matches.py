@@ -41,3 +41,19 @@ def matches_by_slice(rows: Sequence[npt.NDArray[np.int64]], slices: Sequence[Fil
     places = np.concatenate([np.zeros(0, np.int64), *rows])
     order = np.lexsort((at, places))
     return Matches(places[order], at[order], tuple(slices))
+
+
+def united(first: Matches, second: Matches) -> Matches:
+    """The pairs of both, each once."""
+    slices = {slice_.key: slice_ for slice_ in (*first.slices, *second.slices)}
+    numbers = {key: number for number, key in enumerate(slices)}
+    pairs = [
+        np.stack(
+            [np.array([numbers[one.key] for one in some.slices], np.int64)[some.at], some.rows]
+        )
+        for some in (first, second)
+        if len(some)
+    ]
+    both = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1), axis=1)
+    rows = [both[1][both[0] == number] for number in range(len(slices))]
+    return matches_by_slice(rows, tuple(slices.values()))

@@ -50,9 +50,6 @@ def _by_partition(
     state: Snapshot, rows: KeyedRows
 ) -> Iterator[tuple[Sequence[MetadataPartition], Places]]:
     """The shard of each partition that has one, and the partition's rows."""
-    if not state.source(use_metadata=True).partitions():
-        # Shards come with the partitions: a table that nobody has put rows into has none yet.
-        return
     shards = {_partition_of(shard): shard for shard in state.metadata.record_index()}
     for partition, places in rows_by_partition(rows).items():
         if partition in shards:

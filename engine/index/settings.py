@@ -1,68 +1,29 @@
-"""Index settings: which index a write uses, by Hudi's option names and with Hudi's defaults."""
+"""Index settings: which index a write uses, by what the table is and by Hudi's options."""
 
-from lakewarden.engine.index.kinds import (
-    Buckets,
-    IndexChoice,
-    IndexKind,
-    parse_kind,
-    unsupported_index,
+from dataclasses import replace
+
+from lakewarden.engine.index.identity import (
+    buckets_of,
+    kept_kind,
+    other_identity,
+    recorded_identity,
+    refuse_other_engines,
 )
+from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, Scope
+from lakewarden.engine.index.options import (
+    BLOOM_MOVES,
+    BUCKET_COUNT,
+    BUCKET_FIELDS,
+    INDEX_TYPE,
+    RECORD_INDEX_MOVES,
+    SIMPLE_MOVES,
+)
+from lakewarden.engine.index.told import told_identity
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
+from lakewarden.engine.kernel.settings import Resolved, Settings
 from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.snapshot import Snapshot
-
-SIMPLE_ENGINE = "SIMPLE"
-
-INDEX_TYPE: Setting[IndexKind | None] = Setting(
-    "hoodie.index.type",
-    None,
-    parse_kind,
-    "How a write finds keys; by default the table's record index, or SIMPLE without one",
-)
-BUCKET_ENGINE = Setting(
-    "hoodie.index.bucket.engine",
-    SIMPLE_ENGINE,
-    lambda text: text.strip().upper(),
-    "How a bucket index divides keys; only SIMPLE is implemented",
-)
-BUCKET_COUNT = Setting(
-    "hoodie.bucket.index.num.buckets", 256, whole_number, "Buckets in each partition"
-)
-BUCKET_FIELDS = Setting(
-    "hoodie.bucket.index.hash.field",
-    "",
-    str,
-    "The key fields that a bucket index hashes, separated by commas; by default all of them",
-)
-SIMPLE_MOVES = Setting(
-    "hoodie.simple.index.update.partition.path",
-    True,
-    flag,
-    "Whether GLOBAL_SIMPLE moves a key to the partition of the incoming row",
-)
-BLOOM_MOVES = Setting(
-    "hoodie.bloom.index.update.partition.path",
-    True,
-    flag,
-    "Whether GLOBAL_BLOOM moves a key to the partition of the incoming row",
-)
-RECORD_INDEX_MOVES = Setting(
-    "hoodie.record.index.update.partition.path",
-    False,
-    flag,
-    "Whether a global record index moves a key to the partition of the incoming row",
-)
-INDEX_SETTINGS: tuple[Setting[object], ...] = (
-    INDEX_TYPE,
-    BUCKET_ENGINE,
-    BUCKET_COUNT,
-    BUCKET_FIELDS,
-    SIMPLE_MOVES,
-    BLOOM_MOVES,
-    RECORD_INDEX_MOVES,
-)
 
 _MOVES = {
     IndexKind.GLOBAL_SIMPLE: SIMPLE_MOVES,
@@ -79,20 +40,70 @@ _FALLBACKS = {
 def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
     """The index to use for a write to a table.
 
-    As in Hudi, a record index that the table does not have yet is replaced by reading the keys of
-    the base files; whether keys move stays as it was asked for.
+    Settings choose among the indexes by which the same rows are one row; one that would change
+    this is refused, unless the table has no rows yet and nobody has named its index. As in Hudi, a
+    record index that the table does not have yet is replaced by reading the keys of the files;
+    whether keys move stays as it was asked for.
     """
-    existing = record_index_kind(state)
+    config, existing = state.config, record_index_kind(state)
     asked = settings[INDEX_TYPE]
-    kind = asked or existing or IndexKind.SIMPLE
-    moves = kind in _MOVES and state.config.is_partitioned and settings[_MOVES[kind]]
-    if kind is IndexKind.BUCKET:
-        return IndexChoice(kind, buckets=_buckets(settings, state.config.key_fields))
+    if asked is not None and asked.is_record_index and existing not in (None, asked):
+        raise _other_record_index(asked, existing)
+    identity = recorded_identity(config) or told_identity(state, settings, existing)
+    wanted, given = _wanted(identity, settings, config.key_fields)
+    if not wanted.equals_in_effect(identity, is_partitioned=config.is_partitioned):
+        if not may_be_named(state):
+            raise other_identity(identity, wanted, given)
+        identity = wanted
+    if identity.buckets is not None:
+        refuse_other_engines(config, settings)
+        return IndexChoice(IndexKind.BUCKET, buckets=identity.buckets)
+    kind = asked or _kind_of(identity, existing, is_partitioned=config.is_partitioned)
+    moves = kind in _MOVES and config.is_partitioned and settings[_MOVES[kind]]
     if not kind.is_record_index or kind is existing:
         return IndexChoice(kind, moves)
-    if existing is None:
-        return IndexChoice(_FALLBACKS[kind], moves, instead_of=kind)
-    raise _other_record_index(kind, existing)
+    return IndexChoice(_FALLBACKS[kind], moves, instead_of=kind)
+
+
+def may_be_named(state: Snapshot) -> bool:
+    """Whether a write may still say what the table is: nobody has, and it has no rows."""
+    return kept_kind(state.config) is None and not state.timeline.active.completed()
+
+
+def _wanted(
+    identity: Identity, settings: Settings, key_fields: tuple[str, ...]
+) -> tuple[Identity, Resolved[object]]:
+    """The identity that settings ask for, and the one among them that says so."""
+    asked = settings.resolve(INDEX_TYPE)
+    kind = asked.value or (IndexKind.BUCKET if identity.buckets else None)
+    if kind is not IndexKind.BUCKET:
+        return identity if kind is None else Identity(kind.scope), asked
+    said = [
+        one for one in map(settings.resolve, (BUCKET_COUNT, BUCKET_FIELDS)) if not one.is_default
+    ]
+    known = identity.buckets
+    if known is None or not said:
+        return Identity(kind.scope, known or buckets_of(settings, key_fields)), asked
+    wanted = buckets_of(settings, key_fields)
+    has_count = said[0].key == BUCKET_COUNT.key
+    has_fields = said[-1].key == BUCKET_FIELDS.key
+    wanted = replace(
+        wanted,
+        count=wanted.count if has_count else known.count,
+        fields=wanted.fields if has_fields else known.fields,
+    )
+    return Identity(kind.scope, wanted), said[0] if wanted.count != known.count else said[-1]
+
+
+def _kind_of(identity: Identity, existing: IndexKind | None, *, is_partitioned: bool) -> IndexKind:
+    """The index of a table without a word about it: its record index, if that tells rows apart
+    as the table does."""
+    if existing is not None and (existing.scope is identity.scope or not is_partitioned):
+        return existing
+    if identity.scope is Scope.PARTITION or not is_partitioned:
+        return IndexKind.SIMPLE
+    # Without its record index the keys are read, and nothing moves that did not move with it.
+    return IndexKind.GLOBAL_RECORD_INDEX
 
 
 def record_index_kind(state: Snapshot) -> IndexKind | None:
@@ -103,27 +114,6 @@ def record_index_kind(state: Snapshot) -> IndexKind | None:
         if definition.partition == RECORD_INDEX and definition.is_partitioned:
             return IndexKind.RECORD_INDEX
     return IndexKind.GLOBAL_RECORD_INDEX
-
-
-def _buckets(settings: Settings, key_fields: tuple[str, ...]) -> Buckets:
-    engine = settings[BUCKET_ENGINE]
-    if engine != SIMPLE_ENGINE:
-        raise unsupported_index(
-            f"BUCKET with the engine {engine}", "Only the engine SIMPLE has a fixed set of buckets."
-        )
-    named = tuple(part.strip() for part in settings[BUCKET_FIELDS].split(",") if part.strip())
-    count = settings[BUCKET_COUNT]
-    strangers = [name for name in named if name not in key_fields]
-    if strangers or count < 1:
-        raise InvalidRequest(
-            "bad_buckets",
-            what=f"A bucket index cannot hash {strangers[0]!r}."
-            if strangers
-            else "A bucket index cannot have 0 buckets.",
-            why=f"It divides rows by fields of the record key, here {', '.join(key_fields)}.",
-            now=f"Correct {BUCKET_FIELDS.key} or {BUCKET_COUNT.key}.",
-        )
-    return Buckets(named or key_fields, count, key_fields)
 
 
 def _other_record_index(asked: IndexKind, existing: IndexKind) -> InvalidRequest:

@@ -88,6 +88,14 @@ class SliceKeys:
             keys = chain(keys, self._log_keys(search.slice))
         return search.wanted.found(keys)
 
+    def of_slice(self, slice_: FileSlice) -> Iterator[pa.Array | pa.ChunkedArray]:
+        """All keys of a slice, those that its logs delete included."""
+        base = slice_.base_file
+        if base is not None:
+            with opened(self._storage, slice_.path(base), self._columns) as file:
+                yield from file.batches(range(file.metadata.num_row_groups))
+        yield from self._log_keys(slice_)
+
     def _base_keys(self, search: Search) -> Iterator[pa.Array]:
         base, slice_ = search.slice.base_file, search.slice
         if base is None:

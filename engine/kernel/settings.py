@@ -54,6 +54,11 @@ class Resolved(Generic[T]):
     origin: Origin
     key: str
 
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has said anything."""
+        return self.origin is Origin.DEFAULT
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -8,6 +8,7 @@ from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.metadata.file_group import MetadataFileGroup
+from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.validity import Validity
 from lakewarden.engine.storage.port import Storage
@@ -25,6 +26,7 @@ BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 SECONDARY_INDEX_PREFIX = "secondary_index_"
 EXPRESSION_INDEX_PREFIX = "expr_index_"
+_NO_FILES = "missing_metadata_partition"
 
 
 class MetadataTable:
@@ -41,9 +43,18 @@ class MetadataTable:
         return MetadataPartition(self._file_groups(name))
 
     def record_index(self) -> tuple[MetadataPartition, ...]:
-        """The record index: one shard, or one for each partition of the table."""
+        """The record index: one shard, or one for each partition of the table.
+
+        Shards for partitions come with these, so that a table without rows may have none yet.
+        """
+        try:
+            groups = self._file_groups(RECORD_INDEX)
+        except CorruptTable as error:
+            if error.code != _NO_FILES or MetadataListing(self.partition(FILES)).partitions():
+                raise
+            return ()
         shards: dict[str, list[MetadataFileGroup]] = {}
-        for group in self._file_groups(RECORD_INDEX):
+        for group in groups:
             # `record-index-0007-0` is global; `record-index-<partition>-0000-0` is of a partition.
             shards.setdefault(group.file_id.rsplit("-", 2)[0], []).append(group)
         return tuple(MetadataPartition(shards[name]) for name in sorted(shards))
@@ -63,7 +74,7 @@ class MetadataTable:
         slices = self.slices(name)
         if not slices:
             raise CorruptTable(
-                "missing_metadata_partition",
+                _NO_FILES,
                 what=f"The metadata table's partition {name!r} has no files.",
                 why="The table's properties list it as built.",
                 now="Read with use_metadata=False, and rebuild the partition.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lakewarden.engine.index.settings import INDEX_SETTINGS
+from lakewarden.engine.index.options import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknown
 from lakewarden.engine.locks.settings import LOCK_SETTINGS

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lakewarden.engine.index.identity import identity_changed, recorded_identity
+from lakewarden.engine.index.kinds import Identity
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.definitions import READY, IndexDefinition
@@ -24,10 +26,14 @@ class AtCommit:
     schema: TableSchema
     files: Sequence[WrittenFile]
     replaced: FileIds
+    # What the properties said of the index by which the write has found its keys.
+    identity: Identity | None = None
     # The indexes that the write has gathered statistics and keys for.
     indexes: Sequence[IndexDefinition] = ()
 
     def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
+        if recorded_identity(moment.config) != self.identity:
+            raise identity_changed(change.instant)
         self._refuse_other_schema(change.instant, moment.schema())
         self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
         if not moment.config.has_metadata(PARTITION_STATS):

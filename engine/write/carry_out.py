@@ -121,7 +121,9 @@ class _Work:
     def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: Deletes) -> KeyChanges:
         """What a log did to keys that the group knew."""
         slice_ = self._task.slice
-        is_plain = slice_ is None or not slice_.log_files
+        # Matches by bucket say nothing of whether the group has a key.
+        are_known = not self._spec.logs_take_inserts
+        is_plain = slice_ is None or (are_known and not slice_.log_files)
         if not self._spec.tracks_keys or (is_plain and deletes.is_unconditional.all()):
             return KeyChanges(_NO_KEYS, deletes.keys)
         log = parse_file_name(file.name, file.size_bytes)

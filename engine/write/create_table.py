@@ -3,12 +3,25 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from lakewarden.engine.formats.properties import parse_properties
-from lakewarden.engine.index.kinds import parse_kind
-from lakewarden.engine.index.settings import INDEX_TYPE
+from lakewarden.engine.index.identity import (
+    SCOPE_KEY,
+    buckets_of,
+    record_of,
+    refuse_other_engines,
+)
+from lakewarden.engine.index.kinds import IndexChoice, IndexKind, parse_kind
+from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Setting, refuse_unknown
+from lakewarden.engine.kernel.settings import Setting, Settings, refuse_unknown
+from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import PROPERTIES_PATH, SETTING_PREFIX, is_whole, table_config
+from lakewarden.engine.table.config import (
+    PROPERTIES_PATH,
+    SETTING_PREFIX,
+    TableConfig,
+    is_whole,
+    table_config,
+)
 from lakewarden.engine.table.creation import (
     NewTable,
     is_creation_property,
@@ -17,7 +30,12 @@ from lakewarden.engine.table.creation import (
 )
 from lakewarden.engine.table.properties_file import write_properties
 from lakewarden.engine.timeline.layouts import FOLDER_KEEPER, layout_of
-from lakewarden.engine.write.metadata_table import INDEX_SWITCHES
+from lakewarden.engine.write.metadata_table import (
+    INDEX_SWITCHES,
+    PARTITIONED_RECORD_INDEX_ENABLED,
+    RECORD_INDEX_ENABLED,
+    scope_of_default,
+)
 
 
 def create_table(
@@ -34,11 +52,11 @@ def create_table(
     latest. What is neither a property of a table nor among the `known` settings is refused.
     """
     refuse_fixed(asked.properties)
-    settings = _settings(asked.properties, index, indexes)
+    settings = _settings(asked, index, indexes)
     refuse_unknown(settings, known)
     config = new_table_config(asked)
     kept = {f"{SETTING_PREFIX}{key}": value for key, value in settings.items()}
-    properties = {**config.properties, **kept}
+    properties = {**config.properties, **kept, **_identity(config, settings)}
     table_config(properties)
     _refuse_other(storage, properties)
     # Java lists the timeline of a table without instants, and a folder is there only with a file.
@@ -46,12 +64,10 @@ def create_table(
     write_properties(storage, properties)
 
 
-def _settings(
-    properties: Mapping[str, str], index: str | None, indexes: Sequence[str]
-) -> dict[str, str]:
+def _settings(asked: NewTable, index: str | None, indexes: Sequence[str]) -> dict[str, str]:
     """The settings that a table keeps for all writers that read them."""
     settings = {
-        key: str(value) for key, value in properties.items() if not is_creation_property(key)
+        key: str(value) for key, value in asked.properties.items() if not is_creation_property(key)
     }
     if index is not None:
         settings[INDEX_TYPE.key] = _index_type(index)
@@ -64,8 +80,43 @@ def _settings(
                 now="Leave it out.",
                 index=name,
             )
-        settings[INDEX_SWITCHES[name]] = "true"
+        settings[_switch(name, settings, is_partitioned=bool(asked.partition))] = "true"
     return settings
+
+
+def _switch(name: str, settings: Mapping[str, str], *, is_partitioned: bool) -> str:
+    """What switches an index on; one of all record keys has each of them once, so that where these
+    may be in several partitions it is made for each partition."""
+    kind = Settings.of(table=settings)[INDEX_TYPE]
+    if name == RECORD_INDEX and is_partitioned and kind is not None and not kind.is_global:
+        return PARTITIONED_RECORD_INDEX_ENABLED.key
+    return INDEX_SWITCHES[name]
+
+
+def _identity(config: TableConfig, settings: Mapping[str, str]) -> dict[str, str]:
+    """The properties that record within what a key stands for one row."""
+    given = Settings.of(table=settings)
+    kind = given[INDEX_TYPE]
+    if kind is None:
+        return {SCOPE_KEY: scope_of_default(given).value}
+    if config.is_partitioned and not kind.is_global and given[RECORD_INDEX_ENABLED]:
+        raise _untrue_index(kind)
+    if kind is not IndexKind.BUCKET:
+        return {}
+    refuse_other_engines(config, given)
+    choice = IndexChoice(kind, buckets=buckets_of(given, config.key_fields))
+    record = record_of(choice, is_named=True)
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def _untrue_index(kind: IndexKind) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_index",
+        what=f"A table with hoodie.index.type={kind.value} can't have an index of all record keys.",
+        why="Several of its partitions may have a row of one key, and the index tells of one.",
+        now=f"Set {PARTITIONED_RECORD_INDEX_ENABLED.key} instead, or leave hoodie.index.type out.",
+        index=RECORD_INDEX,
+    )
 
 
 def _index_type(text: str) -> str:

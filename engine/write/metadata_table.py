@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from lakewarden.engine.index.kinds import IndexKind
-from lakewarden.engine.index.settings import INDEX_TYPE
+from lakewarden.engine.index.identity import SCOPE_KEY
+from lakewarden.engine.index.kinds import IndexKind, Scope
+from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
 from lakewarden.engine.metadata.create import CREATION_SETTINGS, Choices, create_metadata_table
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
@@ -11,6 +12,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.properties_file import update_properties
 
 ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
 COLUMN_STATS_ENABLED = Setting(
@@ -58,6 +60,7 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
     with context.lock.hold():
         moment = reload(context)
         if _is_due(moment):
+            _record_scope(context, moment)
             create_metadata_table(
                 context.storage,
                 moment.config,
@@ -74,6 +77,20 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
 
 def _is_due(moment: Snapshot) -> bool:
     return not moment.config.metadata_partitions and not moment.timeline.active.instants
+
+
+def scope_of_default(settings: Settings) -> Scope:
+    """Within what a key stands for one row in a table that gets its indexes by these settings."""
+    has_index = settings[RECORD_INDEX_ENABLED] and not _is_partitioned(settings)
+    return Scope.TABLE if has_index else Scope.PARTITION
+
+
+def _record_scope(context: Context, moment: Snapshot) -> None:
+    """A table that is to have an index that its creation did not know of says so before."""
+    scope = moment.config.properties.get(SCOPE_KEY)
+    wanted = scope_of_default(context.settings)
+    if scope is not None and scope != wanted:
+        update_properties(context.storage, {SCOPE_KEY: wanted.value})
 
 
 def default_partitions(config: TableConfig, settings: Settings) -> tuple[str, ...]:

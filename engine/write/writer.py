@@ -13,12 +13,13 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import RequestedReplace
-from lakewarden.engine.index.kinds import IndexChoice, IndexKind
+from lakewarden.engine.index.kinds import Identity, IndexChoice
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Seen
 from lakewarden.engine.locks.strategies import strategy_of
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
+from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
@@ -45,6 +46,7 @@ from lakewarden.engine.write.far_rows import (
     Fitting,
 )
 from lakewarden.engine.write.forgotten import forgotten_keys
+from lakewarden.engine.write.identity import recorded_for
 from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
@@ -81,6 +83,8 @@ class Prepared:
     schema: TableSchema
     index: IndexChoice
     rows: KeyedRows
+    # What the table's properties say of its index.
+    identity: Identity | None = None
     indexes: tuple[IndexDefinition, ...] = ()
     # Where the rows are, if only what the plan sees of them is here.
     far: FarWork | None = None
@@ -89,6 +93,10 @@ class Prepared:
     @property
     def config(self) -> TableConfig:
         return self.state.config
+
+    @property
+    def has_partitioned_record_index(self) -> bool:
+        return any(one.partition == RECORD_INDEX and one.is_partitioned for one in self.indexes)
 
 
 class TableWriter:
@@ -139,7 +147,8 @@ class TableWriter:
     def _prepared(self, state: Snapshot, request: WriteRequest) -> Prepared:
         context = self._context
         refuse_unmaintained(context.storage, state.config)
-        index = request.index or choose_index(state, context.settings)
+        chosen = choose_index(state, context.settings)
+        index = replace(request.index or chosen, buckets=chosen.buckets)
         incoming = request.incoming_of(state)
         current = state.schema()
         schema = current if request.deletes else self._evolved(state, current, incoming.schema)
@@ -160,7 +169,8 @@ class TableWriter:
         if combines(context.settings, request.operation) and not (far and request.deletes):
             rows = combined(rows, state.config.merge, by_partition=by_partition)
         indexes = load_definitions(context.storage, state.config)
-        return Prepared(state, current, schema, index, rows, indexes, far, crew)
+        identity = recorded_for(context, state, chosen)
+        return Prepared(state, current, schema, index, rows, identity, indexes, far, crew)
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
         rows = fitting.fit(incoming.rows)
@@ -230,7 +240,7 @@ class TableWriter:
             attempt.instant,
             files,
             forgotten=forgotten,
-            is_global=prepared.index.kind is not IndexKind.RECORD_INDEX,
+            is_global=not prepared.has_partitioned_record_index,
         )
         return Outcome(
             metadata=metadata,
@@ -241,11 +251,16 @@ class TableWriter:
             seen=Seen.of(prepared.state.timeline.active),
             snapshot=prepared.state,
             strategy=strategy_of(
-                context.settings, has_bucket_index=prepared.index.kind is IndexKind.BUCKET
+                context.settings, has_bucket_index=prepared.index.buckets is not None
             ),
             outputs=outputs_of(metadata),
             at_commit=AtCommit(
-                context.storage, prepared.current, files, plan.replaced_ids, prepared.indexes
+                context.storage,
+                prepared.current,
+                files,
+                plan.replaced_ids,
+                prepared.identity,
+                prepared.indexes,
             ),
         )
 
@@ -275,7 +290,7 @@ class TableWriter:
             self._context.settings,
             instant=attempt.instant,
             attempt=attempt.number,
-            logs_take_inserts=prepared.index.kind is IndexKind.BUCKET,
+            logs_take_inserts=prepared.index.buckets is not None,
         )
 
 

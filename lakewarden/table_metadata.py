@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from lakewarden.engine.index.options import INDEX_TYPE
+from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.indexing.build import (
     build_metadata_table,
@@ -9,8 +11,9 @@ from lakewarden.engine.services.indexing.build import (
     refresh_index,
 )
 from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
-from lakewarden.engine.services.indexing.request import IndexRequest
-from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped
+from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex
+from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped, IndexSet
+from lakewarden.engine.services.indexing.set_index import set_index
 from lakewarden.engine.services.inspection.column_statistics import (
     FileColumn,
     Overlap,
@@ -25,10 +28,11 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_listing,
     metadata_sizes,
 )
+from lakewarden.engine.services.options import given_options
 from lakewarden.engine.services.validation.run import CheckResult, validate
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.listing import FileSource
-from lakewarden.engine.write.metadata_table import default_partitions
+from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
 from lakewarden.service_door import Options
 
 
@@ -77,10 +81,25 @@ class TableMetadata:
         """Drop an index, whoever has built it."""
         return drop_index(self._desk(), name, if_exists=if_exists, dry_run=dry_run)
 
+    def set_index(
+        self, index: str, options: Options = None, *, dry_run: bool = False, **keywords: object
+    ) -> IndexSet:
+        """Set by which index all writes find keys, as far as the rows that there are allow it.
+
+        `index` is a value of `hoodie.index.type`; options say how many buckets a bucket index has,
+        and what it hashes.
+        """
+        given = given_options(options, keywords)
+        return set_index(self._desk({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
+
     def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Make what the metadata table lacks of what a new one has; the names of that."""
         context = self._desk()
-        wanted = default_partitions(self._state().config, context.settings)
+        is_partitioned = has_partitioned_index(context.settings)
+        wanted = [
+            WantedIndex(partition=one, is_partitioned=one == RECORD_INDEX and is_partitioned)
+            for one in default_partitions(self._state().config, context.settings)
+        ]
         return build_metadata_table(context, wanted, dry_run=dry_run)
 
     def delete_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:

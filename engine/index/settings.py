@@ -48,9 +48,9 @@ def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
     config, existing = state.config, record_index_kind(state)
     asked = settings[INDEX_TYPE]
     if asked is not None and asked.is_record_index and existing not in (None, asked):
-        raise _other_record_index(asked, existing)
+        raise other_record_index(asked, existing)
     identity = recorded_identity(config) or told_identity(state, settings, existing)
-    wanted, given = _wanted(identity, settings, config.key_fields)
+    wanted, given = wanted_identity(identity, settings, config.key_fields)
     if not wanted.equals_in_effect(identity, is_partitioned=config.is_partitioned):
         if not may_be_named(state):
             raise other_identity(identity, wanted, given)
@@ -70,7 +70,7 @@ def may_be_named(state: Snapshot) -> bool:
     return kept_kind(state.config) is None and not state.timeline.active.completed()
 
 
-def _wanted(
+def wanted_identity(
     identity: Identity, settings: Settings, key_fields: tuple[str, ...]
 ) -> tuple[Identity, Resolved[object]]:
     """The identity that settings ask for, and the one among them that says so."""
@@ -116,7 +116,7 @@ def record_index_kind(state: Snapshot) -> IndexKind | None:
     return IndexKind.GLOBAL_RECORD_INDEX
 
 
-def _other_record_index(asked: IndexKind, existing: IndexKind) -> InvalidRequest:
+def other_record_index(asked: IndexKind, existing: IndexKind) -> InvalidRequest:
     return InvalidRequest(
         "other_record_index",
         what=f"The table has no index of the type {asked.value}.",

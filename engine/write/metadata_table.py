@@ -68,7 +68,7 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
                 moment.times,
                 context.ports,
                 choices=Choices(
-                    is_record_index_partitioned=_is_partitioned(context.settings),
+                    is_record_index_partitioned=has_partitioned_index(context.settings),
                     settings=context.settings,
                 ),
             )
@@ -81,7 +81,7 @@ def _is_due(moment: Snapshot) -> bool:
 
 def scope_of_default(settings: Settings) -> Scope:
     """Within what a key stands for one row in a table that gets its indexes by these settings."""
-    has_index = settings[RECORD_INDEX_ENABLED] and not _is_partitioned(settings)
+    has_index = settings[RECORD_INDEX_ENABLED] and not has_partitioned_index(settings)
     return Scope.TABLE if has_index else Scope.PARTITION
 
 
@@ -98,12 +98,13 @@ def default_partitions(config: TableConfig, settings: Settings) -> tuple[str, ..
     found = [FILES]
     if settings[COLUMN_STATS_ENABLED]:
         found += [COLUMN_STATS, PARTITION_STATS] if config.is_partitioned else [COLUMN_STATS]
-    if settings[RECORD_INDEX_ENABLED] or _is_partitioned(settings) or _is_asked_for(settings):
+    if settings[RECORD_INDEX_ENABLED] or has_partitioned_index(settings) or _is_asked_for(settings):
         found.append(RECORD_INDEX)
     return tuple(found)
 
 
-def _is_partitioned(settings: Settings) -> bool:
+def has_partitioned_index(settings: Settings) -> bool:
+    """Whether a new record index has the keys of each partition by themselves."""
     is_asked_for = settings[INDEX_TYPE] is IndexKind.RECORD_INDEX
     return settings[PARTITIONED_RECORD_INDEX_ENABLED] or is_asked_for
 

@@ -335,7 +335,7 @@ def test_t13_an_index_that_java_has_dropped_is_not_written_to(storage: MemorySto
     left = "column_stats,files,partition_stats"
     update_properties(storage, {"hoodie.table.metadata.partitions": left})
     storage.delete_folder(f"{METADATA}/record_index")
-    commit = table.upsert(rows("k2"), index_type="SIMPLE")
+    commit = table.upsert(rows("k2"))
     assert set(metadata_logs(storage, commit.instant)) == set(left.split(","))
     assert table.config.properties["hoodie.table.metadata.partitions"] == left
 

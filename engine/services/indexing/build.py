@@ -28,6 +28,7 @@ from lakewarden.engine.services.indexing.refusals import (
 )
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
+from lakewarden.engine.services.indexing.scope import record_scope, refuse_other_scope
 from lakewarden.engine.services.inspection.indexes import IndexState
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
@@ -45,6 +46,7 @@ def create_index(
             raise index_exists(request.name, wanted.partition)
         return _as_it_is(context, moment, wanted.partition, "It is there already.")
     if dry_run:
+        refuse_other_scope(moment.config, wanted)
         gather(context, moment, [wanted])
         return _would_be(moment, wanted.partition, "It would be built.")
     settle(context)
@@ -52,6 +54,7 @@ def create_index(
         moment = reload(context)
         if wanted.partition in moment.config.metadata_partitions:
             raise index_exists(request.name, wanted.partition)
+        refuse_other_scope(moment.config, wanted)
         records = _build(context, held, moment, [wanted])
     return _built(context, wanted.partition, records, f"It was built as {wanted.partition}.")
 
@@ -90,23 +93,23 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
 
 
 def build_metadata_table(
-    context: Context, partitions: Sequence[str], *, dry_run: bool = False
+    context: Context, wanted: Sequence[WantedIndex], *, dry_run: bool = False
 ) -> tuple[str, ...]:
     """Give a table the partitions of a metadata table that it lacks; the names of these."""
     moment = look(context)
-    missing = _missing(moment.config, partitions)
+    missing = _missing(moment.config, wanted)
     if dry_run or not missing:
-        return missing
+        return tuple(one.partition for one in missing)
     settle(context)
     with context.lock.hold() as held:
         moment = reload(context)
-        missing = _missing(moment.config, partitions)
-        _build(context, held, moment, [WantedIndex(partition=one) for one in missing])
-    return missing
+        missing = _missing(moment.config, wanted)
+        _build(context, held, moment, missing)
+    return tuple(one.partition for one in missing)
 
 
-def _missing(config: TableConfig, partitions: Sequence[str]) -> tuple[str, ...]:
-    return tuple(one for one in partitions if one not in config.metadata_partitions)
+def _missing(config: TableConfig, wanted: Sequence[WantedIndex]) -> list[WantedIndex]:
+    return [one for one in wanted if one.partition not in config.metadata_partitions]
 
 
 def _wanted(context: Context, moment: Snapshot, request: IndexRequest) -> WantedIndex:
@@ -123,6 +126,8 @@ def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[Want
     refuse_busy(context, moment)
     gathered = gather(context, moment, wanted)
     held.assert_held()
+    for one in wanted:
+        record_scope(context.storage, moment.config, one)
     add_partitions(
         context.storage,
         moment.config,

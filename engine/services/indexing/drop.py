@@ -18,6 +18,7 @@ from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.result import IndexDropped
+from lakewarden.engine.services.indexing.scope import keep_scope
 from lakewarden.engine.services.inspection.indexes import IndexView, index_views, pending_builds
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
@@ -44,6 +45,7 @@ def drop_index(
         builds = _builds(context, moment, partitions)
         refuse_busy(context, moment, but=builds)
         held.assert_held()
+        keep_scope(context.storage, moment.config, partitions)
         drop_partitions(context.storage, moment.config, partitions, moment.times, context.ports)
         _end_builds(context, moment, builds)
     return _dropped(index, partitions, freed, "is gone", is_changed=True)
@@ -61,6 +63,7 @@ def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]
         builds = _builds(context, moment, None)
         refuse_busy(context, moment, but=builds)
         held.assert_held()
+        keep_scope(context.storage, moment.config, moment.config.metadata_partitions)
         drop_metadata_table(context.storage, moment.config)
         _end_builds(context, moment, builds)
     return had

@@ -121,18 +121,23 @@ class PresentTable:
         return Located(keys, slice_.key, began)
 
 
-def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> None:
-    """Refuse to index keys that live in two places: a reader that trusts it misses one of them."""
+def repeated_key(located: tuple[Located, ...], *, is_partitioned: bool) -> str | None:
+    """A key that lives in two places, in the whole table or in one of its partitions."""
     groups: dict[str, list[pa.Array]] = {}
     for one in located:
         groups.setdefault(one.home.partition if is_partitioned else "", []).append(one.keys)
     for parts in groups.values():
         keys = pa.concat_arrays(parts)
-        if len(keys.unique()) == len(keys):
-            continue
-        repeated = next(
-            one["values"] for one in keys.value_counts().to_pylist() if one["counts"] > 1
-        )
+        if len(keys.unique()) < len(keys):
+            counts = keys.value_counts().to_pylist()
+            return next(str(one["values"]) for one in counts if one["counts"] > 1)
+    return None
+
+
+def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> None:
+    """Refuse to index keys that live in two places: a reader that trusts it misses one of them."""
+    repeated = repeated_key(located, is_partitioned=is_partitioned)
+    if repeated is not None:
         raise InvalidRequest(
             "repeated_keys",
             what=f"The table has the record key {repeated!r} more than once.",

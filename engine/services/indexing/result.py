@@ -22,6 +22,17 @@ class IndexBuilt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSet:
+    """The index by which all writes find keys from now on, or would."""
+
+    index: str
+    # Of a bucket index.
+    buckets_count: int | None
+    is_changed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexDropped:
     """An index that is gone, or would be."""
 

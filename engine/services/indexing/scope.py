@@ -1,0 +1,55 @@
+"""The scope of keys, and indexes that come and go: an index of all keys has each of them once.
+
+Where one is built, keys stand for one row in the whole table from then on, and they go on to do so
+when it is dropped.
+"""
+
+from collections.abc import Collection
+
+from lakewarden.engine.index.identity import SCOPE_KEY, kept_kind, recorded_identity
+from lakewarden.engine.index.kinds import Scope
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.definitions import load_definitions
+from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.services.indexing.request import WantedIndex
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.properties_file import update_properties
+
+
+def refuse_other_scope(config: TableConfig, wanted: WantedIndex) -> None:
+    """Refuse an index of all keys where writes take a key in each partition for a row."""
+    kind = kept_kind(config)
+    if not _is_of_all_keys(config, wanted) or kind is None or kind.is_global:
+        return
+    raise InvalidRequest(
+        "index_of_other_scope",
+        what="The table can't have a record index of all its keys.",
+        why=f"Its writes find keys by {kind.value}, within partitions: several of these may have a"
+        " row of one key, and the index would tell of one.",
+        now="Build it with the option isPartitioned=true, or change the index of writes with"
+        " Table.set_index.",
+        index_type=kind.value,
+    )
+
+
+def record_scope(storage: Storage, config: TableConfig, wanted: WantedIndex) -> None:
+    """Record that keys stand for one row in the whole table, before an index of them is there."""
+    recorded = config.properties.get(SCOPE_KEY)
+    if _is_of_all_keys(config, wanted) and recorded == Scope.PARTITION:
+        update_properties(storage, {SCOPE_KEY: Scope.TABLE.value})
+
+
+def keep_scope(storage: Storage, config: TableConfig, dropped: Collection[str]) -> None:
+    """Record what a record index has told so far, before it is dropped."""
+    if RECORD_INDEX not in dropped or recorded_identity(config) is not None:
+        return
+    definitions = load_definitions(storage, config)
+    is_partitioned = any(one.is_partitioned for one in definitions if one.partition == RECORD_INDEX)
+    if config.has_metadata(RECORD_INDEX) and kept_kind(config) is None and not is_partitioned:
+        update_properties(storage, {SCOPE_KEY: Scope.TABLE.value})
+
+
+def _is_of_all_keys(config: TableConfig, wanted: WantedIndex) -> bool:
+    is_record_index = wanted.partition == RECORD_INDEX
+    return config.is_partitioned and is_record_index and not wanted.is_partitioned

@@ -1,0 +1,116 @@
+"""Setting the index: the one call that changes by which index the writes of a table find keys.
+
+An index that takes the same rows for one row may be set at any time, any index where there are no
+rows. For keys over all partitions instead of within one, the rows are looked at first; buckets
+would have to be made anew, which is not done here.
+"""
+
+from lakewarden.engine.index.identity import described, kept_kind, record_of, recorded_identity
+from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, Scope
+from lakewarden.engine.index.options import INDEX_TYPE
+from lakewarden.engine.index.settings import (
+    other_record_index,
+    record_index_kind,
+    wanted_identity,
+)
+from lakewarden.engine.index.told import told_identity
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.failed_writes import settle
+from lakewarden.engine.plans.moment import look, reload
+from lakewarden.engine.services.indexing.at_rest import refuse_busy
+from lakewarden.engine.services.indexing.present import PresentTable, repeated_key
+from lakewarden.engine.services.indexing.result import IndexSet
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.properties_file import update_properties
+
+
+def set_index(context: Context, *, dry_run: bool = False) -> IndexSet:
+    """Record the index that the settings name; what the rows don't allow is refused."""
+    moment = look(context)
+    choice = _checked(context, moment)
+    if dry_run:
+        return _result(moment, choice, "would be")
+    settle(context)
+    with context.lock.hold() as held:
+        moment = reload(context)
+        refuse_busy(context, moment)
+        choice = _checked(context, moment)
+        held.assert_held()
+        update_properties(context.storage, record_of(choice, is_named=True))
+    return _result(moment, choice, "is")
+
+
+def _checked(context: Context, moment: Snapshot) -> IndexChoice:
+    """The index to record, if the rows of the table allow it."""
+    settings, existing = context.settings, record_index_kind(moment)
+    kind = settings[INDEX_TYPE]
+    assert kind is not None
+    if kind.is_record_index and existing not in (None, kind):
+        raise other_record_index(kind, existing)
+    identity = recorded_identity(moment.config) or told_identity(moment, settings, existing)
+    wanted, _ = wanted_identity(identity, settings, moment.config.key_fields)
+    is_partitioned = moment.config.is_partitioned
+    if is_partitioned and wanted.scope is Scope.PARTITION and _is_of_all_keys(existing):
+        raise _untrue_index(kind)
+    has_rows = bool(moment.timeline.active.completed())
+    if has_rows and not wanted.equals_in_effect(identity, is_partitioned=is_partitioned):
+        _refuse_other_rows(context, moment, identity, wanted)
+    return IndexChoice(kind, buckets=wanted.buckets)
+
+
+def _is_of_all_keys(existing: IndexKind | None) -> bool:
+    return existing is not None and existing.is_global
+
+
+def _refuse_other_rows(
+    context: Context, state: Snapshot, identity: Identity, wanted: Identity
+) -> None:
+    """Refuse what would take rows for one row that are two, or look for them where they aren't."""
+    if identity.buckets != wanted.buckets:
+        raise InvalidRequest(
+            "index_needs_rewrite",
+            what=f"The table can't be given {described(wanted)}.",
+            why=f"It has {described(identity)}, and rows would be looked for where they aren't.",
+            now="Write its rows into a new table: Table.create(index=...) says how that one finds"
+            " keys.",
+        )
+    if wanted.scope is Scope.TABLE:
+        present = PresentTable(state, context.ports.executor)
+        key = repeated_key(present.located(), is_partitioned=False)
+        if key is not None:
+            raise _several_rows(key)
+
+
+def _several_rows(key: str) -> InvalidRequest:
+    return InvalidRequest(
+        "repeated_keys",
+        what=f"The table has the record key {key!r} more than once.",
+        why="With an index over all partitions a key stands for one row.",
+        now="Remove the repeated rows, or keep an index within partitions.",
+        key=key,
+    )
+
+
+def _untrue_index(kind: IndexKind) -> InvalidRequest:
+    return InvalidRequest(
+        "index_is_needed",
+        what=f"The index of the table can't be {kind.value}.",
+        why="Its partitions might then have a row each of one key, and its record index tells of"
+        " one row of each key.",
+        now="Drop the index record_index first, or build it with isPartitioned=true.",
+        index_type=kind.value,
+    )
+
+
+def _result(moment: Snapshot, choice: IndexChoice, verb: str) -> IndexSet:
+    record = record_of(choice, is_named=True)
+    changed = {key for key, text in record.items() if moment.config.properties.get(key) != text}
+    was = kept_kind(moment.config)
+    return IndexSet(
+        index=choice.kind.value,
+        buckets_count=choice.buckets.count if choice.buckets else None,
+        is_changed=bool(changed) and verb == "is",
+        message=f"The index {verb} {choice.kind.value}"
+        + (f"; it was {was.value}." if was not in (None, choice.kind) else "."),
+    )

@@ -36,16 +36,24 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.slices import FileSlice
 
+# The code of tables that were written with buckets and without.
+MIXED = "mixed_file_groups"
 HASHING_FOLDER = ".hoodie/.bucket_index"
 _CONSISTENT = f"{HASHING_FOLDER}/consistent_hashing_metadata"
 _BY_PARTITION = f"{HASHING_FOLDER}/partition_bucket_index_meta"
 # Ids are UUIDs where they are no numbers of buckets, and one in 43 of these begins with 8 digits;
 # one in 4,000 with a number that low.
 _LIKELY_BUCKETS = 1_000_000
+# One UUID in a million begins with a number that low.
+_CERTAIN_BUCKETS = 1_000
 # Keys and groups that are looked at until the number of buckets is certain.
 _KEYS_LOOKED_AT = 256
 _GROUPS_LOOKED_AT = 16
 _COUNTS_SHOWN = 8
+_REMEDY = (
+    "Read the table, and write its rows into a new one: Table.create(index='BUCKET'). Or end all"
+    " writes that use buckets, then call Table.set_index('SIMPLE')."
+)
 
 
 def told_identity(state: Snapshot, settings: Settings, existing: IndexKind | None) -> Identity:
@@ -153,11 +161,20 @@ def _told_buckets(state: Snapshot, settings: Settings, *, is_certain: bool) -> B
     possible = [
         one for one in (division(fields, groups, least) for fields in choices) if one.is_possible
     ]
-    if not possible and not is_certain:
+    if not possible and not (is_certain or _are_buckets(slices, numbered)):
         return None
     if len(numbered) < len(slices):
         raise _mixed(next(one for one in slices if _number(one.file_id) is None))
+    if not possible and not named:
+        raise _misplaced(least)
     return _chosen(possible, settings, key_fields, is_certain=is_certain)
+
+
+def _are_buckets(slices: Sequence[FileSlice], numbered: Sequence[FileSlice]) -> bool:
+    """Whether file groups can hardly be anything else, whatever keys they have by now."""
+    lowest = min((bucket_of(one.file_id) or 0 for one in numbered), default=_CERTAIN_BUCKETS)
+    is_certain = len(numbered) > 1 or lowest < _CERTAIN_BUCKETS
+    return is_certain and 2 * len(numbered) >= len(slices)
 
 
 def _chosen(
@@ -211,13 +228,23 @@ def _consistent_hashing() -> InvalidRequest:
 
 def _mixed(stranger: FileSlice) -> CorruptTable:
     return CorruptTable(
-        "mixed_file_groups",
+        MIXED,
         what=f"The file group {stranger.file_id} of the partition {stranger.partition!r} is no"
         " bucket, and others of the table are.",
         why="A write has put rows into groups of their own, as tables without buckets have them.",
-        now="Read the table, and write its rows into a new one: Table.create(index='BUCKET').",
+        now=_REMEDY,
         file_id=stranger.file_id,
         partition=stranger.partition,
+    )
+
+
+def _misplaced(least: int) -> CorruptTable:
+    return CorruptTable(
+        MIXED,
+        what=f"The table's file groups are at least {least} buckets in each partition, and some of"
+        " its keys are in others than their own.",
+        why="A write has put rows into them as into file groups of tables without buckets.",
+        now=_REMEDY,
     )
 
 

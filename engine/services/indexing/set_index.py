@@ -13,8 +13,9 @@ from lakewarden.engine.index.settings import (
     record_index_kind,
     wanted_identity,
 )
-from lakewarden.engine.index.told import told_identity
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.index.told import MIXED, told_identity
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.moment import look, reload
@@ -48,7 +49,7 @@ def _checked(context: Context, moment: Snapshot) -> IndexChoice:
     assert kind is not None
     if kind.is_record_index and existing not in (None, kind):
         raise other_record_index(kind, existing)
-    identity = recorded_identity(moment.config) or told_identity(moment, settings, existing)
+    identity = recorded_identity(moment.config) or _told(moment, settings, existing)
     wanted, _ = wanted_identity(identity, settings, moment.config.key_fields)
     is_partitioned = moment.config.is_partitioned
     if is_partitioned and wanted.scope is Scope.PARTITION and _is_of_all_keys(existing):
@@ -57,6 +58,16 @@ def _checked(context: Context, moment: Snapshot) -> IndexChoice:
     if has_rows and not wanted.equals_in_effect(identity, is_partitioned=is_partitioned):
         _refuse_other_rows(context, moment, identity, wanted)
     return IndexChoice(kind, buckets=wanted.buckets)
+
+
+def _told(state: Snapshot, settings: Settings, existing: IndexKind | None) -> Identity:
+    """What the files tell; file groups that some take for buckets may be declared to be none."""
+    try:
+        return told_identity(state, settings, existing)
+    except CorruptTable as error:
+        if error.code != MIXED or settings[INDEX_TYPE] is IndexKind.BUCKET:
+            raise
+        return Identity(Scope.PARTITION)
 
 
 def _is_of_all_keys(existing: IndexKind | None) -> bool:

@@ -27,7 +27,6 @@ from lakewarden.engine.index.kinds import (
     Identity,
     IndexKind,
     Scope,
-    unsupported_index,
 )
 from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_FIELDS
 from lakewarden.engine.index.slice_keys import SliceKeys, any_key
@@ -220,9 +219,13 @@ def _subsets(fields: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _consistent_hashing() -> InvalidRequest:
-    return unsupported_index(
-        "BUCKET with the engine CONSISTENT_HASHING",
-        f"The table divides its keys as the files in {_CONSISTENT} say, which are not written.",
+    return InvalidRequest(
+        "unsupported_index",
+        what="The table's index, BUCKET with the engine CONSISTENT_HASHING, is not implemented.",
+        why=f"Its keys are divided as the files in {_CONSISTENT} say: a row elsewhere would be"
+        " there twice for writers that go by them.",
+        now="Write it with Hudi, and read it here; or write its rows into a new table.",
+        index="CONSISTENT_HASHING",
     )
 
 

@@ -14,10 +14,17 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from lakewarden.engine.index.options import (
+    BUCKET_COUNT,
+    BUCKET_ENGINE,
+    BUCKET_FIELDS,
+    INDEX_TYPE,
+)
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.spark.addresses import check_reachable
 from lakewarden.engine.spark.reports import packed_table, unpacked_table
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.creation import is_creation_property
 from lakewarden.table import Table
 
@@ -34,6 +41,7 @@ ORDERING = (
 )
 TYPE = ("hoodie.datasource.write.table.type", "hoodie.table.type")
 MERGE_MODE = ("hoodie.write.record.merge.mode", "hoodie.record.merge.mode")
+_IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key))
 _DESCRIBING = frozenset((*KEY, *PARTITION, *ORDERING, *TYPE, *MERGE_MODE, OPERATION))
 
 
@@ -92,12 +100,15 @@ class FrameWriter(DataSourceArrowWriter):
 
     def _table(self, schema: pa.Schema) -> Table:
         """The table, which is created if there is none."""
+        options = self._options
         try:
-            return Table(self._location.uri, self._location.options)
+            table = Table(self._location.uri, self._location.options)
         except InvalidRequest as error:
             if error.code != "no_table":
                 raise
-        options = self._options
+        else:
+            _refuse_other(table.config, options)
+            return table
         return Table.create(
             self._location.uri,
             schema,
@@ -106,7 +117,7 @@ class FrameWriter(DataSourceArrowWriter):
             ordering=_names(options, ORDERING),
             type=_first(options, TYPE) or "cow",
             merge_mode=_first(options, MERGE_MODE) or None,
-            properties={key: value for key, value in options.items() if is_creation_property(key)},
+            properties={key: value for key, value in options.items() if _is_kept(key)},
             storage_options=self._location.options,
         )
 
@@ -133,6 +144,27 @@ def _operation(options: Mapping[str, str]) -> str:
 
 def _first(options: Mapping[str, str], names: Sequence[str]) -> str:
     return next((options[name] for name in names if name in options), "")
+
+
+def _is_kept(key: str) -> bool:
+    """Whether an option says what a new table is, for all of its writers."""
+    return is_creation_property(key) or key in _IDENTIFYING
+
+
+def _refuse_other(config: TableConfig, options: Mapping[str, str]) -> None:
+    """Options that describe a table describe the one there is: else its rows would be others."""
+    partitions = [field.name for field in config.partitions.fields]
+    for keys, present in ((KEY, list(config.key_fields)), (PARTITION, partitions)):
+        asked = [name.partition(":")[0] for name in _names(options, keys)]
+        if asked and asked != present:
+            raise InvalidRequest(
+                "other_identity",
+                what=f"{keys[0]} is {','.join(asked)} in the options.",
+                why=f"The table has {','.join(present) or 'none'}: by others, other rows would be"
+                " one row.",
+                now="Leave the option out, or write into a new table.",
+                setting=keys[0],
+            )
 
 
 def _names(options: Mapping[str, str], names: Sequence[str]) -> list[str]:

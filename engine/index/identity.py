@@ -132,7 +132,7 @@ def other_identity(identity: Identity, asked: Identity, given: Resolved[object])
         what=f"{given.key}={_text(given.value)}, from the {given.origin.value}, asks for"
         f" {described(asked)}.",
         why=f"The table has {described(identity)}: written otherwise, keys would be there twice.",
-        now="Leave it out. Table.set_index changes the index of a table where its rows allow it.",
+        now="Leave it out. set_index changes the index of a table where its rows allow it.",
         setting=given.key,
         origin=given.origin.value,
     )

@@ -51,6 +51,10 @@ PROMISED = {
             "message STRING",
         ],
     ),
+    "set_index": (
+        ["index_type", "table", "options", "dry_run", "path"],
+        ["index_type STRING", "buckets_count BIGINT", "is_changed BOOLEAN", "message STRING"],
+    ),
     "create_metadata_table": (["table", "dry_run", "path"], ["result STRING"]),
     "delete_metadata_table": (["table", "dry_run", "path"], ["result STRING"]),
     "init_metadata_table": (["table", "read_only", "dry_run", "path"], ["result STRING"]),
@@ -247,3 +251,21 @@ def test_a_metadata_table_goes_and_comes(table: Path) -> None:
         call("init_metadata_table", table)
     assert call("create_metadata_table", table)[0]["result"].startswith("Created")
     assert call("validate_metadata_table_files", table) == []
+
+
+def test_the_index_of_writes_is_set_where_the_rows_allow_it(table: Path) -> None:
+    (row,) = call("set_index", table, index_type="BLOOM")
+    assert row == {
+        "index_type": "BLOOM",
+        "buckets_count": None,
+        "is_changed": True,
+        "message": "The index is BLOOM.",
+    }
+    assert not call("set_index", table, index_type="BLOOM")[0]["is_changed"]
+    with pytest.raises(InvalidRequest, match="Table.create"):
+        call(
+            "set_index",
+            table,
+            index_type="BUCKET",
+            options={"hoodie.bucket.index.num.buckets": "2"},
+        )

@@ -12,6 +12,7 @@ from lakewarden.engine.metadata.definitions_file import mended_definitions
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.outcome import FileIds, live_files
 from lakewarden.engine.write.written import WrittenFile
@@ -26,14 +27,13 @@ class AtCommit:
     schema: TableSchema
     files: Sequence[WrittenFile]
     replaced: FileIds
-    # What the properties said of the index by which the write has found its keys.
-    identity: Identity | None = None
     # The indexes that the write has gathered statistics and keys for.
     indexes: Sequence[IndexDefinition] = ()
+    # By what the write has told rows apart, if it has found keys.
+    identity: Identity | None = None
 
     def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
-        if recorded_identity(moment.config) != self.identity:
-            raise identity_changed(change.instant)
+        self._refuse_other_identity(change.instant, moment.config)
         self._refuse_other_schema(change.instant, moment.schema())
         self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
         if not moment.config.has_metadata(PARTITION_STATS):
@@ -43,6 +43,14 @@ class AtCommit:
             moment.visibility(), tuple(sorted(partitions)), use_metadata=True
         )
         return replace(change, live_files=live_files(groups, self.files, self.replaced))
+
+    def _refuse_other_identity(self, instant: str, now: TableConfig) -> None:
+        """Rows that go where another index wants them would be there twice."""
+        recorded = recorded_identity(now)
+        if recorded is None or self.identity is None:
+            return
+        if not recorded.equals_in_effect(self.identity, is_partitioned=now.is_partitioned):
+            raise identity_changed(instant)
 
     def _refuse_other_schema(self, instant: str, now: TableSchema) -> None:
         """The newest write's schema is the table's: an older one would take columns away."""

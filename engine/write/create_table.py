@@ -33,7 +33,6 @@ from lakewarden.engine.timeline.layouts import FOLDER_KEEPER, layout_of
 from lakewarden.engine.write.metadata_table import (
     INDEX_SWITCHES,
     PARTITIONED_RECORD_INDEX_ENABLED,
-    RECORD_INDEX_ENABLED,
     scope_of_default,
 )
 
@@ -99,24 +98,12 @@ def _identity(config: TableConfig, settings: Mapping[str, str]) -> dict[str, str
     kind = given[INDEX_TYPE]
     if kind is None:
         return {SCOPE_KEY: scope_of_default(given).value}
-    if config.is_partitioned and not kind.is_global and given[RECORD_INDEX_ENABLED]:
-        raise _untrue_index(kind)
     if kind is not IndexKind.BUCKET:
         return {}
     refuse_other_engines(config, given)
     choice = IndexChoice(kind, buckets=buckets_of(given, config.key_fields))
     record = record_of(choice, is_named=True)
     return {key: value for key, value in record.items() if value is not None}
-
-
-def _untrue_index(kind: IndexKind) -> InvalidRequest:
-    return InvalidRequest(
-        "unsupported_index",
-        what=f"A table with hoodie.index.type={kind.value} can't have an index of all record keys.",
-        why="Several of its partitions may have a row of one key, and the index tells of one.",
-        now=f"Set {PARTITIONED_RECORD_INDEX_ENABLED.key} instead, or leave hoodie.index.type out.",
-        index=RECORD_INDEX,
-    )
 
 
 def _index_type(text: str) -> str:

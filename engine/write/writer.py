@@ -13,7 +13,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import RequestedReplace
-from lakewarden.engine.index.kinds import Identity, IndexChoice
+from lakewarden.engine.index.kinds import Identity, IndexChoice, Scope
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Seen
@@ -46,7 +46,7 @@ from lakewarden.engine.write.far_rows import (
     Fitting,
 )
 from lakewarden.engine.write.forgotten import forgotten_keys
-from lakewarden.engine.write.identity import recorded_for
+from lakewarden.engine.write.identity import record_identity
 from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
@@ -54,6 +54,7 @@ from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
 from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
     NULL_FOR_MISSING,
@@ -83,8 +84,7 @@ class Prepared:
     schema: TableSchema
     index: IndexChoice
     rows: KeyedRows
-    # What the table's properties say of its index.
-    identity: Identity | None = None
+    identity: Identity
     indexes: tuple[IndexDefinition, ...] = ()
     # Where the rows are, if only what the plan sees of them is here.
     far: FarWork | None = None
@@ -97,6 +97,13 @@ class Prepared:
     @property
     def has_partitioned_record_index(self) -> bool:
         return any(one.partition == RECORD_INDEX and one.is_partitioned for one in self.indexes)
+
+    @property
+    def may_repeat_keys(self) -> bool:
+        """Whether keys may be in several partitions, and the record index tells of one place."""
+        has_one_place = self.config.has_metadata(RECORD_INDEX) and self.config.is_partitioned
+        is_within = self.identity.scope is Scope.PARTITION
+        return has_one_place and is_within and not self.has_partitioned_record_index
 
 
 class TableWriter:
@@ -169,7 +176,8 @@ class TableWriter:
         if combines(context.settings, request.operation) and not (far and request.deletes):
             rows = combined(rows, state.config.merge, by_partition=by_partition)
         indexes = load_definitions(context.storage, state.config)
-        identity = recorded_for(context, state, chosen)
+        record_identity(context, state, chosen)
+        identity = chosen.identity
         return Prepared(state, current, schema, index, rows, identity, indexes, far, crew)
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
@@ -242,6 +250,8 @@ class TableWriter:
             forgotten=forgotten,
             is_global=not prepared.has_partitioned_record_index,
         )
+        if prepared.may_repeat_keys:
+            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor)
         return Outcome(
             metadata=metadata,
             change=change,
@@ -259,8 +269,8 @@ class TableWriter:
                 prepared.current,
                 files,
                 plan.replaced_ids,
-                prepared.identity,
                 prepared.indexes,
+                prepared.identity,
             ),
         )
 

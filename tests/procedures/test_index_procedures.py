@@ -262,7 +262,7 @@ def test_the_index_of_writes_is_set_where_the_rows_allow_it(table: Path) -> None
         "message": "The index is BLOOM.",
     }
     assert not call("set_index", table, index_type="BLOOM")[0]["is_changed"]
-    with pytest.raises(InvalidRequest, match="Table.create"):
+    with pytest.raises(InvalidRequest, match="new table"):
         call(
             "set_index",
             table,

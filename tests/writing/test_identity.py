@@ -247,17 +247,20 @@ def test_keys_are_unique_in_the_table_once_an_index_of_all_is_built(
     assert table.read_arrow(["v"]).to_pylist() == [{"v": 3}]
 
 
-def test_an_index_of_all_keys_is_refused_beside_writes_within_partitions(
+def test_a_key_does_not_come_to_two_partitions_under_an_index_of_all_keys(
     storage: MemoryStorage,
 ) -> None:
     table = create(storage, BUCKETS)
-    with pytest.raises(LakewardenError) as refused:
-        table.create_index("record_index")
-    assert refused.value.code == "index_of_other_scope"
-    switch = "hoodie.metadata.global.record.level.index.enable"
-    with pytest.raises(LakewardenError) as refused:
-        create(fresh_memory_storage(), {**BUCKETS, switch: True})
-    assert refused.value.code == "unsupported_index"
+    table.upsert([{"id": "k", "p": "a", "v": 1}])
+    table.create_index("record_index")
+    for ids in ("k", "nn"):
+        with pytest.raises(LakewardenError) as refused:
+            table.upsert([{"id": key, "p": p, "v": 1} for key, p in zip(ids, "bc", strict=False)])
+        assert refused.value.code == "key_in_other_partition"
+    table.upsert([{"id": "k", "p": "a", "v": 2}, {"id": "n", "p": "b", "v": 2}])
+    table.overwrite([{"id": "k", "p": "b", "v": 3}])
+    assert table.lookup(["k"], ["v"]).to_pylist() == [{"v": 3}]
+    assert not [one for one in table.validate() if str(one.finding.verdict) == "failed"]
 
 
 def test_a_record_index_beside_writes_within_partitions_is_made_for_each(

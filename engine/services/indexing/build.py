@@ -28,7 +28,7 @@ from lakewarden.engine.services.indexing.refusals import (
 )
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
-from lakewarden.engine.services.indexing.scope import record_scope, refuse_other_scope
+from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.services.inspection.indexes import IndexState
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
@@ -46,7 +46,6 @@ def create_index(
             raise index_exists(request.name, wanted.partition)
         return _as_it_is(context, moment, wanted.partition, "It is there already.")
     if dry_run:
-        refuse_other_scope(moment.config, wanted)
         gather(context, moment, [wanted])
         return _would_be(moment, wanted.partition, "It would be built.")
     settle(context)
@@ -54,7 +53,6 @@ def create_index(
         moment = reload(context)
         if wanted.partition in moment.config.metadata_partitions:
             raise index_exists(request.name, wanted.partition)
-        refuse_other_scope(moment.config, wanted)
         records = _build(context, held, moment, [wanted])
     return _built(context, wanted.partition, records, f"It was built as {wanted.partition}.")
 

@@ -8,29 +8,12 @@ from collections.abc import Collection
 
 from lakewarden.engine.index.identity import SCOPE_KEY, kept_kind, recorded_identity
 from lakewarden.engine.index.kinds import Scope
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.properties_file import update_properties
-
-
-def refuse_other_scope(config: TableConfig, wanted: WantedIndex) -> None:
-    """Refuse an index of all keys where writes take a key in each partition for a row."""
-    kind = kept_kind(config)
-    if not _is_of_all_keys(config, wanted) or kind is None or kind.is_global:
-        return
-    raise InvalidRequest(
-        "index_of_other_scope",
-        what="The table can't have a record index of all its keys.",
-        why=f"Its writes find keys by {kind.value}, within partitions: several of these may have a"
-        " row of one key, and the index would tell of one.",
-        now="Build it with the option isPartitioned=true, or change the index of writes with"
-        " Table.set_index.",
-        index_type=kind.value,
-    )
 
 
 def record_scope(storage: Storage, config: TableConfig, wanted: WantedIndex) -> None:

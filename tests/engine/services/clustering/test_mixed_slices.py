@@ -4,6 +4,8 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execute import execute
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.table.config import SETTING_PREFIX
+from lakewarden.engine.table.properties_file import update_properties
 from tests.engine.services.clustering.test_service import clustered
 from tests.engine.services.worlds import contents, new_service_world, row
 from tests.writing.model import Write
@@ -19,6 +21,7 @@ def test_some_keep_texts_as_dictionaries_and_others_do_not() -> None:
     execute(world.context(51), COMPACTION, plan.instant)
     # Nothing but buckets makes slices of logs alone; the index is another one from now on.
     assert sorted(slice_.base_file is None for slice_ in world.slices()) == [False, True]
-    clustered(world, hoodie__index__type="SIMPLE")
+    update_properties(world.storage, {f"{SETTING_PREFIX}hoodie.index.type": "SIMPLE"})
+    clustered(world)
     assert len(world.slices()) == 1
     assert world.rows() == world.rows(use_metadata=False) == contents(shape, many)

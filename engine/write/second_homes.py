@@ -1,0 +1,63 @@
+"""Second homes: a key in another partition, where the record index can tell of one place only."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.changes import Located, Removed
+from lakewarden.engine.metadata.record_locations import locate_many
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.write.written import WrittenFile
+
+
+def refuse_second_homes(
+    state: Snapshot,
+    files: Sequence[WrittenFile],
+    forgotten: Sequence[Removed],
+    executor: Executor,
+) -> None:
+    """Refuse keys that live in another partition already, or arrive in two at once.
+
+    Readers that trust the index would miss one of the rows. What a write removes makes room.
+    """
+    left = [Removed(file.left, file.key.partition) for file in files]
+    arrived = [Located(file.arrived, file.key) for file in files if len(file.arrived)]
+    parts = [one.keys.cast(pa.string()) for one in arrived]
+    keys = pa.concat_arrays([pa.array([], pa.string()), *parts])
+    if not len(keys):
+        return
+    distinct = keys.unique()
+    if len(distinct) < len(keys):
+        homes: dict[str, set[str]] = {}
+        for one in arrived:
+            for key in one.keys.to_pylist():
+                homes.setdefault(key, set()).add(one.home.partition)
+        _refuse(next((key for key, some in homes.items() if len(some) > 1), None))
+    found = locate_many(state.metadata.record_index(), distinct, executor)
+    for partition in sorted({home.partition for home in found.homes}):
+        is_there = np.array([home.partition == partition for home in found.homes])[found.at]
+        there = found.keys.filter(pa.array(is_there))
+        for gone in (*left, *forgotten):
+            if gone.partition == partition:
+                there = there.filter(pc.invert(pc.is_in(there, value_set=gone.keys)))
+        for one in arrived:
+            if one.home.partition != partition:
+                second = one.keys.filter(pc.is_in(one.keys, value_set=there))
+                _refuse(second[0].as_py() if len(second) else None)
+
+
+def _refuse(key: str | None) -> None:
+    if key is not None:
+        raise InvalidRequest(
+            "key_in_other_partition",
+            what=f"The key {key!r} would be in two partitions.",
+            why="The table's record index tells of one place of each key, and its writes find keys"
+            " within partitions.",
+            now="Build the index with isPartitioned=true, or have keys found in all partitions:"
+            " set_index with GLOBAL_SIMPLE.",
+            key=key,
+        )

@@ -7,9 +7,11 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.index.identity import SCOPE_KEY
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.write.request import Incoming, WriteRequest
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
@@ -224,12 +226,20 @@ def test_keys_in_two_partitions_are_never_made_one_row(storage: MemoryStorage) -
     assert table.read_arrow().num_rows == 2
 
 
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("drops_all", [True, False])
 def test_keys_stay_unique_in_the_table_when_its_record_index_is_dropped(
-    storage: MemoryStorage,
+    storage: MemoryStorage, *, is_recorded: bool, drops_all: bool
 ) -> None:
     table = create(storage, {}, indexes=["record_index"])
     table.upsert([{"id": "k", "p": "a", "v": 1}])
-    table.drop_index("record_index")
+    if not is_recorded:
+        # As Java's tables are, and those from before it was recorded.
+        update_properties(storage, {SCOPE_KEY: None})
+    if drops_all:
+        table.delete_metadata_table()
+    else:
+        table.drop_index("record_index")
     table.upsert([{"id": "k", "p": "b", "v": 2}])
     assert table.read_arrow(["v"]).to_pylist() == [{"v": 2}]
 

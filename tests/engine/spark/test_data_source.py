@@ -97,6 +97,25 @@ def test_overwriting_leaves_nothing_of_the_table_as_it_was(
     assert contents(Table(path).read_arrow()) == {("b", "y", 1)}
 
 
+def test_options_of_the_first_write_say_what_the_table_is(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "orders")
+    frame = frame_of(session, ("a", "x", 1), ("b", "y", 1))
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    frame.write.format("lakewarden").options(**DESCRIBED, **buckets).mode("append").save(path)
+    for other in (
+        {**DESCRIBED, "hoodie.datasource.write.recordkey.field": "ts"},
+        {"hoodie.datasource.write.partitionpath.field": "ts"},
+        {"hoodie.bucket.index.num.buckets": "3"},
+        {"hoodie.index.type": "SIMPLE"},
+    ):
+        with pytest.raises(PySparkException, match=r"The table has"):
+            frame.write.format("lakewarden").options(**other).mode("append").save(path)
+    frame.write.format("lakewarden").options(**DESCRIBED, **buckets).mode("append").save(path)
+    assert contents(Table(path).read_arrow()) == {("a", "x", 1), ("b", "y", 1)}
+
+
 def test_another_operation_may_be_named(session: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "orders")
     rows = frame_of(session, ("a", "x", 1), ("b", "y", 1))

@@ -49,7 +49,7 @@ def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
     asked = settings[INDEX_TYPE]
     if asked is not None and asked.is_record_index and existing not in (None, asked):
         raise other_record_index(asked, existing)
-    identity = recorded_identity(config) or told_identity(state, settings, existing)
+    identity = identity_of(state, settings, existing)
     wanted, given = wanted_identity(identity, settings, config.key_fields)
     if not wanted.equals_in_effect(identity, is_partitioned=config.is_partitioned):
         if not may_be_named(state):
@@ -63,6 +63,14 @@ def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
     if not kind.is_record_index or kind is existing:
         return IndexChoice(kind, moves)
     return IndexChoice(_FALLBACKS[kind], moves, instead_of=kind)
+
+
+def identity_of(state: Snapshot, settings: Settings, existing: IndexKind | None = None) -> Identity:
+    """What a table says it is, or else its files; `existing` is the record index it has.
+
+    Settings say no more than what the files leave open.
+    """
+    return recorded_identity(state.config) or told_identity(state, settings, existing)
 
 
 def may_be_named(state: Snapshot) -> bool:

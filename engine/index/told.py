@@ -1,19 +1,17 @@
 """Told from files: the identity of tables whose properties don't say it, as Java leaves them.
 
-The ids of file groups tell a bucket index, and the keys in them the number of buckets: the hash of
-each key is the number of its group and a multiple of that. What keys leave open has to be said.
+The ids of file groups tell a bucket index, and the keys in them how many buckets there are.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations, islice
-from math import gcd, isqrt
+from itertools import islice
 
 import pyarrow as pa
 
 from lakewarden.engine.formats.payloads import replace as replace_payload
-from lakewarden.engine.index.buckets import bucket_hashes, bucket_of
+from lakewarden.engine.index.buckets import bucket_of
 from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.index.divisions import Group, chosen_buckets, division, subsets
 from lakewarden.engine.index.identity import (
     buckets_by_partition,
     buckets_of,
@@ -28,7 +26,6 @@ from lakewarden.engine.index.kinds import (
     IndexKind,
     Scope,
 )
-from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_FIELDS
 from lakewarden.engine.index.slice_keys import SliceKeys, any_key
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
@@ -48,7 +45,6 @@ _CERTAIN_BUCKETS = 1_000
 # Keys and groups that are looked at until the number of buckets is certain.
 _KEYS_LOOKED_AT = 256
 _GROUPS_LOOKED_AT = 16
-_COUNTS_SHOWN = 8
 _REMEDY = (
     "Read the table, and write its rows into a new one: Table.create(index='BUCKET'). Or end all"
     " writes that use buckets, then call Table.set_index('SIMPLE')."
@@ -71,59 +67,6 @@ def told_identity(state: Snapshot, settings: Settings, existing: IndexKind | Non
     elif is_said:
         return Identity(Scope.PARTITION, buckets_of(settings, state.config.key_fields))
     return Identity(Scope.PARTITION if existing is None else existing.scope)
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """What keys tell of the buckets that some of their fields divide them into.
-
-    Every count of buckets that is possible divides `step`, or any does if that is 0; and none is
-    less than `least`.
-    """
-
-    fields: tuple[str, ...]
-    step: int
-    least: int
-
-    def allows(self, count: int) -> bool:
-        return count >= self.least and self.step % count == 0
-
-    @property
-    def is_possible(self) -> bool:
-        return self.step == 0 or self.step >= self.least
-
-    @property
-    def only(self) -> int | None:
-        """The count of buckets, if no other one is possible."""
-        has_other = any(
-            self.least <= part < self.step
-            for low in range(1, isqrt(self.step) + 1)
-            if self.step % low == 0
-            for part in (low, self.step // low)
-        )
-        return self.step if self.step and self.is_possible and not has_other else None
-
-
-def division(fields: tuple[str, ...], groups: Sequence["Group"], least: int) -> Division:
-    """What the keys of some groups tell, if these fields of them are hashed."""
-    step = 0
-    for group in groups:
-        buckets = Buckets(fields, 1, group.key_fields)
-        for rest in (bucket_hashes(group.keys, buckets) - group.number).tolist():
-            if rest < 0:
-                # The hash of a key is never less than its bucket.
-                return Division(fields, 1, least + 1)
-            step = gcd(step, rest)
-    return Division(fields, step, least)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Some keys of a file group that may be a bucket."""
-
-    number: int
-    keys: pa.Array
-    key_fields: tuple[str, ...]
 
 
 def _looks_divided(state: Snapshot) -> bool:
@@ -153,20 +96,21 @@ def _told_buckets(state: Snapshot, settings: Settings, *, is_certain: bool) -> B
         return buckets_of(settings, key_fields) if is_certain else None
     numbered = [slice_ for slice_ in slices if _number(slice_.file_id) is not None]
     groups = list(_groups(state, numbered))
-    least = max((group.number for group in groups), default=0) + 1
-    least = max([least, *((bucket_of(one.file_id) or 0) + 1 for one in numbered)])
+    least = max((bucket_of(one.file_id) or 0 for one in numbered), default=0) + 1
     named = hashed_fields(settings, key_fields)
-    choices = [named] if named else list(_subsets(key_fields))
+    choices = [named] if named else list(subsets(key_fields))
     possible = [
         one for one in (division(fields, groups, least) for fields in choices) if one.is_possible
     ]
-    if not possible and not (is_certain or _are_buckets(slices, numbered)):
+    has_strangers = len(numbered) < len(slices)
+    are_buckets = is_certain or _are_buckets(slices, numbered)
+    if not are_buckets and (has_strangers or not possible):
         return None
-    if len(numbered) < len(slices):
+    if has_strangers:
         raise _mixed(next(one for one in slices if _number(one.file_id) is None))
     if not possible and not named:
         raise _misplaced(least)
-    return _chosen(possible, settings, key_fields, is_certain=is_certain)
+    return chosen_buckets(possible, settings, key_fields, is_certain=is_certain)
 
 
 def _are_buckets(slices: Sequence[FileSlice], numbered: Sequence[FileSlice]) -> bool:
@@ -174,25 +118,6 @@ def _are_buckets(slices: Sequence[FileSlice], numbered: Sequence[FileSlice]) -> 
     lowest = min((bucket_of(one.file_id) or 0 for one in numbered), default=_CERTAIN_BUCKETS)
     is_certain = len(numbered) > 1 or lowest < _CERTAIN_BUCKETS
     return is_certain and 2 * len(numbered) >= len(slices)
-
-
-def _chosen(
-    possible: Sequence[Division],
-    settings: Settings,
-    key_fields: tuple[str, ...],
-    *,
-    is_certain: bool,
-) -> Buckets:
-    count = settings[BUCKET_COUNT]
-    if is_certain or not settings.resolve(BUCKET_COUNT).is_default:
-        fitting = [one for one in possible if one.allows(count)]
-        if not fitting and not settings.resolve(BUCKET_COUNT).is_default:
-            raise _other_buckets(count, possible)
-        if len(fitting) == 1:
-            return Buckets(fitting[0].fields, count, key_fields)
-    elif len(possible) == 1 and possible[0].only is not None:
-        return Buckets(possible[0].fields, possible[0].only, key_fields)
-    raise _unknown_buckets(possible)
 
 
 def _groups(state: Snapshot, slices: Sequence[FileSlice]) -> Iterator[Group]:
@@ -210,12 +135,6 @@ def _groups(state: Snapshot, slices: Sequence[FileSlice]) -> Iterator[Group]:
             looked_at += len(some)
         if looked_at >= _KEYS_LOOKED_AT:
             return
-
-
-def _subsets(fields: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """All of some fields, then fewer and fewer of them."""
-    for size in range(len(fields), 0, -1):
-        yield from combinations(fields, size)
 
 
 def _consistent_hashing() -> InvalidRequest:
@@ -249,35 +168,3 @@ def _misplaced(least: int) -> CorruptTable:
         why="A write has put rows into them as into file groups of tables without buckets.",
         now=_REMEDY,
     )
-
-
-def _other_buckets(count: int, possible: Sequence[Division]) -> InvalidRequest:
-    return InvalidRequest(
-        "other_buckets",
-        what=f"The table has not {count} buckets in each partition.",
-        why=f"Its file groups are buckets, whose keys allow {_counts(possible)}.",
-        now=f"Correct {BUCKET_COUNT.key} or {BUCKET_FIELDS.key}, or leave them out.",
-        count=count,
-    )
-
-
-def _unknown_buckets(possible: Sequence[Division]) -> InvalidRequest:
-    return InvalidRequest(
-        "unknown_buckets",
-        what="How many buckets the table has can't be told from its files.",
-        why=f"Its file groups are buckets, whose keys allow {_counts(possible)}.",
-        now=f"Give {BUCKET_COUNT.key}, and {BUCKET_FIELDS.key} if not the whole key is hashed, as"
-        " its other writers have them: both are checked by the keys, and kept.",
-    )
-
-
-def _counts(possible: Sequence[Division]) -> str:
-    parts = [f"{_counts_of(one)} of {', '.join(one.fields)}" for one in possible if one.is_possible]
-    return " or ".join(parts) or "no number at all"
-
-
-def _counts_of(one: Division) -> str:
-    if one.step == 0:
-        return f"any number from {one.least}"
-    counts = [str(count) for count in range(one.least, one.step + 1) if one.step % count == 0]
-    return ", ".join(counts[:_COUNTS_SHOWN])

@@ -9,7 +9,7 @@ from lakewarden.engine.formats.payloads.replace import (
     ClusteringStrategy,
     decode_plan,
 )
-from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.index.settings import identity_of
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.writer import refuse_unmaintained
@@ -260,7 +260,7 @@ def _refuse(state: Snapshot, settings: Settings) -> None:
     """Refuse tables that we can't cluster."""
     refuse_unwritable(state.config)
     refuse_unmaintained(state.storage, state.config)
-    if choose_index(state, settings).buckets is not None:
+    if identity_of(state, settings).buckets is not None:
         raise InvalidRequest(
             "unsupported_clustering_of_buckets",
             what="A table with a bucket index can't be clustered.",

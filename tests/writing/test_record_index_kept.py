@@ -54,6 +54,10 @@ class Story:
             self.rows[key] = (home, self.clock)
         return [{"id": k, "p": p, "ts": self.clock, "v": self.clock} for k, p in homes.items()]
 
+    def upsert(self, keys: str, partition: str) -> None:
+        self.table.upsert(self.given(keys, partition))
+        self.check(f"upsert {keys}")
+
     def drop(self, chosen: Callable[[str, str], bool]) -> None:
         self.rows = {key: row for key, row in self.rows.items() if not chosen(key, row[0])}
 
@@ -75,13 +79,9 @@ def check_all_writes(story: Story, *, is_mor: bool, has_buckets: bool) -> None:
     """All operations one after the other, each followed by a look at everything."""
     table = story.table
 
-    def upserted(keys: str, partition: str) -> None:
-        table.upsert(story.given(keys, partition))
-        story.check(f"upsert {keys}")
-
     story.check("create")
-    upserted("abcd", "x")
-    upserted("cdef", "y")
+    story.upsert("abcd", "x")
+    story.upsert("cdef", "y")
     table.insert(story.given("gh", "x"))
     story.check("insert")
     table.bulk_insert(story.given("ij", "y"))
@@ -97,7 +97,14 @@ def check_all_writes(story: Story, *, is_mor: bool, has_buckets: bool) -> None:
         story.check("log compaction")
         table.compaction.schedule_and_run()
         story.check("compaction")
-    upserted("abkl", "x")
+    check_changes_by_condition(story)
+    check_replacements(story, has_buckets=has_buckets)
+
+
+def check_changes_by_condition(story: Story) -> None:
+    """Rows that are chosen by what they hold change, move and go."""
+    table = story.table
+    story.upsert("abkl", "x")
     story.rows["l"] = (story.rows["l"][0], 50)
     table.update_where([("id", "=", "l")], {"v": 50})
     story.check("update_where")
@@ -112,26 +119,32 @@ def check_all_writes(story: Story, *, is_mor: bool, has_buckets: bool) -> None:
     story.check("merge")
     table.rollback(table.upsert([{"id": "q", "p": "x", "ts": 1, "v": 1}]).instant)
     story.check("rollback")
+
+
+def check_replacements(story: Story, *, has_buckets: bool) -> None:
+    """File groups give way to others."""
+    table = story.table
+
     if not has_buckets:
         table.clustering.schedule_and_run()
         story.check("clustering")
-    upserted("bcn", "x")
+    story.upsert("bcn", "x")
     story.drop(lambda _, home: home == "y")
     table.overwrite_partitions(story.given("op", "y"))
     story.check("overwrite_partitions")
-    upserted("eo", "y")
+    story.upsert("eo", "y")
     story.drop(lambda _, home: home == "x")
     table.delete_partitions(["p=x"])
     story.check("delete_partitions")
-    upserted("ab", "x")
+    story.upsert("ab", "x")
     story.rows = {}
     table.overwrite(story.given("abk", "y"))
     story.check("overwrite")
-    upserted("abcg", "z")
+    story.upsert("abcg", "z")
     story.rows = {}
     table.overwrite(SCHEMA.empty_table())
     story.check("overwrite with nothing")
-    upserted("ab", "x")
+    story.upsert("ab", "x")
 
 
 @pytest.mark.parametrize("table_type", ["cow", "mor"])

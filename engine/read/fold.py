@@ -1,8 +1,8 @@
 """Folding logs: from all entries of a slice's logs to the one that stands for each key.
 
 This is the first of two stages. Log entries meet only one another here; the outcome meets the base
-file later (see `merge`). The stages show in the result: an unconditional delete and a later record
-with a small ordering value leave that record, and then a base row with a larger one wins again.
+file later (see `merge`). The outcome remembers the deletes that counted: what they removed, a base
+file may still have, and a record that came after them must not take anything from there.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakewarden.engine.read.entries import NO_ROW, LogEntries
-from lakewarden.engine.read.histories import Histories, judge, winners
+from lakewarden.engine.read.histories import Fates, Histories, fates, judge
 from lakewarden.engine.read.key_hash import hash_keys, repeated
 from lakewarden.engine.read.ordering import OrderingValues
 from lakewarden.engine.read.partial import Defaults, counting_values
@@ -31,16 +31,21 @@ class Folded:
     rows: np.ndarray
     is_delete: np.ndarray
     is_unconditional: np.ndarray
-    ordering: OrderingValues
     records: pa.Table
     lacks: Mapping[str, np.ndarray]
     rules: MergeRules
     defaults: Defaults
-    # The entry that decided the fate of each key.
-    winners: np.ndarray
+    # The entries that decided the fate of each key.
+    fates: Fates
+    # The ordering values of all entries.
+    of_entries: OrderingValues
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def ordering(self) -> OrderingValues:
+        return self.of_entries.take(self.fates.winner)
 
 
 def fold(entries: LogEntries, rules: MergeRules, defaults: Defaults | None = None) -> Folded:
@@ -53,28 +58,47 @@ def fold(entries: LogEntries, rules: MergeRules, defaults: Defaults | None = Non
     tail = entries.between(entries.partial_from, len(entries))
     folded = _fold(_continued(head, tail), replace(rules, partial=PartialMode.NONE), defaults)
     tail_places = np.arange(entries.partial_from, len(entries))
-    return replace(folded, winners=np.concatenate([head.winners, tail_places])[folded.winners])
+    places = np.concatenate([head.fates.winner, tail_places])
+    return replace(
+        folded, fates=_after(head.fates, folded.fates, places), of_entries=entries.ordering
+    )
+
+
+def _after(first: Fates, then: Fates, places: np.ndarray) -> Fates:
+    """The fates after a second fold, whose first entries were the outcome of the first.
+
+    Keys of the first fold are the first of the second, too; `places` leads from entries of the
+    second to those of both.
+    """
+    wiped, cut = (
+        np.where(own >= 0, places[np.maximum(own, 0)], -1) for own in (then.wiped, then.cut)
+    )
+    known = len(first.winner)
+    for own, earlier in ((wiped, first.wiped), (cut, first.cut)):
+        own[:known] = np.where(own[:known] >= 0, own[:known], earlier)
+    return Fates(places[then.winner], wiped, cut)
 
 
 def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
     codes, keys = _coded(entries.keys)
     counts = {**entries.present, **counting_values(entries.records, rules, defaults)}
     if counts:
-        winner, rows, records, lacks = _fold_columns(entries, codes, len(keys), rules, counts)
+        decided, rows, records, lacks = _fold_columns(entries, codes, len(keys), rules, counts)
     else:
-        winner = _whole_winners(entries, codes, len(keys), rules)
-        rows, records, lacks = entries.rows[winner], entries.records, {}
+        decided = _whole_fates(entries, codes, len(keys), rules)
+        rows, records, lacks = entries.rows[decided.winner], entries.records, {}
+    winner = decided.winner
     return Folded(
         keys,
         rows,
         entries.is_delete[winner],
         entries.is_unconditional[winner],
-        entries.ordering.take(winner),
         records,
         lacks,
         rules,
         defaults,
-        winner,
+        decided,
+        entries.ordering,
     )
 
 
@@ -87,21 +111,34 @@ def _coded(keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
     return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
-def _whole_winners(
-    entries: LogEntries, codes: np.ndarray, groups: int, rules: MergeRules
-) -> np.ndarray:
-    """The winning entry of each key when every record is whole."""
+def _whole_fates(entries: LogEntries, codes: np.ndarray, groups: int, rules: MergeRules) -> Fates:
+    """The fate of each key when every record is whole.
+
+    Whole records take nothing from older ones. So deletes before the winner matter only where they
+    are unconditional, and only to ordering values.
+    """
     winner = np.zeros(groups, dtype=np.int64)
+    nothing = np.full(groups, -1)
     # With repeated indices the last assignment stays.
     winner[codes] = np.arange(len(codes))
-    if rules.mode is MergeMode.COMMIT_TIME or groups == len(codes):
-        return winner
+    if rules.mode is MergeMode.COMMIT_TIME:
+        return Fates(winner, nothing, nothing)
+    wiped = np.where(entries.is_unconditional[winner], winner, -1)
+    if groups == len(codes):
+        return Fates(winner, wiped, nothing)
     # Most keys have one entry; only the others need their histories looked at.
     contested = np.flatnonzero(np.bincount(codes, minlength=groups)[codes] > 1)
     order = contested[np.argsort(codes[contested], kind="stable")]
-    found = order[winners(_histories(entries, codes, order, rules))]
-    winner[codes[found]] = found
-    return winner
+    found = fates(_histories(entries, codes, order, rules))
+    mine = codes[order[found.winner]]
+    winner[mine] = order[found.winner]
+    wiped[mine] = _places(order, found.wiped)
+    return Fates(winner, wiped, nothing)
+
+
+def _places(order: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Where the given places of an order lead; -1 leads nowhere."""
+    return np.where(places >= 0, order[np.maximum(places, 0)], -1)
 
 
 def _histories(
@@ -128,12 +165,13 @@ def _fold_columns(
     groups: int,
     rules: MergeRules,
     counts: Mapping[str, np.ndarray],
-) -> tuple[np.ndarray, np.ndarray, pa.Table, dict[str, np.ndarray]]:
+) -> tuple[Fates, np.ndarray, pa.Table, dict[str, np.ndarray]]:
     """Fold column by column, where records have values that don't count."""
     order = np.argsort(codes, kind="stable")
     histories = _histories(entries, codes, order, rules)
     judgement = judge(histories)
-    winner = order[judgement.winner]
+    winner = order[judgement.fates.winner]
+    wiped, cut = (_places(order, own) for own in (judgement.fates.wiped, judgement.fates.cut))
     rows = entries.rows[order]
     is_record = ~entries.is_delete[winner]
     overrides = np.flatnonzero(judgement.overrides)
@@ -152,7 +190,7 @@ def _fold_columns(
                 lacks[name] = ~found
         columns.append(entries.records.column(name).take(source[is_record]))
     records = pa.Table.from_arrays(columns, schema=entries.records.schema)
-    return winner, _numbered(is_record), records, lacks
+    return Fates(winner, wiped, cut), _numbered(is_record), records, lacks
 
 
 def _numbered(is_record: np.ndarray) -> np.ndarray:

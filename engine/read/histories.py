@@ -8,6 +8,9 @@ The rule, for an entry that comes after what is known of its key so far:
   Losing entries are late: they change nothing, or only fill in columns the winner lacks.
 
 Ordering by commit time is the same rule with all ordering values equal.
+
+What a delete has removed stays removed: rows older than the log are judged by the deletes that
+counted in it, too (see `Fates`), or values of a deleted row would come back in a new one.
 """
 
 from dataclasses import dataclass
@@ -29,38 +32,57 @@ class Histories:
 
 
 @dataclass(frozen=True, slots=True)
+class Fates:
+    """Per group the place of the entry that decides, and of the deletes that counted; -1 for none.
+
+    `wiped` is the last unconditional delete: nothing from before the log is left. `cut` is the last
+    delete that won by its ordering value: of what is older than the log, it leaves larger ones.
+    """
+
+    winner: np.ndarray
+    wiped: np.ndarray
+    cut: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
-    """The outcome: `winner` per group, and what else has a say where records have gaps.
+    """The fates, and what else has a say where records have gaps.
 
     Overriding entries give the columns they have, a later one before an earlier one. Filling
     entries are late: they give the columns that no overriding entry has, the first one first.
     """
 
-    winner: np.ndarray
+    fates: Fates
     overrides: np.ndarray
     fills: np.ndarray
 
 
-def winners(histories: Histories) -> np.ndarray:
-    """The place of the entry that decides each group's fate."""
+def fates(histories: Histories) -> Fates:
+    """What decides each group's fate."""
     wiped, begin = _beginnings(histories)
     alive = np.arange(len(histories.group)) >= begin[histories.group]
-    return _last(histories.group, np.flatnonzero(_in_order(histories, alive)), wiped)
+    return _fates(histories, wiped, _in_order(histories, alive))
 
 
 def judge(histories: Histories) -> Judgement:
-    """The winners, and which entries contribute columns to them."""
+    """The fates, and which entries contribute columns to the winners."""
     group, places = histories.group, np.arange(len(histories.group))
     wiped, begin = _beginnings(histories)
     alive = places >= begin[group]
     in_order = _in_order(histories, alive)
-    winner = _last(group, np.flatnonzero(in_order), wiped)
+    found = _fates(histories, wiped, in_order)
     # A delete that won for a while cut off everything before it.
-    cut = _last(group, np.flatnonzero(in_order & histories.is_delete), np.full_like(begin, -1))
-    overrides = in_order & (places > cut[group])
+    overrides = in_order & (places > found.cut[group])
     first = _first(group, np.flatnonzero(overrides), len(begin), len(places))
     fills = alive & ~in_order & ~histories.is_delete & (places > first[group])
-    return Judgement(winner, overrides, fills)
+    return Judgement(found, overrides, fills)
+
+
+def _fates(histories: Histories, wiped: np.ndarray, in_order: np.ndarray) -> Fates:
+    group = histories.group
+    winner = _last(group, np.flatnonzero(in_order), wiped)
+    cut = _last(group, np.flatnonzero(in_order & histories.is_delete), np.full_like(wiped, -1))
+    return Fates(winner, wiped, cut)
 
 
 def _beginnings(histories: Histories) -> tuple[np.ndarray, np.ndarray]:

@@ -42,6 +42,7 @@ class Merger:
 
     def __init__(self, folded: Folded) -> None:
         self._folded = folded
+        self._ordering = folded.ordering
         self._index = KeyIndex(folded.keys)
         self._met = np.zeros(len(folded), dtype=bool)
         self._removed = np.zeros(len(folded), dtype=bool)
@@ -98,12 +99,13 @@ class Merger:
         if not len(at):
             return _written_out(table, schema)
         self._met[found] = True
-        wins = self._log_wins(table, at, found)
+        wins, is_new = self._log_wins(table, at, found)
         replaced = wins & ~self._folded.is_delete[found]
         self._removed[found[wins & ~replaced]] = True
         changed = []
         if self._puts_together:
-            changed.append(self._replacements(table, at[replaced], found[replaced]))
+            fills = ~is_new[replaced]
+            changed.append(self._replacements(table, at[replaced], found[replaced], fills))
         else:
             self._updated.append(found[replaced])
         stays = np.ones(len(table), dtype=bool)
@@ -137,20 +139,29 @@ class Merger:
         """Whether values of the base file may get into records, or the other way round."""
         return bool(self._folded.lacks) or self._folded.rules.partial is not PartialMode.NONE
 
-    def _log_wins(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> np.ndarray:
-        rules = self._folded.rules
+    def _log_wins(
+        self, table: pa.Table, at: np.ndarray, found: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Where the log decides, and where it does because a delete in it removed the base row."""
+        rules, fates = self._folded.rules, self._folded.fates
+        is_wiped, is_cut = fates.wiped[found] >= 0, fates.cut[found] >= 0
         if rules.mode is MergeMode.COMMIT_TIME:
-            return np.ones(len(at), dtype=bool)
+            return np.ones(len(at), dtype=bool), is_wiped | is_cut
         fields = [table.column(name).take(at) for name in rules.ordering_fields]
         old = ordering_values(fields, len(at))
-        new = self._folded.ordering.take(found)
-        return np.asarray(self._folded.is_unconditional[found] | new.are_at_least(old))
+        if is_cut.any():
+            deletes = self._folded.of_entries.take(np.maximum(fates.cut[found], 0))
+            is_cut &= deletes.are_at_least(old)
+        is_new = is_wiped | is_cut
+        return is_new | self._ordering.take(found).are_at_least(old), is_new
 
-    def _replacements(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> pa.Table:
-        """Log records in place of base rows; the base fills what the records lack."""
+    def _replacements(
+        self, table: pa.Table, at: np.ndarray, found: np.ndarray, fills: np.ndarray
+    ) -> pa.Table:
+        """Log records in place of base rows; some of these fill what the records lack."""
         records = self._folded.records.take(self._folded.rows[found])
         for name, lacks in self._folded.lacks.items():
-            records = _patched(records, name, lacks[found], table.column(name), at)
+            records = _patched(records, name, lacks[found] & fills, table.column(name), at)
         return records
 
     def _filled(self, table: pa.Table, at: np.ndarray, found: np.ndarray) -> pa.Table:

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.log.deletes import Deletes
 from lakewarden.engine.formats.payloads.commit import WriteStat
 from lakewarden.engine.metadata.changes import NewFile
 from lakewarden.engine.metadata.summaries import summaries_of_rows
@@ -20,7 +19,7 @@ from lakewarden.engine.view.file_names import LogFile, parse_file_name
 from lakewarden.engine.write.base_writing import file_stat, new_base_file, write_base_file
 from lakewarden.engine.write.key_changes import KeyChanges, key_changes
 from lakewarden.engine.write.key_footers import KeyGatherer
-from lakewarden.engine.write.log_files import log_deletes, log_records, store_log
+from lakewarden.engine.write.log_files import LogDeletes, log_deletes, log_records, store_log
 from lakewarden.engine.write.meta_columns import with_file_columns, with_own_columns
 from lakewarden.engine.write.partition_files import ensure_partition
 from lakewarden.engine.write.rewriting import Rewriting
@@ -105,7 +104,7 @@ class _Work:
             # From version 8 on, a log is a file of its own commit.
             prev_commit=spec.instant,
             num_update_writes=len(records) - len(inserts),
-            num_deletes=len(deletes),
+            num_deletes=len(deletes.after),
             num_inserts=len(inserts),
             log_version=LOG_VERSION,
             log_offset=0,
@@ -118,14 +117,14 @@ class _Work:
         arrived = pa.concat_arrays([known.arrived, inserts.keys])
         return WrittenFile(task.key, stat, file, arrived, known.left)
 
-    def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: Deletes) -> KeyChanges:
+    def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: LogDeletes) -> KeyChanges:
         """What a log did to keys that the group knew."""
         slice_ = self._task.slice
         # Matches by bucket say nothing of whether the group has a key.
         are_known = not self._spec.logs_take_inserts
         is_plain = slice_ is None or (are_known and not slice_.log_files)
-        if not self._spec.tracks_keys or (is_plain and deletes.is_unconditional.all()):
-            return KeyChanges(_NO_KEYS, deletes.keys)
+        if not self._spec.tracks_keys or (is_plain and deletes.after.is_unconditional.all()):
+            return KeyChanges(_NO_KEYS, deletes.after.keys)
         log = parse_file_name(file.name, file.size_bytes)
         assert slice_ is not None
         assert isinstance(log, LogFile)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.read.entries import NO_ROW, LogEntries
 from lakewarden.engine.read.fold import fold
-from lakewarden.engine.read.histories import Histories, winners
+from lakewarden.engine.read.histories import Fates, Histories, fates
 from lakewarden.engine.read.key_hash import hash_keys, repeated
 from lakewarden.engine.read.ordering import ordering_values
 from lakewarden.engine.table.keyed_rows import KeyedRows
@@ -18,7 +18,9 @@ from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMo
 def combined(rows: KeyedRows, rules: MergeRules, *, by_partition: bool) -> KeyedRows:
     """The rows that are left when rows of one key have met one another, in the order given.
 
-    A key is that of its partition, unless an index knows keys over all partitions.
+    A key is that of its partition, unless an index knows keys over all partitions. A delete stays
+    before the row that came after it where the two together mean more than the row: it keeps
+    what the table has of the key from that row.
     """
     suspects = _suspects(rows.keys)
     groups = _groups(rows.keys, rows.partitions, suspects, by_partition=by_partition)
@@ -29,15 +31,26 @@ def combined(rows: KeyedRows, rules: MergeRules, *, by_partition: bool) -> Keyed
     contested, groups = suspects[is_contested], groups[is_contested]
     met = rows.take(contested)
     order = np.argsort(groups, kind="stable")
-    found = order[winners(_histories(met, groups, order, rules))]
+    decided = fates(_histories(met, groups, order, rules))
+    found = order[decided.winner]
     loses = np.ones(len(contested), dtype=bool)
     loses[found] = False
+    loses[order[_deletes_before(decided, met.is_delete[found], rules)]] = False
     kept = np.delete(np.arange(len(rows)), contested[loses])
     taken = rows.take(kept)
     if rules.partial is PartialMode.NONE or not rows.rows.num_columns:
         return taken
     won = np.searchsorted(kept, contested[found])
     return _with_values_of_losers(taken, won, groups[found], met, groups, rules)
+
+
+def _deletes_before(decided: Fates, is_delete: np.ndarray, rules: MergeRules) -> np.ndarray:
+    """The places of the deletes that rows of their keys have come after, where they matter."""
+    delete = np.where(decided.wiped >= 0, decided.wiped, decided.cut)
+    if rules.partial is PartialMode.NONE:
+        # A whole row takes nothing from an older one; it only may have to be newer.
+        delete = decided.wiped if rules.mode is MergeMode.EVENT_TIME else delete[:0]
+    return delete[(delete >= 0) & ~is_delete[: len(delete)]]
 
 
 def _suspects(keys: pa.StringArray) -> np.ndarray:

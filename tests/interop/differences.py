@@ -8,10 +8,11 @@ JAVA_CANNOT_READ = {
     "mor_keygen_custom": "a timestamp partition field over a long column: Failed to cast value",
 }
 
-# Java reads other values of these than we and the Rust reader do.
+# Java reads other values of these than we do.
 JAVA_READS_DIFFERENTLY = {
     "cow_keygen_timestamp": "the partition column comes back as text, not in the type of the files",
     "cow_partition_slash_separated": "dates come back as their directories are named",
+    "mor_deletes": "a deleted row comes back where the row written after it is older",
 }
 
 # What Java must be told when it reads these.
@@ -23,6 +24,7 @@ JAVA_NEEDS_OPTIONS = {
 # Java returns other rows for some windows of these.
 JAVA_READS_CHANGES_DIFFERENTLY = {
     "cow_partition_url_encoded": "partition values of a window from the start stay encoded",
+    "mor_deletes": "a deleted row comes back where the row written after it is older",
 }
 
 # Java must not be asked for windows of these that start after the base file: it can crash.
@@ -68,5 +70,6 @@ RUST_READS_DIFFERENTLY = {
     "cow_schema_on_read": "renamed columns are null in files written before",
     "cow_partition_url_encoded": "a null partition value comes back as its directory's name",
     "mor_nbcc": "file groups of log files only, written by overlapping writers, are not seen",
+    "mor_deletes": "a deleted row comes back where the row written after it is older",
     "mor_partition_default": "a null partition value comes back as its directory's name",
 }

@@ -6,8 +6,10 @@ see them twice.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakewarden.engine.formats.log.block import Block
@@ -27,10 +29,13 @@ from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.view.planned_slices import slice_of
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.carry_out import LOG_VERSION
-from lakewarden.engine.write.log_files import store_log
+from lakewarden.engine.write.log_files import LogDeletes, store_log
 from lakewarden.engine.write.meta_columns import constant
 from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
+
+# Keys, the entry that stands for each, and whether it is unconditional.
+Entries: TypeAlias = tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.bool_]]
 
 _NO_KEYS = pa.array([], pa.string())
 
@@ -60,8 +65,9 @@ class Folding:
 def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
     """Write the log that stands for the logs of a task, its marker first.
 
-    It holds the records and then the deletes that are left once the logs have met one another. The
-    base file is not looked at: it meets the outcome when it is read.
+    It holds the records and the deletes that are left once the logs have met one another. The base
+    file is not looked at: it meets the outcome when it is read. Deletes that records came after are
+    in front of these, so that no record takes from the base file what was deleted there.
     """
     slice_ = slice_of(storage, task.operation)
     reader = SliceReader(storage, spec.read)
@@ -71,7 +77,10 @@ def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
     entries = log_entries(parts, spec.read.schema, spec.rules)
     folded = fold(entries, spec.rules, spec.read.defaults)
     records = folded.records.take(pa.array(folded.rows[~folded.is_delete]))
-    deletes = _deletes(folded, parts, spec, slice_.partition)
+    deletes = LogDeletes(
+        _deletes(*_before_records(folded), parts, spec, slice_.partition),
+        _deletes(*_last_words(folded), parts, spec, slice_.partition),
+    )
     name = f".{slice_.file_id}_{spec.instant}.log.{LOG_VERSION}_{spec.write_token(task.number)}"
     marked = MarkedFile(slice_.partition, name)
     leave_marker(storage, spec.instant, marked, MarkerKind.CREATE)
@@ -86,7 +95,7 @@ def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
         prev_commit=slice_.base_instant,
         num_writes=len(records),
         num_update_writes=len(records),
-        num_deletes=len(deletes),
+        num_deletes=len(deletes.after),
         total_write_bytes=size_bytes,
         file_size_in_bytes=size_bytes,
         log_version=LOG_VERSION,
@@ -103,18 +112,42 @@ def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
     return WrittenFile(slice_.key, stat, file, _NO_KEYS, _NO_KEYS)
 
 
+def _last_words(folded: Folded) -> Entries:
+    """The deletes that are left."""
+    is_last = folded.is_delete
+    return (
+        folded.keys.filter(pa.array(is_last)),
+        folded.fates.winner[is_last],
+        (folded.is_unconditional[is_last]),
+    )
+
+
+def _before_records(folded: Folded) -> Entries:
+    """The deletes before what is left of a key, as far as they reach beyond it."""
+    fates = folded.fates
+    is_wiped = (fates.wiped >= 0) & (fates.wiped != fates.winner)
+    is_cut = (fates.cut >= 0) & ~folded.is_delete
+    chosen = is_wiped | is_cut
+    entries = np.where(is_wiped, fates.wiped, fates.cut)[chosen]
+    return folded.keys.filter(pa.array(chosen)), entries, is_wiped[chosen]
+
+
 def _deletes(
-    folded: Folded, parts: Sequence[Records | Deletes], spec: WriteSpec, partition: str
+    keys: pa.Array,
+    entries: npt.NDArray[np.int64],
+    is_unconditional: npt.NDArray[np.bool_],
+    parts: Sequence[Records | Deletes],
+    spec: WriteSpec,
+    partition: str,
 ) -> Deletes:
-    """The deletes that are left, with the ordering values up to which they reach."""
-    places = np.flatnonzero(folded.is_delete)
-    keys, partitions = folded.keys.take(pa.array(places)), constant(partition, len(places))
-    conditional = ~folded.is_unconditional[places] & (spec.rules.mode is MergeMode.EVENT_TIME)
+    """Deletes of keys by some entries, with the ordering values up to which these reach."""
+    partitions = constant(partition, len(keys))
+    conditional = ~is_unconditional & (spec.rules.mode is MergeMode.EVENT_TIME)
     if not conditional.any() or not spec.rules.ordering_fields:
-        return Deletes(keys, partitions, (), np.ones(len(places), dtype=bool))
+        return Deletes(keys, partitions, (), np.ones(len(keys), dtype=bool))
     columns = ordering_columns(parts, spec.read.schema, spec.rules)
-    winners = pa.array(folded.winners[places])
-    return Deletes(keys, partitions, tuple(c.take(winners) for c in columns), ~conditional)
+    places = pa.array(entries)
+    return Deletes(keys, partitions, tuple(c.take(places) for c in columns), ~conditional)
 
 
 def _refuse_partial(slice_: FileSlice, blocks: Sequence[Block]) -> None:

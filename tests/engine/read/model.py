@@ -25,6 +25,8 @@ class Entry:
     is_default_ordered: bool
     ordering: tuple[object, ...]
     is_partial: bool = False
+    # The delete that has removed what the key was before: nothing of that comes back.
+    after: "Entry | None" = None
 
     @property
     def is_unconditional(self) -> bool:
@@ -57,7 +59,8 @@ class Model:
         """Stage one: log entries among themselves."""
         known: dict[str, Entry] = {}
         fills_gaps = False
-        for entry in history:
+        for given in history:
+            entry = replace(given, after=given) if given.is_delete else given
             fills_gaps = fills_gaps or entry.is_partial
             old = known.get(entry.key)
             known[entry.key] = entry if old is None else self._meet(old, entry, fills_gaps)
@@ -67,9 +70,11 @@ class Model:
         if new.is_unconditional:
             return new
         if old.is_unconditional:
-            return old if new.row is None else new
+            return old if new.row is None else replace(new, after=old)
         if self._wins(new, old):
-            return self._combine(new, old, fills_gaps)
+            is_wiped = old.after is not None and old.after.is_unconditional
+            last = new if new.is_delete and not is_wiped else old.after
+            return replace(self._combine(new, old, fills_gaps), after=last)
         return self._combine(old, new, fills_gaps)
 
     def _wins(self, new: Entry, old: Entry) -> bool:
@@ -125,6 +130,8 @@ class Model:
     def _against_base(self, row: Row, log: Entry, fills_gaps: bool) -> Row | None:
         ordering = tuple(row[name] for name in self.rules.ordering_fields)
         base = Entry(str(row[KEY]), row, False, False, ordering)
+        if log.after is not None and self._wins(log.after, base):
+            return None if log.is_delete else log.row
         high, low = (log, base) if self._wins(log, base) else (base, log)
         outcome = self._combine(high, low, fills_gaps)
         return None if outcome.is_delete else outcome.row

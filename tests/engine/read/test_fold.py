@@ -98,8 +98,14 @@ def test_any_record_revives_a_key_after_an_unconditional_delete():
     assert after([upsert(ts=9, a="x"), delete(), upsert(ts=1, a="y")]) == [(1, "y", None)]
 
 
-def test_a_revived_record_still_loses_to_a_newer_base_row():
-    assert after([delete(), upsert(ts=1, a="x")], base=[{"ts": 10}]) == [(10, None, None)]
+def test_a_revived_record_takes_the_place_of_the_row_that_was_deleted():
+    assert after([delete(), upsert(ts=1, a="x")], base=[{"ts": 10}]) == [(1, "x", None)]
+
+
+def test_a_delete_that_came_too_late_for_a_base_row_leaves_it_its_values():
+    parts = [delete(5), update(ts=9, a="x")]
+    assert after(parts, base=[{"ts": 7, "b": "base"}]) == [(9, "x", "base")]
+    assert after(parts, base=[{"ts": 5, "b": "deleted"}]) == [(9, "x", None)]
 
 
 def test_a_delete_after_an_unconditional_one_does_not_weaken_it():
@@ -203,6 +209,26 @@ def test_ignoring_defaults_a_null_keeps_the_older_value():
     rules = MergeRules(MergeMode.COMMIT_TIME, (), PartialMode.IGNORE_DEFAULTS)
     parts = [upsert(ts=1, a="x"), upsert(ts=None, b="y")]
     assert after(parts, rules, [{"ts": 9, "a": "a", "b": "b"}]) == [(1, "x", "y")]
+
+
+@pytest.mark.parametrize("partial", [PartialMode.IGNORE_DEFAULTS, PartialMode.FILL_UNAVAILABLE])
+@pytest.mark.parametrize("mode", MergeMode)
+@pytest.mark.parametrize("removed", [delete(), delete(5)], ids=["unconditional", "by time"])
+def test_a_row_after_a_delete_takes_no_values_from_what_was_deleted(
+    partial: PartialMode, mode: MergeMode, removed: Deletes
+):
+    rules = MergeRules(mode, ("ts",), partial, unavailable_value="?")
+    lacking = None if partial is PartialMode.IGNORE_DEFAULTS else "?"
+    parts = [upsert(ts=2, a="log", b="log"), removed, upsert(ts=9, a="new", b=lacking)]
+    assert after(parts, rules, [{"ts": 1, "a": "base", "b": "base"}]) == [(9, "new", lacking)]
+    filled = [*parts, upsert(ts=10, a=lacking, b="later")]
+    assert after(filled, rules, [{"ts": 1, "a": "base", "b": "base"}]) == [(10, "new", "later")]
+
+
+def test_partial_records_after_a_delete_take_no_values_from_what_was_deleted():
+    rules = MergeRules(MergeMode.COMMIT_TIME, (), PartialMode.IGNORE_DEFAULTS)
+    parts = [delete(), upsert(ts=2, a="x"), update(ts=3, a="y")]
+    assert after(parts, rules, [{"ts": 1, "a": "a", "b": "deleted"}]) == [(3, "y", None)]
 
 
 def test_ignoring_defaults_a_late_record_fills_the_gaps_of_a_base_row():

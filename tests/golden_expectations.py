@@ -47,9 +47,10 @@ CORRECTIONS: dict[str, Correction] = {
     "cow_keygen_timestamp": _original_timestamp,
     "cow_partition_slash_separated": _original_date,
     "cow_schema_on_read": _renamed_column,
-    "mor_deletes": _row_after_a_delete,
 }
-CHANGE_CORRECTIONS = CORRECTIONS | {"cow_partition_url_encoded": _decoded_partition}
+# Of the newest moment only: of earlier ones Java is right.
+NEWEST_CORRECTIONS = CORRECTIONS | {"mor_deletes": _row_after_a_delete}
+CHANGE_CORRECTIONS = NEWEST_CORRECTIONS | {"cow_partition_url_encoded": _decoded_partition}
 
 # Java answers these with no rows or with an error; the files that would answer them are gone.
 CLEANED_PAST = {

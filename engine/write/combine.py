@@ -50,7 +50,7 @@ def _deletes_before(decided: Fates, is_delete: np.ndarray, rules: MergeRules) ->
     if rules.partial is PartialMode.NONE:
         # A whole row takes nothing from an older one; it only may have to be newer.
         delete = decided.wiped if rules.mode is MergeMode.EVENT_TIME else delete[:0]
-    return delete[(delete >= 0) & ~is_delete[: len(delete)]]
+    return np.asarray(delete[(delete >= 0) & ~is_delete[: len(delete)]])
 
 
 def _suspects(keys: pa.StringArray) -> np.ndarray:

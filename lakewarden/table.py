@@ -325,8 +325,13 @@ class Table(TableServices, TableMetadata):
     def update_where(
         self, filter: Filter, values: Values, options: Options = None, **keywords: object
     ) -> Commit:
-        """Give columns of all rows that a filter keeps new values, or what expressions say."""
-        request = operations.update_where(filter, values, self._executor, self.config)
+        """Give columns of all rows that a filter keeps new values, or what expressions say.
+
+        A row moves if its partition columns change. Two rows of one key, a key that is there
+        already, and a lowered ordering value are refused, and nothing is written.
+        """
+        settings = self._of_writes(options, keywords)
+        request = operations.update_where(filter, values, self._executor, settings)
         return self._write(request, options, keywords)
 
     def merge(
@@ -337,15 +342,18 @@ class Table(TableServices, TableMetadata):
         options: Options = None,
         **keywords: object,
     ) -> Commit:
-        """Treat each row by whether the table has its key.
+        """Treat each row by whether the table has its key; in its partition, if keys are so.
 
+        Of several rows of one key the newest counts, by the ordering fields; if none is the newest,
+        the merge is refused. A row of the table that is newer than what it shall become stays.
         `on_match` is "update", "delete", "ignore", or new values by column, in which expressions
         see the row's columns and the incoming ones as `source.<column>`; `on_no_match` is "insert"
         or "ignore".
         """
         # A merge reads what the table has for these rows, so that they have to be here.
         rows = fetched(rows) if is_frame(rows) else rows
-        request = operations.merge(rows, on_match, on_no_match, self._executor)
+        settings = self._of_writes(options, keywords)
+        request = operations.merge(rows, on_match, on_no_match, self._executor, settings)
         return self._write(request, options, keywords)
 
     def overwrite(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
@@ -395,9 +403,11 @@ class Table(TableServices, TableMetadata):
         """Rows as they are; those of a Spark DataFrame here, or known to be with Spark."""
         if not is_frame(rows):
             return rows
-        given = given_options(options, keywords, OF_WRITES)
-        settings = self._settings(given, self.properties)
+        settings = self._of_writes(options, keywords)
         return incoming_frame(rows, self._storage.location, settings, self.config.merge)
+
+    def _of_writes(self, options: Options, keywords: Mapping[str, object]) -> Settings:
+        return self._settings(given_options(options, keywords, OF_WRITES), self.properties)
 
     def _desk(
         self,

@@ -79,7 +79,8 @@ class IndexChoice:
     """The index that one write uses.
 
     `moves` tells, for a global index, whether a row whose key is in another partition takes the key
-    away from there; otherwise the row is written to the partition where the key is.
+    away from there; otherwise the row is written to the partition where the key is. One that is
+    kept `within_partitions` looks for no key in another partition than its row's.
     """
 
     kind: IndexKind
@@ -87,6 +88,12 @@ class IndexChoice:
     buckets: Buckets | None = None
     # The kind that was asked for, where the table lacks what it needs.
     instead_of: IndexKind | None = None
+    within_partitions: bool = False
+
+    @property
+    def is_global(self) -> bool:
+        """Whether this write looks for a key in all partitions."""
+        return self.kind.is_global and not self.within_partitions
 
     @property
     def identity(self) -> Identity:

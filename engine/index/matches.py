@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import FileSlice
 
 
@@ -34,6 +35,27 @@ def no_matches() -> Matches:
     return Matches(np.zeros(0, np.int64), np.zeros(0, np.int32), ())
 
 
+def are_elsewhere(rows: KeyedRows, matches: Matches) -> npt.NDArray[np.bool_]:
+    """Which pairs are of a row and a slice of another partition."""
+    paths = rows.partitions.dictionary.to_pylist()
+    number_of = {path: number for number, path in enumerate(paths)}
+    theirs = np.array([number_of.get(slice_.partition, -1) for slice_ in matches.slices], np.int64)
+    mine = rows.partitions.indices.to_numpy(zero_copy_only=False)[matches.rows]
+    return np.asarray(mine != theirs[matches.at]) if len(matches) else np.zeros(0, np.bool_)
+
+
+def joined_matches(first: Matches, second: Matches) -> Matches:
+    """The pairs of both, which may know the same slices."""
+    slices = {slice_.key: slice_ for slice_ in (*first.slices, *second.slices)}
+    place_of = {key: place for place, key in enumerate(slices)}
+    rows_of: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)] * len(slices)
+    for matches in (first, second):
+        for at, slice_ in enumerate(matches.slices):
+            place = place_of[slice_.key]
+            rows_of[place] = np.union1d(rows_of[place], matches.rows[matches.at == at])
+    return matches_by_slice(rows_of, tuple(slices.values()))
+
+
 def matches_by_slice(rows: Sequence[npt.NDArray[np.int64]], slices: Sequence[FileSlice]) -> Matches:
     """Matches from the rows that each of the slices has the keys of."""
     counts = [len(part) for part in rows]
@@ -41,19 +63,3 @@ def matches_by_slice(rows: Sequence[npt.NDArray[np.int64]], slices: Sequence[Fil
     places = np.concatenate([np.zeros(0, np.int64), *rows])
     order = np.lexsort((at, places))
     return Matches(places[order], at[order], tuple(slices))
-
-
-def united(first: Matches, second: Matches) -> Matches:
-    """The pairs of both, each once."""
-    slices = {slice_.key: slice_ for slice_ in (*first.slices, *second.slices)}
-    numbers = {key: number for number, key in enumerate(slices)}
-    pairs = [
-        np.stack(
-            [np.array([numbers[one.key] for one in some.slices], np.int64)[some.at], some.rows]
-        )
-        for some in (first, second)
-        if len(some)
-    ]
-    both = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1), axis=1)
-    rows = [both[1][both[0] == number] for number in range(len(slices))]
-    return matches_by_slice(rows, tuple(slices.values()))

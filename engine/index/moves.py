@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakewarden.engine.index.existing import ABSENT, ExistingReader, ExistingRows
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.matches import Matches, no_matches
+from lakewarden.engine.index.matches import Matches, are_elsewhere, no_matches
 from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.ordering import ordering_values
@@ -40,9 +40,9 @@ def moved(
     state: Snapshot, rows: KeyedRows, matches: Matches, index: IndexChoice, executor: Executor
 ) -> Moves:
     """Decide about the rows whose keys are in another partition."""
-    if not index.kind.is_global:
+    if not index.is_global:
         return Moves(rows, matches, no_matches())
-    elsewhere = _are_elsewhere(rows, matches)
+    elsewhere = are_elsewhere(rows, matches)
     if not elsewhere.any():
         return Moves(rows, matches, no_matches())
     columns = _columns(state.config.merge, rows, moves=index.moves)
@@ -62,15 +62,6 @@ def moved(
     if state.config.merge.partial is not PartialMode.NONE:
         settled = _filled(state.config.merge, settled, matches, asked, existing, goes)
     return Moves(settled, matches.only(kept | stays), matches.only(goes))
-
-
-def _are_elsewhere(rows: KeyedRows, matches: Matches) -> Mask:
-    """Which pairs are of a row and a slice of another partition."""
-    paths = rows.partitions.dictionary.to_pylist()
-    number_of = {path: number for number, path in enumerate(paths)}
-    theirs = np.array([number_of.get(slice_.partition, -1) for slice_ in matches.slices], np.int64)
-    mine = rows.partitions.indices.to_numpy(zero_copy_only=False)[matches.rows]
-    return np.asarray(mine != theirs[matches.at]) if len(matches) else np.zeros(0, np.bool_)
 
 
 def _asked(matches: Matches, elsewhere: Mask, *, reads_all: bool, is_sure: bool) -> Places:

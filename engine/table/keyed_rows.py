@@ -42,6 +42,21 @@ class KeyedRows:
             self.is_unconditional[places],
         )
 
+    def followed_by(self, more: "KeyedRows") -> "KeyedRows":
+        """These rows, and then others; rows without columns have nulls in those of the others."""
+        mine = self.rows
+        if not mine.num_columns:
+            schema = more.rows.schema
+            mine = pa.table([pa.nulls(len(self), one.type) for one in schema], schema=schema)
+        paths = pa.chunked_array([self.partitions, more.partitions]).unify_dictionaries()
+        return KeyedRows(
+            pa.concat_tables([mine, more.rows]).combine_chunks(),
+            pa.concat_arrays([self.keys, more.keys]),
+            paths.combine_chunks(),
+            np.concatenate([self.is_delete, more.is_delete]),
+            np.concatenate([self.is_unconditional, more.is_unconditional]),
+        )
+
     def _between(self, first: int, count: int) -> "KeyedRows":
         """Rows that stand side by side, without copying them."""
         chosen = slice(first, first + count)

@@ -8,6 +8,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
@@ -27,9 +28,8 @@ from lakewarden.engine.write.sources import Given, Rows, incoming_rows, read_row
 
 RowsOrKeys: TypeAlias = Given | Sequence[str | int]
 
-# Keys alone don't say in which partition they are, and rows that change partition leave one.
+# Keys alone don't say in which partition they are.
 _IN_ALL_PARTITIONS = IndexChoice(IndexKind.GLOBAL_SIMPLE)
-_MOVING = IndexChoice(IndexKind.GLOBAL_SIMPLE, moves=True)
 
 
 def upsert(rows: Given) -> WriteRequest:
@@ -69,23 +69,29 @@ def delete(rows_or_keys: RowsOrKeys, config: TableConfig) -> WriteRequest:
 
 def delete_where(filter_: Filter, executor: Executor) -> WriteRequest:
     return WriteRequest(
-        operation=Operation.DELETE, incoming=DeleteWhere(filter_, executor), deletes=True
+        operation=Operation.DELETE,
+        incoming=DeleteWhere(filter_, executor),
+        deletes=True,
+        within_partitions=True,
     )
 
 
 def update_where(
-    filter_: Filter, values: Values, executor: Executor, config: TableConfig
+    filter_: Filter, values: Values, executor: Executor, settings: Settings
 ) -> WriteRequest:
-    partitions = {field.name for field in config.partitions.fields}
     return WriteRequest(
         operation=Operation.UPSERT,
-        incoming=UpdateWhere(filter_, values, executor),
-        index=_MOVING if partitions & set(values) else None,
+        incoming=UpdateWhere(filter_, values, executor, settings),
+        within_partitions=True,
     )
 
 
 def merge(
-    rows: Rows, on_match: OnMatch, on_no_match: OnNoMatch, executor: Executor
+    rows: Rows,
+    on_match: OnMatch,
+    on_no_match: OnNoMatch,
+    executor: Executor,
+    settings: Settings,
 ) -> WriteRequest:
     _check_choice("on_match", on_match, ("update", "delete", "ignore"))
     _check_choice("on_no_match", on_no_match, ("insert", "ignore"))
@@ -94,9 +100,9 @@ def merge(
     def merging(state: Snapshot) -> Incoming:
         is_plain = isinstance(source, PlainRows)
         table = source.table(state.schema().columns) if is_plain else source
-        return Merge(table, on_match, on_no_match, executor)(state)
+        return Merge(table, on_match, on_no_match, executor, settings)(state)
 
-    return WriteRequest(operation=Operation.UPSERT, incoming=merging)
+    return WriteRequest(operation=Operation.UPSERT, incoming=merging, within_partitions=True)
 
 
 def overwrite(rows: Given) -> WriteRequest:

@@ -43,7 +43,7 @@ def keyed_rows(
     if deletes:
         return _deleting(rows, config, schema, options, partition_matters=partition_matters)
     assert set(rows.column_names) <= set(schema.columns.names)
-    table = _fitted(rows, schema.columns)
+    table = fitted(rows, schema.columns)
     _refuse_nulls(table, schema)
     _check_ordering(table, config)
     is_delete = marked_deleted(table, config.merge)
@@ -70,9 +70,9 @@ def _deleting(
     partition_matters: bool,
 ) -> KeyedRows:
     present = set(rows.column_names)
-    table = _fitted(rows, pa.schema([field for field in schema.columns if field.name in present]))
+    table = fitted(rows, pa.schema([field for field in schema.columns if field.name in present]))
     keys = key_scheme(config).keys(table)
-    if partition_matters or _has_partition(present, config):
+    if partition_matters or has_partition(present, config):
         paths = partition_paths(table, config, options)
     else:
         paths = pa.DictionaryArray.from_arrays(
@@ -82,12 +82,12 @@ def _deleting(
     return KeyedRows(pa.table({}), keys, paths, everything, everything)
 
 
-def _has_partition(present: set[str], config: TableConfig) -> bool:
+def has_partition(present: set[str], config: TableConfig) -> bool:
     return all(field.name.split(".")[0] in present for field in config.partitions.fields)
 
 
-def _fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """The rows in the wanted types and order, in few pieces; a column they lack is null."""
+def fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Rows in the wanted types and order, in few pieces; a column they lack is null."""
     present = set(rows.column_names)
     columns = [
         _column(rows.column(field.name), field)

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lakewarden.engine.formats.payloads.commit import Operation
@@ -24,12 +22,23 @@ class Replacement(Enum):
     TABLE = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a write does to rows as its caller counts them, whatever files are made of it."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
-    """Rows to write; of some, `deleted` says that their key is to go whatever the row holds."""
+    """Rows to write. Before they come, those in `gone` leave: their keys, from their partitions."""
 
     rows: pa.Table
-    deleted: npt.NDArray[np.bool_] | None = None
+    gone: pa.Table | None = None
+    # None where only the files tell.
+    effect: Effect | None = None
     # Who else can make files, if there are more of them than this process should rewrite.
     crew: Crew | None = None
 
@@ -63,6 +72,8 @@ class WriteRequest:
     sort: tuple[str, ...] = ()
     # The index to use instead of the table's.
     index: IndexChoice | None = None
+    # Rows are those of their own partitions, even where the index knows keys over all of them.
+    within_partitions: bool = False
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property

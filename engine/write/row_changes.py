@@ -9,15 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.key_scheme import key_scheme
-from lakewarden.engine.table.schema import RECORD_KEY
-from lakewarden.engine.write.request import Incoming
+from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
+from lakewarden.engine.write.change_set import ChangeSet, Changing
+from lakewarden.engine.write.newest_rows import newest_of_each
+from lakewarden.engine.write.places import Places
+from lakewarden.engine.write.prepare import has_partition
+from lakewarden.engine.write.request import Effect, Incoming
 
 # What a column becomes: a value for all rows, or an expression over the row's columns.
 Values: TypeAlias = Mapping[str, object]
@@ -55,7 +60,8 @@ class DeleteWhere:
         config = state.config
         partitions = [field.name for field in config.partitions.fields]
         names = dict.fromkeys(name.partition(".")[0] for name in (*config.key_fields, *partitions))
-        return Incoming(_read(state, Query(list(names), self.filter), self.executor))
+        rows = _read(state, Query(list(names), self.filter), self.executor)
+        return Incoming(rows, effect=Effect(deleted=len(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,73 +71,83 @@ class UpdateWhere:
     filter: Filter
     values: Values
     executor: Executor
+    settings: Settings
 
     def __call__(self, state: Snapshot) -> Incoming:
         names = state.schema().columns.names
         _check_values(self.values, names, state.config)
-        rows = _read(state, Query(names, self.filter), self.executor)
-        return Incoming(_changed(rows, rows, self.values))
+        old = _read(state, Query(names, self.filter), self.executor)
+        none = old.slice(0, 0)
+        changes = ChangeSet(none, old, _changed(old, old, self.values), none)
+        return _changing(state, self.executor, self.settings, refuses_lowered=True).incoming(
+            changes
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merge:
-    """Rows of a source, treated by whether the table has their keys."""
+    """Rows of a source, treated by whether the table has their keys.
+
+    A source that names the partition columns means the row of its key there, if the table may have
+    the key in several partitions; any other one means all rows of its keys.
+    """
 
     source: pa.Table
     on_match: OnMatch
     on_no_match: OnNoMatch
     executor: Executor
+    settings: Settings
 
     def __call__(self, state: Snapshot) -> Incoming:
+        changing = _changing(state, self.executor, self.settings, refuses_lowered=False)
         names = state.schema().columns.names
-        keys = key_scheme(state.config).keys(self.source.combine_chunks())
-        _refuse_repeated(keys)
-        existing = _read(
-            state, Query([RECORD_KEY, *names], pc.field(RECORD_KEY).isin(keys)), self.executor
+        by_partition = changing.by_partition and has_partition(
+            set(self.source.column_names), state.config
         )
-        known = existing.column(RECORD_KEY).combine_chunks()
-        matched = np.asarray(pc.is_in(keys, value_set=known))
-        parts = [self._matched(existing, known, keys, matched)]
-        if self.on_no_match == "insert":
-            parts.append((self.source.filter(pa.array(~matched)), False))
-        tables = [table for table, _ in parts]
-        deleted = np.repeat([is_delete for _, is_delete in parts], [len(table) for table in tables])
-        rows = pa.concat_tables(tables, promote_options="permissive")
-        return Incoming(rows, deleted.astype(bool))
+        source, places = newest_of_each(self.source, state, by_partition=by_partition)
+        query = Query([RECORD_KEY, PARTITION_PATH, *names], pc.field(RECORD_KEY).isin(places.keys))
+        existing = _read(state, query, self.executor)
+        known = Places.stored(existing)
+        wanted = places.names(by_partition=by_partition)
+        found = pc.index_in(known.names(by_partition=by_partition), value_set=wanted)
+        matched = existing.select(names).filter(found.is_valid())
+        theirs = source.take(found.drop_null())
+        is_met = np.zeros(len(source), dtype=bool)
+        is_met[found.drop_null().to_numpy()] = True
+        added = source.filter(pa.array(~is_met if self.on_no_match == "insert" else is_met & False))
+        return changing.incoming(self._changes(matched, theirs, added), known)
 
-    def _matched(
-        self, existing: pa.Table, known: pa.Array, keys: pa.Array, matched: np.ndarray
-    ) -> tuple[pa.Table, bool]:
-        mine = self.source.filter(pa.array(matched))
+    def _changes(self, matched: pa.Table, theirs: pa.Table, added: pa.Table) -> ChangeSet:
+        none = matched.slice(0, 0)
         match self.on_match:
             case "update":
-                return self._completed(mine, existing, known, keys), False
+                return ChangeSet(none, matched, _completed(theirs, matched), added)
             case "delete":
-                return self._completed(mine, existing, known, keys), True
+                return ChangeSet(matched, none, none, added)
             case "ignore":
-                return mine.slice(0, 0), False
+                return ChangeSet(none, none, none, added)
             case values:
-                old = existing.drop_columns([RECORD_KEY])
-                theirs = self.source.take(pc.index_in(known, value_set=keys))
-                return _changed(old, _side_by_side(old, theirs), values), False
+                new = _changed(matched, _side_by_side(matched, theirs), values)
+                return ChangeSet(none, matched, new, added)
 
-    def _completed(
-        self, mine: pa.Table, existing: pa.Table, known: pa.Array, keys: pa.Array
-    ) -> pa.Table:
-        """The source's rows, with the table's values in columns that the source lacks."""
-        lacking = [
-            name
-            for name in existing.column_names
-            if name not in mine.column_names and name != RECORD_KEY
-        ]
-        if not lacking:
-            return mine
-        order = pc.index_in(keys.filter(pc.is_in(keys, value_set=known)), value_set=known)
-        for name in lacking:
-            mine = mine.append_column(
-                existing.schema.field(name), existing.column(name).take(order)
-            )
-        return mine
+
+def _changing(
+    state: Snapshot, executor: Executor, settings: Settings, *, refuses_lowered: bool
+) -> Changing:
+    return Changing(
+        state=state,
+        executor=executor,
+        by_partition=not choose_index(state, settings).kind.is_global,
+        refuses_lowered=refuses_lowered,
+    )
+
+
+def _completed(theirs: pa.Table, matched: pa.Table) -> pa.Table:
+    """The source's rows, with the table's values in columns that the source lacks."""
+    for field in matched.schema:
+        if field.name not in theirs.column_names:
+            theirs = theirs.append_column(field, matched.column(field.name))
+    return theirs
 
 
 def _read(state: Snapshot, query: Query, executor: Executor) -> pa.Table:
@@ -198,14 +214,4 @@ def _check_values(values: Values, names: Sequence[str], config: TableConfig) -> 
             what=f"These values can't be set. {problem}",
             why="An update gives other columns of existing rows new values; keys stay.",
             now="Delete the rows and insert others to give them new keys.",
-        )
-
-
-def _refuse_repeated(keys: pa.Array) -> None:
-    if len(keys) != len(keys.unique()):
-        raise InvalidRequest(
-            "repeated_source_keys",
-            what="Some rows of the merge have the same key.",
-            why="Which of them counts would be a matter of chance.",
-            now="Leave one row for each key.",
         )

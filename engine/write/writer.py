@@ -52,7 +52,7 @@ from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
-from lakewarden.engine.write.request import Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.request import Effect, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
@@ -89,6 +89,8 @@ class Prepared:
     # Where the rows are, if only what the plan sees of them is here.
     far: FarWork | None = None
     crew: Crew | None = None
+    # What the write does, if its rows tell and not only the files.
+    effect: Effect | None = None
 
     @property
     def config(self) -> TableConfig:
@@ -149,46 +151,57 @@ class TableWriter:
                 outcome = self._outcome(request, prepared, attempt, phases)
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
-        return _result(request, receipt, outcome.metadata, phases)
+        return _result(request, receipt, outcome.metadata, phases, prepared.effect)
 
     def _prepared(self, state: Snapshot, request: WriteRequest) -> Prepared:
         context = self._context
         refuse_unmaintained(context.storage, state.config)
         chosen = choose_index(state, context.settings)
-        index = replace(request.index or chosen, buckets=chosen.buckets)
+        index = replace(
+            request.index or chosen,
+            buckets=chosen.buckets,
+            within_partitions=request.within_partitions,
+        )
         incoming = request.incoming_of(state)
         current = state.schema()
         schema = current if request.deletes else self._evolved(state, current, incoming.schema)
-        by_partition = not index.kind.is_global
+        by_partition = not index.is_global
         fitting = Fitting(
             properties=dict(state.config.properties),
             schema=schema,
             deletes=request.deletes,
             partition_matters=by_partition,
         )
-        far = crew = None
+        far = crew = effect = None
         if isinstance(incoming, FarRows):
             far = self._far_work(request, incoming, state.config, index, fitting)
             rows = far.rows
         else:
             rows, crew = self._keyed(incoming, fitting), incoming.crew
+            effect = incoming.effect
         # Deletes meet where they are carried out; nothing depends on which of them counts.
         if combines(context.settings, request.operation) and not (far and request.deletes):
             rows = combined(rows, state.config.merge, by_partition=by_partition)
         indexes = load_definitions(context.storage, state.config)
         record_identity(context, state, chosen)
-        identity = chosen.identity
-        return Prepared(state, current, schema, index, rows, identity, indexes, far, crew)
+        return Prepared(
+            state,
+            current,
+            schema,
+            index,
+            rows,
+            chosen.identity,
+            indexes,
+            far,
+            crew,
+            effect,
+        )
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
         rows = fitting.fit(incoming.rows)
-        if incoming.deleted is not None:
-            rows = replace(
-                rows,
-                is_delete=rows.is_delete | incoming.deleted,
-                is_unconditional=rows.is_unconditional | incoming.deleted,
-            )
-        return rows
+        if incoming.gone is None:
+            return rows
+        return replace(fitting, deletes=True).fit(incoming.gone).followed_by(rows)
 
     def _far_work(
         self,
@@ -321,17 +334,26 @@ def _inflight_content(request: WriteRequest) -> bytes:
 
 
 def _result(
-    request: WriteRequest, receipt: Receipt, metadata: CommitMetadata, phases: Phases
+    request: WriteRequest,
+    receipt: Receipt,
+    metadata: CommitMetadata,
+    phases: Phases,
+    effect: Effect | None,
 ) -> Commit:
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
+    effect = effect or Effect(
+        inserted=sum(stat.num_inserts for stat in stats),
+        updated=sum(stat.num_update_writes for stat in stats),
+        deleted=sum(stat.num_deletes for stat in stats),
+    )
     return Commit(
         instant=receipt.instant,
         completed=receipt.completion_time,
         operation=request.operation,
         rows_written=sum(stat.num_writes for stat in stats),
-        rows_inserted=sum(stat.num_inserts for stat in stats),
-        rows_updated=sum(stat.num_update_writes for stat in stats),
-        rows_deleted=sum(stat.num_deletes for stat in stats),
+        rows_inserted=effect.inserted,
+        rows_updated=effect.updated,
+        rows_deleted=effect.deleted,
         files=len(stats),
         bytes=sum(stat.file_size_in_bytes for stat in stats),
         seconds=phases.seconds,

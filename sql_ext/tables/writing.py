@@ -6,7 +6,7 @@ other writers are judged by, and anew if the write has to begin anew.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,16 +23,12 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.spark.incoming import fetched, incoming_frame
 from lakewarden.engine.spark.types import quoted
-from lakewarden.engine.table.config import TableConfig, kept_settings
-from lakewarden.engine.table.merge_rules import MergeMode, PartialMode
+from lakewarden.engine.table.config import kept_settings
 from lakewarden.engine.table.partition_paths import partition_paths
+from lakewarden.engine.write.change_set import Changing
 from lakewarden.engine.write.far_rows import FarRows
 from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
-from lakewarden.sql_ext.tables.changed_rows import (
-    ORIGINAL,
-    changed_rows,
-    refuse_lowered,
-)
+from lakewarden.sql_ext.tables.changed_rows import ORIGINAL, change_set, originals
 from lakewarden.sql_ext.tables.reading import constant, location_of
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS, HeldSnapshots
 from lakewarden.sql_ext.tables.statement_options import (
@@ -84,27 +80,29 @@ class Writing:
     def removed(self, state: Snapshot) -> Incoming | FarRows:
         """The rows of a DELETE, as far as keys and partition paths are made of them."""
         frame = self.frame(state)
-        names = [name for name in frame.columns if name.startswith(ORIGINAL)]
+        names = originals(frame.columns)
         chosen = [col(quoted(name)).alias(name.removeprefix(ORIGINAL)) for name in names]
         return self._incoming(frame.select(*chosen), state)
 
     def updated(self, state: Snapshot) -> Incoming:
         rows = _rows(self.frame(state))
-        if state.config.merge.mode is MergeMode.EVENT_TIME:
-            refuse_lowered(rows, state)
-        return self._changed(rows, state)
+        return self._changed(rows, state, refuses_lowered=True)
 
     def merged(self, state: Snapshot) -> Incoming:
-        return self._changed(_rows(self.frame(state)), state)
+        return self._changed(_rows(self.frame(state)), state, refuses_lowered=False)
 
     def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | FarRows:
         with _sparks_errors():
             return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
 
-    def _changed(self, rows: pa.Table, state: Snapshot) -> Incoming:
-        _refuse_partial(state.config)
-        by_partition = not choose_index(state, self.settings).kind.is_global
-        return changed_rows(rows, state, LocalExecutor(), by_partition=by_partition)
+    def _changed(self, rows: pa.Table, state: Snapshot, *, refuses_lowered: bool) -> Incoming:
+        changing = Changing(
+            state=state,
+            executor=LocalExecutor(),
+            by_partition=not choose_index(state, self.settings).kind.is_global,
+            refuses_lowered=refuses_lowered,
+        )
+        return changing.incoming(change_set(rows, state.schema().columns))
 
 
 def _rows(frame: DataFrame) -> pa.Table:
@@ -163,11 +161,16 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
         case "overwrite_partitions":
             return _replacing(writing, Replacement.TOUCHED_PARTITIONS)
         case "delete":
-            return WriteRequest(operation=Operation.DELETE, incoming=writing.removed, deletes=True)
+            return WriteRequest(
+                operation=Operation.DELETE,
+                incoming=writing.removed,
+                deletes=True,
+                within_partitions=True,
+            )
         case "update":
-            return _upsert(writing, writing.updated)
+            return _changing(writing.updated)
         case _:
-            return _upsert(writing, writing.merged)
+            return _changing(writing.merged)
 
 
 def _insert(writing: Writing, operation: Operation) -> WriteRequest:
@@ -179,11 +182,8 @@ def _insert(writing: Writing, operation: Operation) -> WriteRequest:
     )
 
 
-def _upsert(writing: Writing, derivation: Derivation) -> WriteRequest:
-    """A change by key; where the table has a key once, a row that moves takes it along."""
-    choice = choose_index(writing.table.state(), writing.settings)
-    index = replace(choice, moves=True) if choice.kind.is_global else None
-    return WriteRequest(operation=Operation.UPSERT, incoming=derivation, index=index)
+def _changing(derivation: Derivation) -> WriteRequest:
+    return WriteRequest(operation=Operation.UPSERT, incoming=derivation, within_partitions=True)
 
 
 def _overwrite(writing: Writing, partition: object) -> WriteRequest:
@@ -238,13 +238,3 @@ def _insert_operation(writing: Writing) -> Operation:
             now=f"Set {operation} to one of these, and {duplicates} to none.",
         )
     return _INSERTS[name]
-
-
-def _refuse_partial(config: TableConfig) -> None:
-    if config.merge.partial is not PartialMode.NONE:
-        raise InvalidRequest(
-            "unsupported_partial_update",
-            what="Rows of this table can't be changed by UPDATE or MERGE.",
-            why="It takes some values of an incoming row for missing ones.",
-            now="Write whole rows with upsert.",
-        )

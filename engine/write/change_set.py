@@ -1,0 +1,217 @@
+"""Change sets: what becomes of rows of a table, whoever asks for it, as one write.
+
+UPDATE, DELETE and MERGE in SQL and their kin in Python end here, so that they mean the same on all
+kinds of indexes: exactly the rows that matched, each by its partition and key. What would leave two
+rows of one identity, or what merging would undo, is refused before anything is written.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.ordering import OrderingValues, ordering_values
+from lakewarden.engine.read.partial import counting_values
+from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
+from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
+from lakewarden.engine.write.places import Places, joined_places, places_of, refused_keys
+from lakewarden.engine.write.prepare import fitted
+from lakewarden.engine.write.request import Effect, Incoming
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeSet:
+    """Rows that go, rows that change, and rows that come.
+
+    Of rows as they are, in `gone` and `old`, only the columns count that keys, partition paths and
+    ordering values are made of. `new` has the rows of `old` as they shall be, in the same order.
+    """
+
+    gone: pa.Table
+    old: pa.Table
+    new: pa.Table
+    added: pa.Table
+
+    @property
+    def effect(self) -> Effect:
+        return Effect(inserted=len(self.added), updated=len(self.old), deleted=len(self.gone))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changing:
+    """How changes are carried out on a table as it is at one moment."""
+
+    state: Snapshot
+    executor: Executor
+    # Whether a key is one row in each partition, rather than in the table.
+    by_partition: bool
+    # Whether an older ordering value is refused; otherwise the row stays as it is, as with upsert.
+    refuses_lowered: bool
+
+    def incoming(self, changes: ChangeSet, known: Places | None = None) -> Incoming:
+        """The changes as rows to write; `known` has the places of all rows of the added keys."""
+        effect = changes.effect
+        config = self.state.config
+        _refuse_uncounted(changes, config.merge)
+        changes = self._without_lowered(changes)
+        gone, old, new, added = map(
+            self._places, (changes.gone, changes.old, changes.new, changes.added)
+        )
+        _refuse_other_keys(old, new)
+        moved = np.asarray(pc.not_equal(new.partitions, old.partitions), dtype=bool)
+        written = joined_places(new, added)
+        _refuse_repeated(written, by_partition=self.by_partition)
+        arriving = joined_places(new.only(moved), added) if self.by_partition else added
+        leaving = joined_places(gone, old.only(moved))
+        self._refuse_known(arriving, leaving, known)
+        names = _identifying(config, changes.old.column_names + changes.gone.column_names)
+        left = [changes.gone, changes.old.filter(pa.array(moved))]
+        return Incoming(
+            pa.concat_tables([changes.new, changes.added], promote_options="permissive"),
+            gone=_one_table([part.select(names) for part in left if len(part)]),
+            effect=effect,
+        )
+
+    def _places(self, rows: pa.Table) -> Places:
+        return places_of(rows, self.state)
+
+    def _without_lowered(self, changes: ChangeSet) -> ChangeSet:
+        """The changes without rows that the table would keep as they are."""
+        rules = self.state.config.merge
+        if rules.mode is not MergeMode.EVENT_TIME or not len(changes.old):
+            return changes
+        columns = self.state.schema().columns
+        new, old = (
+            _ordering(rows, columns, rules.ordering_fields) for rows in (changes.new, changes.old)
+        )
+        stays = new.are_at_least(old)
+        if stays.all():
+            return changes
+        if self.refuses_lowered:
+            lowered = self._places(changes.old).only(~stays)
+            raise _lowered(lowered, ", ".join(rules.ordering_fields))
+        kept = pa.array(stays)
+        return replace(changes, old=changes.old.filter(kept), new=changes.new.filter(kept))
+
+    def _refuse_known(self, arriving: Places, leaving: Places, known: Places | None) -> None:
+        """Refuse rows that arrive where the table has a row of theirs: that one would be lost."""
+        if not len(arriving):
+            return
+        there = known or self._known(arriving.keys)
+        by_partition = self.by_partition
+        there_names = there.names(by_partition=by_partition)
+        # A row that leaves makes room, but not for the others of its name.
+        remain = there.only(_are_not_in(there.names(by_partition=True), leaving))
+        if len(remain) < len(there):
+            there_names = remain.names(by_partition=by_partition)
+        is_known = pc.is_in(arriving.names(by_partition=by_partition), value_set=there_names)
+        if pc.any(is_known).as_py():
+            raise _key_exists(arriving.only(np.asarray(is_known)))
+
+    def _known(self, keys: pa.Array) -> Places:
+        """Where the table has rows of some keys."""
+        query = Query([RECORD_KEY, PARTITION_PATH], pc.field(RECORD_KEY).isin(keys))
+        rows = plan_query(self.state, query).table(self.state.storage, self.executor)
+        return Places.stored(rows)
+
+
+def _are_not_in(names: pa.Array, places: Places) -> Mask:
+    return ~np.asarray(pc.is_in(names, value_set=places.names(by_partition=True)))
+
+
+def _identifying(config: TableConfig, names: list[str]) -> list[str]:
+    """The columns that keys and partition paths are made of."""
+    fields = (*config.key_fields, *(field.name for field in config.partitions.fields))
+    return [name for name in dict.fromkeys(f.partition(".")[0] for f in fields) if name in names]
+
+
+def _one_table(parts: list[pa.Table]) -> pa.Table | None:
+    return pa.concat_tables(parts, promote_options="permissive") if parts else None
+
+
+def _ordering(rows: pa.Table, columns: pa.Schema, fields: tuple[str, ...]) -> OrderingValues:
+    table = fitted(rows, pa.schema([columns.field(name) for name in fields]))
+    return ordering_values(table.columns, len(table))
+
+
+def _refuse_other_keys(old: Places, new: Places) -> None:
+    is_other = np.asarray(pc.not_equal(new.keys, old.keys), dtype=bool)
+    if is_other.any():
+        raise InvalidRequest(
+            "key_changed",
+            what=f"The change gives rows another key: {refused_keys(old.only(is_other))}.",
+            why="A table knows its rows by their keys; a row with another one is another row.",
+            now="Delete the rows and insert others.",
+            keys=refused_keys(old.only(is_other)),
+        )
+
+
+def _refuse_repeated(written: Places, *, by_partition: bool) -> None:
+    repeated = written.only(written.are_repeated(by_partition=by_partition))
+    if len(repeated):
+        raise repeated_keys(repeated, "What is to be written")
+
+
+def repeated_keys(places: Places, what: str) -> InvalidRequest:
+    return InvalidRequest(
+        "repeated_keys",
+        what=f"{what} has two rows of the same key, and none is the newer one:"
+        f" {refused_keys(places)}.",
+        why="The table has a key once, so that one of the rows would be lost.",
+        now="Leave one row of each key.",
+        keys=refused_keys(places),
+    )
+
+
+def _refuse_uncounted(changes: ChangeSet, rules: MergeRules) -> None:
+    """Refuse values that merging would take for missing ones, and leave the old ones in place."""
+    if rules.partial is PartialMode.NONE:
+        return
+    for name, counts in counting_values(changes.new, rules, {}).items():
+        if name in changes.old.column_names:
+            old, new = changes.old.column(name), changes.new.column(name)
+            differs = (
+                old.is_valid()
+                if rules.partial is PartialMode.IGNORE_DEFAULTS
+                else (pc.fill_null(pc.not_equal(old, new), True))
+            )
+            counts = counts | ~np.asarray(differs)
+        if not counts.all():
+            raise InvalidRequest(
+                "unsupported_partial_update",
+                what=f"Rows of this table can't get such values of {name}.",
+                why="It takes some values of an incoming row for missing ones, and would keep what"
+                " the rows have.",
+                now="Give them other values, or delete the rows and insert whole ones.",
+                column=name,
+            )
+
+
+def _lowered(places: Places, fields: str) -> InvalidRequest:
+    return InvalidRequest(
+        "ordering_lowered",
+        what=f"The update gives rows an older ordering value than they have:"
+        f" {refused_keys(places)}.",
+        why="The table keeps the row with the newest one, so that nothing would change.",
+        now=f"Raise {fields}, or leave them as they are.",
+        keys=refused_keys(places),
+    )
+
+
+def _key_exists(places: Places) -> InvalidRequest:
+    return InvalidRequest(
+        "key_exists",
+        what=f"The change puts rows where the table has one of their key: {refused_keys(places)}.",
+        why="The row that is there would be lost.",
+        now="Let the condition find the rows that are there, or leave the others out.",
+        keys=refused_keys(places),
+    )

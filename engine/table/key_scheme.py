@@ -19,6 +19,9 @@ NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 _FIRST_VERSION_THAT_NAMES = 9
 
 
+_PLACEHOLDERS = pa.array([NULL_PLACEHOLDER, EMPTY_PLACEHOLDER])
+
+
 @dataclass(frozen=True, slots=True)
 class KeyScheme:
     """From which columns keys are made, and whether they name them: `a:1,b:2`."""
@@ -27,17 +30,52 @@ class KeyScheme:
     names_fields: bool
 
     def keys(self, rows: pa.Table) -> pa.StringArray:
-        """The record key of each row; a key without any value is refused."""
+        """The record key of each row; a key without any value, or that may be another row's, is
+        refused.
+        """
         texts = [_whole(java_texts(column_at(rows, name), name)) for name in self.fields]
         gaps = np.logical_and.reduce([_are_gaps(text) for text in texts])
         if gaps.any():
             raise self._keyless(int(gaps.argmax()), texts)
         if not self.names_fields:
             return texts[0]
+        if len(texts) > 1:
+            self._refuse_ambiguous(texts)
         parts: list[object] = []
         for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
             parts += [f"{',' if at else ''}{name}:", _filled(text)]
         return pc.binary_join_element_wise(*parts, "")
+
+    def _refuse_ambiguous(self, texts: list[pa.Array]) -> None:
+        """Refuse values with which the key's text can be taken apart in two ways.
+
+        Keys of several columns are read up to the next column's name: a value that holds it ends
+        too early. The last column's may. Nulls and empty texts have placeholders, which are no
+        values then.
+        """
+        for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
+            is_taken = pc.is_in(text, value_set=_PLACEHOLDERS)
+            if at + 1 < len(texts):
+                border = f",{self.fields[at + 1]}:"
+                is_taken = pc.or_(is_taken, pc.fill_null(pc.match_substring(text, border), False))
+            if pc.any(is_taken).as_py():
+                raise self._ambiguous(name, pc.index(is_taken, True).as_py(), texts)
+
+    def _ambiguous(self, name: str, row: int, texts: list[pa.Array]) -> InvalidRequest:
+        values = [text[row].as_py() for text in texts]
+        shown = ", ".join(
+            f"{field} = {value!r:.100}" for field, value in zip(self.fields, values, strict=True)
+        )
+        return InvalidRequest(
+            "ambiguous_record_key",
+            what=f"Row {row} can't have the record key of {shown}.",
+            why=f"Another row would have the same text for a key, since that is made of names and"
+            f" values: {name!r} holds the name of the next column, or the placeholder of nulls or"
+            " empty texts.",
+            now=f"Change the value of {name}, or leave the row out; nothing was written.",
+            row=row,
+            column=name,
+        )
 
     def _keyless(self, row: int, texts: list[pa.Array]) -> InvalidRequest:
         found = "null" if not texts[0][row].is_valid else "empty"

@@ -1,7 +1,7 @@
 """Partition paths for writing: where each row goes, and never outside the table's folder."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,8 @@ def partition_paths(
 ) -> pa.DictionaryArray:
     """The partition path of each row; options are those a table with CUSTOM keys does not store.
 
-    Work is done once per distinct value. A path that would lead astray is refused.
+    Work is done once per distinct value. A path that would lead astray is refused, and so is one
+    that two different values would have.
     """
     fields = config.partitions.fields
     if not fields:
@@ -61,6 +62,7 @@ def _segments(
         texts: list[str | None] = list(partition_clock(options).texts(values, field.name))
     else:
         texts = _plain_texts(values, field.name)
+        _refuse_shared(texts, field, config, options)
     spell = _speller(field, config, options)
     # An array without values has no dictionary either.
     return encoded.indices.to_numpy(zero_copy_only=False), [spell(text) for text in texts] or [""]
@@ -78,6 +80,35 @@ def _plain_texts(values: pa.Array, name: str) -> list[str | None]:
         )
     texts: list[str | None] = java_texts(values, name).to_pylist()
     return texts
+
+
+def _refuse_shared(
+    texts: Sequence[str | None],
+    field: PartitionField,
+    config: TableConfig,
+    options: Mapping[str, str],
+) -> None:
+    """Refuse values whose path is another value's, too: their rows would become each other's."""
+    scheme = config.partitions
+    is_slashed = len(scheme.fields) == 1 and _has_slashed_dates(options)
+    # What stands before the last column ends at the first slash.
+    ends = is_slashed or (not scheme.url_encoded and field is not scheme.fields[-1])
+    for text in texts:
+        if text in ("", DEFAULT_PARTITION):
+            raise _shared(field.name, text, "Nulls are in the partition that it would have")
+        if text is not None and ends and "/" in text:
+            raise _shared(field.name, text, "Other values give the same path with its slash")
+
+
+def _shared(name: str, text: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "ambiguous_partition_value",
+        what=f"A row has the partition value {text!r} in {name}.",
+        why=f"{why}; two rows of one key would be taken for one.",
+        now="Write null for no value, or another text; nothing was written.",
+        column=name,
+        value=text,
+    )
 
 
 def _speller(
@@ -139,7 +170,7 @@ def _unsafe(path: str, why: str) -> InvalidRequest:
 
 
 def _dictionary(codes: np.ndarray, paths: list[str]) -> pa.DictionaryArray:
-    """Codes into distinct paths: two values, like null and the empty text, may share one."""
+    """Codes into distinct paths: two values, like times of one day, may share one."""
     distinct, renumbered = np.unique(np.array(paths, dtype=object), return_inverse=True)
     indices = renumbered.astype(np.int32)[codes]
     return pa.DictionaryArray.from_arrays(

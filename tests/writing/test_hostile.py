@@ -131,11 +131,28 @@ def test_partitions_of_any_text_come_back(kind: str, urlencode: str) -> None:
     assert rows_of(table) == ordered([{**one, "ts": 2, "v": "2"} for one in written])
 
 
-def test_null_and_empty_partitions_are_one_and_come_back_as_null() -> None:
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_partition_value_is_not_taken_for_null(value: str) -> None:
     table = table_of("cow", partition=["p"])
-    table.upsert([row("a", None), row("b", "")])
-    assert [one["p"] for one in rows_of(table)] == [None, None]
+    table.upsert([row("k", None)])
+    assert refused(table, [row("k", value)]).code == "ambiguous_partition_value"
+    assert rows_of(table) == [row("k", None)]
     assert table.partitions() == ("p=__HIVE_DEFAULT_PARTITION__",)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_keys_of_several_columns_never_become_one_row(kind: str) -> None:
+    columns = pa.schema([("x", pa.string()), ("y", pa.string()), ("v", pa.int64())])
+    table = Table.create("", columns, key=["x", "y"], type=kind, storage=fresh_memory_storage())
+    written = [{"x": "1", "y": "2,y:3", "v": 1}, {"x": None, "y": "b", "v": 2}]
+    table.upsert(written)
+    for x, y in (("1,y:2", "3"), ("__null__", "b")):
+        for write in (table.upsert, table.insert, table.merge, table.delete):
+            with pytest.raises(InvalidRequest) as caught:
+                write([{"x": x, "y": y, "v": 3}])
+            assert caught.value.code == "ambiguous_record_key"
+            assert repr(x) in str(caught.value)
+    assert sorted(table.read_arrow(columns.names).to_pylist(), key=str) == sorted(written, key=str)
 
 
 @pytest.mark.parametrize("value", ["..", "../up", "/root", "a/../../b", "a//b", "nul\0"])

@@ -1,7 +1,11 @@
 """Record keys of rows that are to be written."""
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.config import TableConfig
@@ -26,6 +30,39 @@ def test_several_fields_are_named_and_gaps_have_placeholders() -> None:
         "a:x,b:__null__,c:p,q:r",
         "a:__empty__,b:2,c:é\n",
     ]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "column"),
+    [
+        ("1,b:2", "3", "a"),
+        ("__null__", "x", "a"),
+        ("x", "__null__", "b"),
+        ("__empty__", "x", "a"),
+        ("x", "__empty__", "b"),
+    ],
+)
+def test_a_key_whose_text_may_be_another_rows_is_refused(a: str, b: str, column: str) -> None:
+    with pytest.raises(InvalidRequest, match="Row 1 can't have the record key of a = ") as refused:
+        keys(config_of("a,b"), a=["fine,b", a], b=["fine,b:x", b])
+    assert refused.value.code == "ambiguous_record_key"
+    assert refused.value.parameters["column"] == column
+
+
+TEXTS = st.one_of(
+    st.none(),
+    st.lists(st.sampled_from([",", "b:", "c:", "x", "__null__", "__empty__", ",b:"])).map("".join),
+)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=2, max_size=2, unique=True))
+def test_two_rows_never_have_one_key(values: list[tuple[str | None, ...]]) -> None:
+    columns = {
+        name: pa.array(own, pa.string()) for name, own in zip("abc", zip(*values), strict=True)
+    }
+    with suppress(InvalidRequest):
+        first, second = keys(config_of("a,b,c"), **columns)
+        assert first != second
 
 
 def test_one_field_of_a_complex_key_is_named_in_version_9() -> None:

@@ -34,12 +34,7 @@ def test_a_table_without_partitions_has_one_path() -> None:
 
 
 def test_values_are_spelled_by_java_and_gaps_by_hive() -> None:
-    assert paths(config_of(partitions="p"), p=["a b", "", None, "é~|<>"]) == [
-        "a b",
-        NULL,
-        NULL,
-        "é~|<>",
-    ]
+    assert paths(config_of(partitions="p"), p=["a b", None, "é~|<>"]) == ["a b", NULL, "é~|<>"]
     assert paths(config_of(partitions="p"), p=[True, False, None]) == ["true", "false", NULL]
     assert paths(config_of(partitions="p"), p=[date(2024, 1, 2)]) == ["2024-01-02"]
     assert paths(config_of(partitions="p"), p=[Decimal("12.50")]) == ["12.50"]
@@ -60,9 +55,36 @@ def test_a_slash_without_encoding_makes_a_level() -> None:
     assert paths(config_of(partitions="p"), p=["a/b"]) == ["a/b"]
 
 
-def test_values_with_one_path_share_a_code() -> None:
-    found = partition_paths(pa.table({"p": ["", None, "x"]}), config_of(partitions="p"))
-    assert found.dictionary.to_pylist() == [NULL, "x"]
+@pytest.mark.parametrize("value", ["", NULL])
+@pytest.mark.parametrize("options", [{}, HIVE, ENCODED], ids=["plain", "hive", "encoded"])
+def test_what_would_be_in_the_partition_of_nulls_is_refused(
+    value: str, options: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        paths(config_of(partitions="p,q", **options), p=["x", None], q=["y", value])
+    assert refused.value.code == "ambiguous_partition_value"
+    assert refused.value.parameters["column"] == "q"
+
+
+TEXTS = st.one_of(st.none(), st.text("ab/=-%2F", max_size=4), st.sampled_from(["", NULL, "a/q=b"]))
+
+
+@given(
+    st.sampled_from([{}, HIVE, ENCODED, HIVE | ENCODED, SLASHED]),
+    st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=2, unique=True),
+)
+def test_two_partition_values_never_have_one_path(
+    options: dict[str, str], values: list[tuple[str | None, str | None]]
+) -> None:
+    columns = pa.table(
+        {name: pa.array(own, pa.string()) for name, own in zip("pq", zip(*values), strict=True)}
+    )
+    fields = "p" if options is SLASHED else "p,q"
+    if options is SLASHED and values[0][0] == values[1][0]:
+        return
+    with suppress(InvalidRequest):
+        found = partition_paths(columns, config_of(partitions=fields, **options))
+        assert len(found.dictionary) == 2
 
 
 def test_slashed_dates() -> None:

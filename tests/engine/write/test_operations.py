@@ -8,13 +8,13 @@ from lakewarden import InvalidRequest, Table
 from tests.engine.services.worlds import COW, ServiceWorld, inserted, new_service_world, row
 
 Act = Callable[[Table], object]
-TWICE = [row("k0", 5), row("k0", 6)]
+TWICE = [row("k0", 5), row("k0", 5)]
 
 
 @pytest.mark.parametrize(
     ("act", "code"),
     [
-        pytest.param(lambda table: table.merge(TWICE), "repeated_source_keys", id="repeated keys"),
+        pytest.param(lambda table: table.merge(TWICE), "repeated_keys", id="repeated keys"),
         pytest.param(
             lambda table: table.merge(TWICE[:1], on_match="replace"), "bad_on_match", id="on_match"
         ),

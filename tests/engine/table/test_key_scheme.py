@@ -58,7 +58,8 @@ TEXTS = st.one_of(
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=2, max_size=2, unique=True))
 def test_two_rows_never_have_one_key(values: list[tuple[str | None, ...]]) -> None:
     columns = {
-        name: pa.array(own, pa.string()) for name, own in zip("abc", zip(*values), strict=True)
+        name: pa.array(own, pa.string())
+        for name, own in zip("abc", zip(*values, strict=True), strict=True)
     }
     with suppress(InvalidRequest):
         first, second = keys(config_of("a,b,c"), **columns)

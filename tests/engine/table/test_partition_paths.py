@@ -77,7 +77,10 @@ def test_two_partition_values_never_have_one_path(
     options: dict[str, str], values: list[tuple[str | None, str | None]]
 ) -> None:
     columns = pa.table(
-        {name: pa.array(own, pa.string()) for name, own in zip("pq", zip(*values), strict=True)}
+        {
+            name: pa.array(own, pa.string())
+            for name, own in zip("pq", zip(*values, strict=True), strict=True)
+        }
     )
     fields = "p" if options is SLASHED else "p,q"
     if options is SLASHED and values[0][0] == values[1][0]:

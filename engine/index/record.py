@@ -5,21 +5,19 @@ Deleted keys have no entry, so a key that comes back is new, as it is to Java.
 """
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import unquote
 
 import numpy as np
 
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.incoming import Places, distinct_keys, rows_by_partition
 from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
+from lakewarden.engine.metadata.arrivals import partition_of_shard
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.record_locations import locate_many
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.view.slices import SliceKey
-
-_SHARD_PREFIX = "record-index-"
 
 # The rows of each file group that the index names.
 _Found = dict[SliceKey, Places]
@@ -50,16 +48,13 @@ def _by_partition(
     state: Snapshot, rows: KeyedRows
 ) -> Iterator[tuple[Sequence[MetadataPartition], Places]]:
     """The shard of each partition that has one, and the partition's rows."""
-    shards = {_partition_of(shard): shard for shard in state.metadata.record_index()}
+    shards = {
+        partition_of_shard(shard.file_group_ids[0]): shard
+        for shard in state.metadata.record_index()
+    }
     for partition, places in rows_by_partition(rows).items():
         if partition in shards:
             yield (shards[partition],), places
-
-
-def _partition_of(shard: MetadataPartition) -> str:
-    """The partition that a shard is for: its file groups have the escaped path in their ids."""
-    name = shard.file_group_ids[0].rsplit("-", 2)[0]
-    return unquote(name.removeprefix(_SHARD_PREFIX))
 
 
 def _found(

@@ -93,7 +93,7 @@ def find_conflicts(
     active = timeline.active
     movable = appended if active.layout.version > 1 else frozenset()
     found = [*_gone(mine, since, timeline)]
-    for instant in _completed_since(since, active):
+    for instant in completed_since(since, active):
         touched = touched_by(active, instant)
         endangered = _endangered(mine, movable, instant, touched, since)
         found += _overlaps(active, instant, endangered, touched, strategy)
@@ -126,19 +126,20 @@ def write_conflict(requested: str, found: tuple[Conflicting, ...]) -> Conflict:
     )
 
 
-_AGAIN = (
+AGAIN = (
     "Nothing was changed. Write again: the rows are then merged with what is there now. "
     "hoodie.write.num.retries.on.conflict.failures does so by itself."
 )
 _REMEDIES = {
-    Standing.COMPLETED: _AGAIN,
+    Standing.COMPLETED: AGAIN,
     Standing.PLANNED: "Nothing was changed. Carry the plan out or cancel it, then write again.",
-    Standing.TAKEN_BACK: _AGAIN,
-    Standing.UNDER_WAY: _AGAIN,
+    Standing.TAKEN_BACK: AGAIN,
+    Standing.UNDER_WAY: AGAIN,
 }
 
 
-def _completed_since(since: Seen, active: ActiveTimeline) -> list[Instant]:
+def completed_since(since: Seen, active: ActiveTimeline) -> list[Instant]:
+    """The writes that others have completed meanwhile, in the order of completion."""
     fresh = [instant for instant in active.completed() if instant.key not in since.completed]
     return sorted(fresh, key=lambda instant: (instant.completed or "", instant))
 

@@ -46,6 +46,12 @@ def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
     return Touched(_kind(instant, written), _written(written), _appended(written))
 
 
+def is_service(instant: Instant, metadata: CommitMetadata) -> bool:
+    """Whether what has completed was a table service: it moves rows, and brings none."""
+    is_clustering = metadata.operation_type == Operation.CLUSTER
+    return is_clustering or _kind(instant, metadata) is not Kind.WRITE
+
+
 def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
     """What a pending plan is going to rewrite; nothing for an instant that has no plan.
 

@@ -7,6 +7,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.index.key_check import KeyCheck, too_many_commits
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.conflicts import (
@@ -47,6 +48,8 @@ from lakewarden.engine.timeline.ledger import Ledger
 from lakewarden.engine.view.slices import SliceKey
 
 FENCES_MAX = 10
+# A turn has to look at what was committed during the one before: the second is usually the last.
+TURNS_MAX = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,8 @@ class Outcome:
     # The snapshot that it was made from, of which nothing has to be read again.
     snapshot: Snapshot | None = field(default=None, repr=False)
     strategy: Strategy = field(default_factory=Strategy)
+    # Of a write that took keys for new: whether others have brought them as well.
+    key_check: KeyCheck | None = None
     # Path -> size in bytes of every data file it made.
     outputs: Mapping[str, int]
     # What only the lock makes certain: the change as it is for the table of that moment.
@@ -99,20 +104,33 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
 
     Steps, by the names of the protocol: 1 lock, 2 still mine, 3 reload and fence, 4 conflicts,
     5 outputs, 6 metadata table, 7 completion time, 8 append `committed`, 9 publish, 10 unlock,
-    11 markers and beats. An attempt that another committer fences begins again at 2. What fails
+    11 markers and beats. An attempt that another committer fences begins again at 2. Where 4 has to
+    read more keys of others than these can wait for, it is 10, reading, and 1 again. What fails
     before 8 ends the attempt and removes what it made, and the error is raised; after 8 the instant
     is committed whatever happens. Only where it is not known whether 8 took place, everything stays
     as it is, and the next operation on the table settles it.
     """
-    with giving_up(context, attempt), context.lock.hold() as held:
-        ledger, receipt = _commit_unfenced(context, held, attempt, outcome)
+    with giving_up(context, attempt):
+        ledger, receipt = _in_turns(context, attempt, outcome)
     _tidy_up(context, attempt, ledger, receipt)
     return receipt
 
 
+def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Ledger, Receipt]:
+    """Steps 1 to 10; between two turns the keys of others are read."""
+    for _ in range(TURNS_MAX):
+        with context.lock.hold() as held:
+            committed = _commit_unfenced(context, held, attempt, outcome)
+        if committed is not None:
+            return committed
+        assert outcome.key_check is not None
+        outcome.key_check.read_on()
+    raise too_many_commits(attempt.instant)
+
+
 def _commit_unfenced(
     context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
-) -> tuple[Ledger, Receipt]:
+) -> tuple[Ledger, Receipt] | None:
     """Steps 2 to 9, once more where another committer has come in between."""
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
@@ -142,9 +160,11 @@ def _committed(
     attempt: Attempt,
     ledger: Ledger,
     outcome: Outcome,
-) -> tuple[Ledger, Receipt]:
-    """Steps 4 to 9."""
+) -> tuple[Ledger, Receipt] | None:
+    """Steps 4 to 9; None where too many keys have to be read for doing so under the lock."""
     pre_empted = _resolve_conflicts(context, moment, attempt, outcome)
+    if pre_empted is None:
+        return None
     leftovers = _verify_outputs(context, attempt, outcome)
     change = _change_now(moment, outcome)
     if moment.config.metadata_partitions:
@@ -191,8 +211,11 @@ def _assert_pending(moment: Snapshot, attempt: Attempt) -> None:
 
 def _resolve_conflicts(
     context: Context, moment: Snapshot, attempt: Attempt, outcome: Outcome
-) -> tuple[str, ...]:
-    """Step 4: a write has cancellable plans give way, and gives way itself to anything else."""
+) -> tuple[str, ...] | None:
+    """Step 4: a write has cancellable plans give way, and gives way itself to anything else.
+
+    None where that is not known without reading much.
+    """
     if attempt.action in KINDS:
         return _resolve_of_plan(context, moment, attempt, outcome)
     assert outcome.seen is not None
@@ -209,6 +232,9 @@ def _resolve_conflicts(
     # None is cancelled in vain, for a write that has to give way to another one.
     if not all(may_be_pre_empted(context, moment, plan) for plan in plans):
         raise write_conflict(attempt.instant, found)
+    check = outcome.key_check
+    if check is not None and not check.passes_briefly(moment.timeline.active):
+        return None
     for plan in plans:
         if not pre_empt(context, moment, plan, attempt.instant):
             raise write_conflict(attempt.instant, found)

@@ -13,6 +13,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads import replace as replace_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import RequestedReplace
+from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, Scope
 from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import Conflict
@@ -52,6 +53,7 @@ from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
+from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.request import Effect, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.second_homes import refuse_second_homes
@@ -257,6 +259,7 @@ class TableWriter:
             extra=request.extra_metadata,
             replaced=plan.replaced_ids if request.replaces else None,
         )
+        seen = Seen.of(prepared.state.timeline.active)
         change = table_change(
             attempt.instant,
             files,
@@ -271,11 +274,12 @@ class TableWriter:
             touched=frozenset(file.key for file in files)
             | frozenset(slice_.key for slice_ in plan.replaced),
             appended=frozenset(file.key for file in files if file.stat.log_files is not None),
-            seen=Seen.of(prepared.state.timeline.active),
+            seen=seen,
             snapshot=prepared.state,
             strategy=strategy_of(
                 context.settings, has_bucket_index=prepared.index.buckets is not None
             ),
+            key_check=self._key_check(request, prepared, plan, seen, attempt.instant),
             outputs=outputs_of(metadata),
             at_commit=AtCommit(
                 context.storage,
@@ -286,6 +290,28 @@ class TableWriter:
                 prepared.identity,
             ),
         )
+
+    def _key_check(
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        plan: WritePlan,
+        seen: Seen,
+        instant: str,
+    ) -> KeyCheck | None:
+        """None for a write that takes no key for new, or asks nobody whether it is."""
+        new = new_keys(plan, request, prepared.index, prepared.config)
+        if not new:
+            return None
+        ports = self._context.ports
+        witness = Witness(
+            storage=self._context.storage,
+            config=prepared.config,
+            executor=ports.executor,
+            clock=ports.clock,
+            asks_index=prepared.index.kind.is_record_index,
+        )
+        return KeyCheck(witness, new, seen, instant)
 
     def _files(
         self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt

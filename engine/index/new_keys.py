@@ -1,0 +1,53 @@
+"""New keys: those that a write has taken for new, by the partitions that it put them into."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakewarden.engine.index.incoming import distinct_keys, rows_by_partition
+from lakewarden.engine.index.slice_keys import WantedKeys
+from lakewarden.engine.table.keyed_rows import KeyedRows
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NewKeys:
+    """Some rows of a write, whose keys nobody else may bring at the same time.
+
+    With an index over all partitions a key is one wherever it is, otherwise in its partition. The
+    keys are copied and hashed when they are first looked for, which is seldom.
+    """
+
+    rows: KeyedRows
+    places: Places
+    is_global: bool
+    # Who has the rows has told nothing of their keys: each might be any key.
+    are_unknown: bool = False
+
+    def of(self, partition: str) -> WantedKeys | None:
+        """The keys that may not be in a partition; None where there are none."""
+        return self._by_partition.get("" if self.is_global else partition)
+
+    def __bool__(self) -> bool:
+        return self.are_unknown or bool(len(self.places))
+
+    @cached_property
+    def _by_partition(self) -> Mapping[str, WantedKeys]:
+        if self.is_global:
+            return {"": WantedKeys(distinct_keys(self.rows.keys, self.places).keys)}
+        new = KeyedRows(
+            pa.table({}),
+            self.rows.keys.take(pa.array(self.places)),
+            self.rows.partitions.take(pa.array(self.places)),
+            self.rows.is_delete[self.places],
+            self.rows.is_unconditional[self.places],
+        )
+        return {
+            partition: WantedKeys(distinct_keys(new.keys, places).keys)
+            for partition, places in rows_by_partition(new).items()
+        }

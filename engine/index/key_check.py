@@ -146,7 +146,7 @@ def _unknown_keys(mine: str, other: Instant) -> Conflict:
     return Conflict(
         "write_conflict",
         what=f"The write {mine} cannot be compared with the {name}.",
-        why="A clean has removed files of that commit since, so that its keys are not known.",
+        why="Files of that commit are gone, as after a clean, so that its keys are not known.",
         now=AGAIN,
         instant=other.requested,
         action=other.action.value,

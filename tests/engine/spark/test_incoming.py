@@ -11,18 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewarden import InvalidRequest, Table
+from lakewarden import Conflict, InvalidRequest, Table
 from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.spark.incoming import incoming_frame, refuse_speculation
 from lakewarden.engine.spark.settings import setting
+from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.write.far_rows import LOCAL_ROWS_MAX, FarRows
 from lakewarden.engine.write.request import Incoming
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenTable
 from tests.writing.model import PARTITIONS, SCHEMA, Kind, Story, contents_of
+from tests.writing.rivals import OnceFound
 from tests.writing.shapes import Shape
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -108,6 +111,23 @@ def test_workers_leave_the_rows_of_the_model(
         expected = story.model.contents()
         assert contents_of(table.read_arrow()) == expected, kind
         assert contents_of(table.read_arrow(use_metadata=False)) == expected, kind
+
+
+@pytest.mark.parametrize("operation", ["upsert", "overwrite"])
+def test_far_rows_with_a_key_that_another_writer_has_brought_give_way(
+    operation: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Shape("mor").create(str(tmp_path / "table"))
+    rival = OnceFound(lambda: table.upsert(rows_of(1, ts=2)))
+    writer = Table.on(open_storage(Location(str(tmp_path / "table"))), Ports(events=rival))
+    with pytest.raises(Conflict, match="has brought"):
+        getattr(writer, operation)(frame_of(spark, rows_of(4)), **FAR)
+    retries = {"hoodie.write.num.retries.on.conflict.failures": 1}
+    writer = Table.on(open_storage(Location(str(tmp_path / "table"))), Ports(events=rival))
+    getattr(writer, operation)(frame_of(spark, rows_of(4)), retries, **FAR)
+    assert table.read_arrow(["id"]).sort_by("id")["id"].to_pylist() == [
+        f"k{n:04d}" for n in range(4)
+    ]
 
 
 @pytest.mark.parametrize("type_", ["cow", "mor"])

@@ -1,0 +1,25 @@
+"""Rivals: others who commit at a chosen moment of a write."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lakewarden.engine.kernel.events import Event
+
+KEYS_FOUND = "write.find keys"
+
+
+@dataclass
+class OnceFound:
+    """Ears that let a rival act when a write has found its keys and made no file yet.
+
+    It acts in the first write, or in as many as are asked for.
+    """
+
+    rival: Callable[[], object]
+    times: int = 1
+    acted: int = field(default=0, init=False)
+
+    def __call__(self, event: Event) -> None:
+        if event.name == KEYS_FOUND and self.acted < self.times:
+            self.acted += 1
+            self.rival()

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
     build_metadata_table,
     create_index,
@@ -109,6 +110,19 @@ class TableMetadata:
     def validate(self, checks: Sequence[str] = ()) -> tuple[CheckResult, ...]:
         """Check the table, in all that is not named; nothing is changed."""
         return tuple(validate(self._state(), self._desk().ports.executor, checks))
+
+    def repair_deduplicate(
+        self,
+        partitions: Sequence[str] | None = None,
+        options: Options = None,
+        *,
+        dry_run: bool = False,
+    ) -> Deduplicated:
+        """Of rows that share a key leave the newest one, in some partitions or in all.
+
+        It tells all of them, and why that one stays; a dry run changes nothing.
+        """
+        return repair_deduplicate(self._desk(options), partitions, dry_run=dry_run)
 
     def index_states(self) -> tuple[IndexView, ...]:
         """The indexes, those included that are only planned, and how far each is."""

@@ -114,6 +114,12 @@ def _kind_of(identity: Identity, existing: IndexKind | None, *, is_partitioned: 
     return IndexKind.GLOBAL_RECORD_INDEX
 
 
+def has_global_index(state: Snapshot, settings: Settings) -> bool:
+    """Whether a key is one in the whole table, and not only in its partition."""
+    kind = settings[INDEX_TYPE] or record_index_kind(state) or IndexKind.SIMPLE
+    return kind.is_global
+
+
 def record_index_kind(state: Snapshot) -> IndexKind | None:
     """The record index that a table has: one for all partitions, one for each, or none."""
     if not state.config.has_metadata(RECORD_INDEX):

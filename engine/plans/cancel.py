@@ -12,7 +12,12 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import LiveAttempt, live_attempt
 from lakewarden.engine.plans.moment import look, pending_ledgers, reload
 from lakewarden.engine.plans.plan_scope import PlanScope
-from lakewarden.engine.plans.rollback_plans import completed_rollback_of
+from lakewarden.engine.plans.rollback_plans import (
+    completed_rollback_of,
+    is_taken_back,
+    pending_rollbacks,
+    rolled_back_elsewhere,
+)
 from lakewarden.engine.plans.undo import written_of
 from lakewarden.engine.plans.written_files import look_at_paths
 from lakewarden.engine.snapshot import Snapshot
@@ -84,6 +89,9 @@ def cancel_in(
     assert_may_be_cancelled(context, moment, files, scope, force=force)
     ended = append_cancelled(context, ledger, files.begun_as, scope, reason=reason, by=by)
     if ended.ends_in is LedgerEnd.COMMITTED:
+        rollbacks = pending_rollbacks(moment.timeline.active)
+        if is_taken_back(moment.timeline.active, rollbacks, ended):
+            raise rolled_back_elsewhere(files.begun_as, instant)
         rolled = roll_forward(context.storage, moment.timeline, ended)
         return _committed(rolled.instant, files.begun_as)
     return _cancelled(ended, files.begun_as, Ending.CANCELLED)

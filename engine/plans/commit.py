@@ -38,7 +38,7 @@ from lakewarden.engine.plans.live_writes import live_writes
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.pre_empt import may_be_pre_empted, pre_empt
-from lakewarden.engine.plans.rollback_plans import pending_rollbacks
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks, rolled_back_elsewhere
 from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.plans.traces import clear_traces
 from lakewarden.engine.plans.written_files import delete_paths, look_at_paths
@@ -200,13 +200,7 @@ def _assert_pending(moment: Snapshot, attempt: Attempt) -> None:
     """Somebody without a ledger may have rolled the instant back, or may be about to."""
     rollbacks = pending_rollbacks(moment.timeline.active)
     if moment.pending(attempt.instant) is None or attempt.instant in rollbacks.pending:
-        raise Conflict(
-            "rolled_back_elsewhere",
-            what=f"{attempt.action.value} {attempt.instant} was rolled back by another engine.",
-            why="A Java writer with the EAGER policy rolls back pending writes, dead or alive.",
-            now="Give all writers hoodie.clean.failed.writes.policy=LAZY, then write again.",
-            instant=attempt.instant,
-        )
+        raise rolled_back_elsewhere(attempt.action, attempt.instant)
 
 
 def _resolve_conflicts(

@@ -8,7 +8,11 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.claims import has_surely_ended
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.plan_scope import INGESTION, plan_scope
-from lakewarden.engine.plans.rollback_plans import Rollbacks, completed_rollback_of
+from lakewarden.engine.plans.rollback_plans import (
+    Rollbacks,
+    completed_rollback_of,
+    is_taken_back,
+)
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.settings import BEAT_INTERVAL_MS, BEAT_MISSES
 from lakewarden.engine.snapshot import Snapshot
@@ -102,6 +106,9 @@ def _rollback_of(
     requested = files.instant.requested
     if requested in rollbacks.pending:
         return RollbackOf.PENDING
+    if ledger.ends_in is LedgerEnd.COMMITTED:
+        is_undone = is_taken_back(moment.timeline.active, rollbacks, ledger)
+        return RollbackOf.COMPLETED if is_undone else RollbackOf.NONE
     if _outlives_rollbacks(files, ledger):
         return RollbackOf.NONE
     if completed_rollback_of(moment.timeline.active, requested) is not None:

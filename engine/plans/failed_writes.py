@@ -19,6 +19,7 @@ from lakewarden.engine.plans.moment import (
     pending_ledgers,
     reload,
     torn_completion,
+    unpublished_in,
 )
 from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
@@ -108,7 +109,7 @@ def _candidates(context: Context, moment: Snapshot, *, with_plans: bool) -> tupl
         found = [] if torn is None else [torn.instant]
         if active.pending():
             ledgers = pending_ledgers(context, moment)
-            found += [one.instant for one in ledgers.values() if is_committed(one)]
+            found += [one.instant for one in unpublished_in(moment, ledgers)]
             rollbacks = pending_rollbacks(active)
             found += [entry.path for entry in rollbacks.torn]
             eyes = Eyes(context, replace(moment, ledgers=ledgers), rollbacks, with_plans)
@@ -137,9 +138,13 @@ def _begun(
     if due.is_remains:
         _remove_remains(context, held, due.files)
         return None
+    own = moment.ledger(due.files.instant.requested)
+    pending = rollbacks.pending.get(own.instant)
+    if pending is not None and is_committed(own):
+        return _taken_over(context, held, moment, pending)
     ledger = append_cancelled(
         context,
-        moment.ledger(due.files.instant.requested),
+        own,
         due.files.begun_as,
         scope_of(moment, due.files),
         reason=due.reason,

@@ -10,7 +10,7 @@ from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.due import Due, Eyes
 from lakewarden.engine.plans.failed_writes import Repair, Settled
-from lakewarden.engine.plans.moment import is_committed, look, pending_ledgers
+from lakewarden.engine.plans.moment import look, pending_ledgers, unpublished_in
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback import earlier, metadata_of
 from lakewarden.engine.plans.rollback_checks import assert_may_be_taken_back
@@ -26,12 +26,13 @@ def foresee_settling(context: Context, *, with_plans: bool = False) -> tuple[Set
     """The instants that would be brought to their end, each with the files that would go."""
     moment = _looked(context)
     rollbacks = pending_rollbacks(moment.timeline.active)
+    unpublished = {ledger.instant for ledger in unpublished_in(moment, moment.ledgers)}
     forwarded = tuple(
         Settled(
             instant=files.instant.requested, action=files.begun_as, repair=Repair.ROLLED_FORWARD
         )
         for files in moment.timeline.active.files
-        if files.completed is None and is_committed(moment.ledger(files.instant.requested))
+        if files.completed is None and files.instant.requested in unpublished
     )
     eyes = Eyes(context, moment, rollbacks, with_plans)
     undone = (_undone(context, moment, due) for due in eyes.all_due() if not due.is_remains)

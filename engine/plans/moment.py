@@ -1,9 +1,11 @@
 """The reload: what the table says at one moment. Nothing learned before the lock counts."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
+from lakewarden.engine.plans.rollback_plans import Rollbacks, is_taken_back, pending_rollbacks
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import load_config
@@ -45,7 +47,7 @@ def reload(context: Context, *known: Ledger, earlier: Snapshot | None = None) ->
     """
     moment = look(context, earlier)
     ledgers = pending_ledgers(context, moment, *known)
-    unpublished = [ledger for ledger in ledgers.values() if is_committed(ledger)]
+    unpublished = list(unpublished_in(moment, ledgers))
     torn = torn_completion(context, moment)
     if torn is not None:
         unpublished.append(torn)
@@ -60,6 +62,15 @@ def pending_ledgers(context: Context, moment: Snapshot, *known: Ledger) -> dict[
     have = {ledger.instant: ledger for ledger in known}
     pending = dict.fromkeys(instant.requested for instant in moment.timeline.active.pending())
     return {one: have.get(one) or read_ledger(context.storage, one) for one in pending}
+
+
+def unpublished_in(moment: Snapshot, ledgers: Mapping[str, Ledger]) -> Iterator[Ledger]:
+    """Those of pending instants that are committed, but not what others without a ledger undo."""
+    committed = [ledger for ledger in ledgers.values() if is_committed(ledger)]
+    rollbacks = pending_rollbacks(moment.timeline.active) if committed else Rollbacks()
+    for ledger in committed:
+        if not is_taken_back(moment.timeline.active, rollbacks, ledger):
+            yield ledger
 
 
 def torn_completion(context: Context, moment: Snapshot) -> Ledger | None:

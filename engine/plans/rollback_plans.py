@@ -5,10 +5,13 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads import rollback
 from lakewarden.engine.formats.payloads.codec import TORN_PLAN
-from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
 from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger import Ledger
+from lakewarden.engine.timeline.ledger_entries import Committed
+from lakewarden.engine.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,48 @@ def completed_rollback_of(active: ActiveTimeline, target: str) -> str | None:
             if target in metadata.commits_rollback:
                 return instant.requested
     return None
+
+
+def rollback_of(timeline: Timeline, target: str) -> str | None:
+    """The completed rollback of an instant that is gone, in the archive, too.
+
+    That of one which is still there is not archived: what is pending holds all that came later.
+    """
+    found = completed_rollback_of(timeline.active, target)
+    if found is not None:
+        return found
+    for row in timeline.archive.rows((Action.ROLLBACK,), since=target):
+        path = f"archived rollback {row.instant.requested}"
+        if target in rollback.decode(row.metadata or b"", path).commits_rollback:
+            return row.instant.requested
+    return None
+
+
+def is_taken_back(active: ActiveTimeline, rollbacks: Rollbacks, ledger: Ledger) -> bool:
+    """Whether somebody without a ledger rolls back what it says is committed, or has done so.
+
+    Whatever the ledger says, its files are gone or about to go, so that nobody may publish it. The
+    rollback of an attempt at a plan may be older than the commit of a later attempt.
+    """
+    entry = ledger.last_whole
+    if not isinstance(entry, Committed):
+        return False
+    if ledger.instant in rollbacks.pending:
+        return True
+    done = completed_rollback_of(active, ledger.instant)
+    has_plan = entry.action.completed_as is not entry.action
+    return done is not None and (not has_plan or done > entry.completion_time)
+
+
+def rolled_back_elsewhere(action: Action, instant: str) -> Conflict:
+    """The error of whoever finds what he is about rolled back without a word in its ledger."""
+    return Conflict(
+        "rolled_back_elsewhere",
+        what=f"{action.value} {instant} was rolled back by another engine.",
+        why="A Java writer with the EAGER policy rolls back pending writes, dead or alive.",
+        now="Give all writers hoodie.clean.failed.writes.policy=LAZY, then write again.",
+        instant=instant,
+    )
 
 
 def _plans(active: ActiveTimeline) -> Iterator[StateFile]:

@@ -77,7 +77,9 @@ def state_of(seen: Evidence) -> InstantState:
     if seen.rollback is RollbackOf.COMPLETED:
         return InstantState.ROLLED_BACK
     if seen.ledger is LedgerEnd.COMMITTED:
-        return InstantState.COMMITTED
+        # Whoever rolls back without a ledger may remove its files already.
+        is_undone = seen.rollback is RollbackOf.PENDING
+        return InstantState.ROLLING_BACK_ELSEWHERE if is_undone else InstantState.COMMITTED
     if seen.ledger is LedgerEnd.CANCELLED:
         return _state_of_cancelled(seen)
     if seen.rollback is RollbackOf.PENDING:

@@ -48,22 +48,24 @@ def table_change(
     files: Sequence[WrittenFile],
     *,
     forgotten: Sequence[Removed] = (),
+    stays: Sequence[Located] = (),
     is_global: bool,
 ) -> TableChange:
     """What the metadata table has to learn of the files.
 
-    `forgotten` are keys of file groups that were replaced. A key that left one group and arrived
-    in another has moved; for an index over all partitions it has not gone.
+    `forgotten` are keys of file groups that were replaced, `stays` those that live on in one group
+    though others lose them. A key that left one group and arrived in another has moved; for an
+    index over all partitions it has not gone.
     """
+    located = [Located(file.arrived, file.key) for file in files if len(file.arrived)] + [*stays]
     arrived: dict[str, list[pa.Array]] = {}
-    for file in files:
-        if len(file.arrived):
-            arrived.setdefault("" if is_global else file.key.partition, []).append(file.arrived)
+    for one in located:
+        arrived.setdefault("" if is_global else one.home.partition, []).append(one.keys)
     left = [Removed(file.left, file.key.partition) for file in files if len(file.left)]
     return TableChange(
         instant=instant,
         new_files=tuple(file.file for file in files),
-        located=tuple(Located(file.arrived, file.key) for file in files if len(file.arrived)),
+        located=tuple(located),
         removed=tuple(
             gone
             for removed in (*left, *forgotten)

@@ -1,6 +1,6 @@
 """The plan of a write: which file group takes which rows, decided before any file is made."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.kinds import IndexChoice
@@ -8,6 +8,7 @@ from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.changes import Located
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
@@ -16,7 +17,7 @@ from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.divide import divide
 from lakewarden.engine.write.group_work import GroupWork
 from lakewarden.engine.write.outcome import FileIds
-from lakewarden.engine.write.request import Replacement, WriteRequest
+from lakewarden.engine.write.request import Placement, Replacement, WriteRequest
 from lakewarden.engine.write.route import route
 from lakewarden.engine.write.sizes import (
     SizeLimits,
@@ -34,6 +35,8 @@ class WritePlan:
     rows: KeyedRows
     groups: tuple[GroupWork, ...]
     replaced: tuple[FileSlice, ...] = ()
+    # Keys that live on where they are, though other file groups lose them.
+    stays: tuple[Located, ...] = ()
 
     @property
     def replaced_ids(self) -> FileIds:
@@ -72,8 +75,13 @@ class Planner:
         # What the rows take in memory, if they are elsewhere.
         self._unpacked_bytes = unpacked_bytes
 
-    def plan(self, rows: KeyedRows, request: WriteRequest) -> WritePlan:
+    def plan(
+        self, rows: KeyedRows, request: WriteRequest, placement: Placement | None = None
+    ) -> WritePlan:
         """Where the rows of a request go."""
+        if placement is not None:
+            placed = replace(rows, keys=placement.keys)
+            return WritePlan(placed, placement.groups, stays=placement.stays)
         if request.replaces:
             return WritePlan(rows, self._divided(rows, request), self._replaced(rows, request))
         # A bucket has one file group at a time, so that every row has to know whether it is there.

@@ -13,7 +13,12 @@ _NONE = np.zeros(0, np.int64)
 
 
 def new_keys(
-    plan: WritePlan, request: WriteRequest, index: IndexChoice, config: TableConfig
+    plan: WritePlan,
+    request: WriteRequest,
+    index: IndexChoice,
+    config: TableConfig,
+    *,
+    are_far: bool,
 ) -> NewKeys:
     """The keys that a write took for new, or puts in the place of all that was there.
 
@@ -33,5 +38,5 @@ def new_keys(
         # Whoever overwrites partitions does not look into the others.
         is_global=index.kind.is_global
         and request.replacement is not Replacement.TOUCHED_PARTITIONS,
-        are_unknown=is_overwriting and not len(plan.rows) and request.divides,
+        are_unknown=is_overwriting and are_far and not len(plan.rows),
     )

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.metadata.changes import Located
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.far_rows import Crew, FarRows
+from lakewarden.engine.write.group_work import GroupWork
 
 
 class Replacement(Enum):
@@ -32,6 +34,18 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Where rows go, if whoever has them knows it better than an index.
+
+    `stays` are keys that go on living where they are, though other file groups lose them.
+    """
+
+    keys: pa.StringArray
+    groups: tuple[GroupWork, ...]
+    stays: tuple[Located, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
     """Rows to write. Before they come, those in `gone` leave: their keys, from their partitions."""
 
@@ -41,6 +55,7 @@ class Incoming:
     effect: Effect | None = None
     # Who else can make files, if there are more of them than this process should rewrite.
     crew: Crew | None = None
+    placement: Placement | None = None
 
     @property
     def schema(self) -> pa.Schema:

@@ -54,7 +54,13 @@ from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
-from lakewarden.engine.write.request import Effect, Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.request import (
+    Effect,
+    Incoming,
+    Placement,
+    Replacement,
+    WriteRequest,
+)
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
@@ -93,6 +99,7 @@ class Prepared:
     crew: Crew | None = None
     # What the write does, if its rows tell and not only the files.
     effect: Effect | None = None
+    placement: Placement | None = None
 
     @property
     def config(self) -> TableConfig:
@@ -174,15 +181,17 @@ class TableWriter:
             deletes=request.deletes,
             partition_matters=by_partition,
         )
-        far = crew = effect = None
+        far = crew = effect = placement = None
         if isinstance(incoming, FarRows):
             far = self._far_work(request, incoming, state.config, index, fitting)
             rows = far.rows
         else:
             rows, crew = self._keyed(incoming, fitting), incoming.crew
             effect = incoming.effect
+            placement = incoming.placement
         # Deletes meet where they are carried out; nothing depends on which of them counts.
-        if combines(context.settings, request.operation) and not (far and request.deletes):
+        is_apart = placement is not None or (far and request.deletes)
+        if combines(context.settings, request.operation) and not is_apart:
             rows = combined(rows, state.config.merge, by_partition=by_partition)
         indexes = load_definitions(context.storage, state.config)
         record_identity(context, state, chosen)
@@ -197,6 +206,7 @@ class TableWriter:
             far,
             crew,
             effect,
+            placement,
         )
 
     def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
@@ -247,7 +257,7 @@ class TableWriter:
                 context.ports,
                 unpacked_bytes=prepared.far.unpacked_bytes if prepared.far else 0,
             )
-            plan = planner.plan(prepared.rows, request)
+            plan = planner.plan(prepared.rows, request, prepared.placement)
         with phases("write files"):
             files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
@@ -264,16 +274,20 @@ class TableWriter:
             attempt.instant,
             files,
             forgotten=forgotten,
+            stays=plan.stays,
             is_global=not prepared.has_partitioned_record_index,
         )
         if prepared.may_repeat_keys:
             refuse_second_homes(prepared.state, files, forgotten, context.ports.executor)
+        stays = frozenset(one.home for one in plan.stays)
         return Outcome(
             metadata=metadata,
             change=change,
             touched=frozenset(file.key for file in files)
-            | frozenset(slice_.key for slice_ in plan.replaced),
-            appended=frozenset(file.key for file in files if file.stat.log_files is not None),
+            | frozenset(slice_.key for slice_ in plan.replaced)
+            | stays,
+            appended=frozenset(file.key for file in files if file.stat.log_files is not None)
+            | stays,
             seen=seen,
             snapshot=prepared.state,
             strategy=strategy_of(
@@ -300,7 +314,13 @@ class TableWriter:
         instant: str,
     ) -> KeyCheck | None:
         """None for a write that takes no key for new, or asks nobody whether it is."""
-        new = new_keys(plan, request, prepared.index, prepared.config)
+        new = new_keys(
+            plan,
+            request,
+            prepared.index,
+            prepared.config,
+            are_far=prepared.far is not None,
+        )
         if not new:
             return None
         ports = self._context.ports
@@ -339,7 +359,8 @@ class TableWriter:
             self._context.settings,
             instant=attempt.instant,
             attempt=attempt.number,
-            logs_take_inserts=prepared.index.buckets is not None,
+            # A log can't say which of several rows of a key stays in a file group.
+            logs_take_inserts=prepared.index.buckets is not None and prepared.placement is None,
         )
 
 

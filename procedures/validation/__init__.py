@@ -1,5 +1,6 @@
 """Validation: is a table what it says it is?"""
 
+from lakewarden.procedures.validation.repair_deduplicate import RepairDeduplicate
 from lakewarden.procedures.validation.validate_table import ValidateTable
 
-__all__ = ["ValidateTable"]
+__all__ = ["RepairDeduplicate", "ValidateTable"]

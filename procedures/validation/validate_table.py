@@ -12,16 +12,16 @@ from lakewarden.procedures.texts import listed
 
 @procedure("validate_table")
 class ValidateTable(Call):
-    """Check the timeline, the files, the metadata table, the indexes and the ledgers of a table.
+    """Check the timeline, files, metadata table, indexes, ledgers and keys of a table.
 
-    It reads the keys of all rows where there is a record index, and the footers of all files.
+    It reads the keys of all rows, and the footers of all files.
     """
 
     table: TableName = None
     checks: Annotated[
         str,
-        "Separated by commas: timeline, files, metadata_table, record_index, column_stats, ledgers;"
-        " all without any.",
+        "Separated by commas: timeline, files, metadata_table, record_index, column_stats, ledgers,"
+        " keys; all without any.",
     ] = ""
     path: TablePath = None
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 
+from lakewarden.engine.formats.payloads import restore
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.plans.rollback_plans import rollback_of
 from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 
@@ -35,6 +38,18 @@ def _contradiction(state: Snapshot, ledger: Ledger) -> str | None:
     match ledger.ends_in:
         case LedgerEnd.CANCELLED if any(one.is_completed and one.action.is_write for one in known):
             return "It ends in a cancellation, and the instant is completed."
-        case LedgerEnd.COMMITTED if not known and not state.timeline.is_completed(ledger.instant):
+        case LedgerEnd.COMMITTED if not known and not _has_its_end(state, ledger.instant):
             return "It ends in a commit, and the timeline does not have the instant."
     return None
+
+
+def _has_its_end(state: Snapshot, instant: str) -> bool:
+    """Whether a committed instant is archived, or was taken back by engines without ledgers."""
+    timeline = state.timeline
+    if timeline.is_completed(instant) or rollback_of(timeline, instant) is not None:
+        return True
+    return any(
+        instant in restore.decode(timeline.active.read(one), one.requested).instants_to_rollback
+        for one in timeline.active.completed((Action.RESTORE,))
+        if one.requested > instant
+    )

@@ -8,6 +8,7 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.services.validation.files import check_files, check_metadata_table
 from lakewarden.engine.services.validation.finding import Check, Finding, Scene, failed
 from lakewarden.engine.services.validation.indexes import check_column_stats, check_record_index
+from lakewarden.engine.services.validation.keys import check_keys
 from lakewarden.engine.services.validation.ledgers import check_ledgers
 from lakewarden.engine.services.validation.timeline import check_timeline
 from lakewarden.engine.snapshot import Snapshot
@@ -19,6 +20,7 @@ CHECKS: Mapping[str, Check] = {
     "record_index": check_record_index,
     "column_stats": check_column_stats,
     "ledgers": check_ledgers,
+    "keys": check_keys,
 }
 
 

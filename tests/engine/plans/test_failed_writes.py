@@ -7,6 +7,7 @@ from lakewarden.engine.formats.payloads import commit as commit_payload
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackPlan
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancelling import append_cancelled
 from lakewarden.engine.plans.failed_writes import Repair, settle
 from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
@@ -311,6 +312,50 @@ def test_a_rollback_of_a_completed_write_that_was_left_is_finished(
     assert isinstance(read_ledger(world.storage, instant).last, expected)
     assert world.data_files() == frozenset()
     assert pending(world) == []
+
+
+def java_takes_back(world: World, instant: str, *, completes: bool) -> None:
+    """Java's rollback of a completed write, as far as the write is only pending again."""
+    world.clock.advance(1_000)
+    target = InstantReference(commit_time=instant, action="commit")
+    plan = rollback.encode_plan(RollbackPlan(instant_to_rollback=target))
+    undoing = publish(world.writer().context, Action.ROLLBACK, plan, claims=False).instant
+    (completed,) = (
+        entry.path
+        for entry in world.storage.list(".hoodie/timeline").files
+        if entry.name.startswith(f"{instant}_")
+    )
+    world.storage.delete(completed)
+    if completes:
+        done = rollback.RollbackMetadata(start_rollback_time=undoing, commits_rollback=(instant,))
+        path = f".hoodie/timeline/{undoing}_{int(undoing) + 1}.rollback"
+        world.storage.put(path, rollback.encode(done))
+
+
+@pytest.mark.parametrize("completes", [True, False])
+def test_nobody_publishes_again_what_java_takes_back(completes: bool) -> None:
+    world = World()
+    kept = world.writer().write("f1")
+    undone = world.writer().write("f2").instant
+    java_takes_back(world, undone, completes=completes)
+    for _ in range(2):
+        settle(world.writer().context)
+        world.writer().write("f3")
+        assert not any(undone in path for path in world.visible())
+        world.clock.advance(DEAD_AFTER_MS)
+    assert pending(world) == []
+    assert any(kept.instant in path for path in world.visible())
+
+
+def test_a_live_rollback_by_java_of_what_we_committed_is_left_to_it() -> None:
+    world = World()
+    undone = world.writer().write("f1").instant
+    java_takes_back(world, undone, completes=False)
+    assert settle(world.writer().context) == ()
+    assert undone in pending(world)
+    with pytest.raises(Conflict) as caught:
+        cancel(world.writer().context, undone, "not wanted")
+    assert caught.value.code == "rolled_back_elsewhere"
 
 
 def test_a_write_that_commits_while_it_is_taken_for_dead_stays() -> None:

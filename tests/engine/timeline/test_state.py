@@ -20,7 +20,6 @@ ANY_PLAN = tuple(PlanFile)
 ANY_ROLLBACK = tuple(RollbackOf)
 BOTH = (False, True)
 PENDING, NO_ROLLBACK = (RollbackOf.PENDING,), (RollbackOf.NONE,)
-NOT_COMPLETED = (RollbackOf.NONE, RollbackOf.PENDING)
 CLAIM_OR_NONE = (LedgerEnd.CLAIM, LedgerEnd.NONE)
 CANCELLED = (LedgerEnd.CANCELLED,)
 LIVE, DEAD_OR_NONE = (BeatSign.LIVE,), (BeatSign.DEAD, BeatSign.NONE)
@@ -38,8 +37,12 @@ ROWS = {
         InstantState.ROLLED_BACK,
     ),
     "committed": (
-        (NO, NOT_COMPLETED, (LedgerEnd.COMMITTED,), BOTH, ANY_PLAN, ANY_BEAT),
+        (NO, NO_ROLLBACK, (LedgerEnd.COMMITTED,), BOTH, ANY_PLAN, ANY_BEAT),
         InstantState.COMMITTED,
+    ),
+    "committed and being rolled back by somebody without a ledger": (
+        (NO, PENDING, (LedgerEnd.COMMITTED,), BOTH, ANY_PLAN, ANY_BEAT),
+        InstantState.ROLLING_BACK_ELSEWHERE,
     ),
     "cancelled and being rolled back": (
         (NO, PENDING, CANCELLED, BOTH, ANY_PLAN, ANY_BEAT),
@@ -116,8 +119,8 @@ def test_a_torn_plan_counts_as_not_published() -> None:
         assert state_of(torn) is state_of(absent)
 
 
-def test_only_a_cancelled_or_committed_ledger_outweighs_a_pending_rollback() -> None:
+def test_only_a_cancelled_ledger_outweighs_a_pending_rollback() -> None:
     pending = (e for e in EVERYTHING if e.rollback is RollbackOf.PENDING and not e.completed)
     for evidence in pending:
         elsewhere = state_of(evidence) is InstantState.ROLLING_BACK_ELSEWHERE
-        assert elsewhere == (evidence.ledger in CLAIM_OR_NONE)
+        assert elsewhere == (evidence.ledger is not LedgerEnd.CANCELLED)

@@ -41,7 +41,7 @@ def carry_out(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile
 
 
 def _goes_to_log(spec: WriteSpec, task: GroupTask) -> bool:
-    if spec.table_type is TableType.COPY_ON_WRITE:
+    if spec.table_type is TableType.COPY_ON_WRITE or spec.rewrites_bases:
         return False
     if spec.logs_take_inserts:
         return True

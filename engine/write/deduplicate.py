@@ -1,8 +1,9 @@
 """Deduplication: of rows that share one key all go but one, each out of its own file group.
 
-A delete by keys would take all of them. What goes is told to each file group that has some of it:
-a log that deletes the keys there, or a base file without them. Where the row that stays shares its
-file group with others of its key, it is written there anew.
+A delete by keys would take all of them. Each file group that loses some is rewritten without them,
+with logs, too: keys are looked up in base files, so that one which only a log deletes would be
+found there, and come to life with the next update. Where the row that stays shares its file group
+with others of its key, it is written there anew.
 """
 
 from collections.abc import Callable, Iterator, Sequence

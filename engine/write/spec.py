@@ -74,6 +74,8 @@ class WriteSpec:
     files: FileOptions = FileOptions()
     # Bucket indexes know the group of a key without looking, so that new keys may go to logs.
     logs_take_inserts: bool = False
+    # Lookups in base files find keys that only logs delete: these must leave the base files, too.
+    rewrites_bases: bool = False
     # Columns whose statistics the metadata table keeps.
     summarised: tuple[str, ...] = ()
     # An index says where each key lives, so that it matters which keys a log brings back.

@@ -353,15 +353,15 @@ class TableWriter:
         return prepared.crew if is_much else None
 
     def _spec(self, prepared: Prepared, attempt: Attempt) -> WriteSpec:
-        return write_spec(
+        spec = write_spec(
             prepared.state,
             prepared.schema,
             self._context.settings,
             instant=attempt.instant,
             attempt=attempt.number,
-            # A log can't say which of several rows of a key stays in a file group.
-            logs_take_inserts=prepared.index.buckets is not None and prepared.placement is None,
+            logs_take_inserts=prepared.index.buckets is not None,
         )
+        return replace(spec, rewrites_bases=prepared.placement is not None)
 
 
 def _action(config: TableConfig, request: WriteRequest) -> tuple[Action, bytes]:

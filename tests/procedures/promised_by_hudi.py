@@ -137,6 +137,10 @@ PROMISED: dict[str, tuple[str, str]] = {
         " backup allow_empty_plan options",
         "instant S; path S; action S; deleted B; reason S",
     ),
+    "repair_deduplicate": (
+        "table duplicated_partition_path dry_run",
+        "key S",
+    ),
     "run_clean": (
         "table schedule_in_line clean_policy retain_commits hours_retained"
         " file_versions_retained trigger_strategy trigger_max_commits options",

@@ -9,11 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.formats.payloads import restore, rollback
 from lakewarden.engine.kernel.errors import InvalidRequest
 from tests.golden_tables import GOLDEN_TABLES, GoldenTable
 from tests.procedures.calling import assert_promises, call
 
-CHECKS = ["timeline", "files", "metadata_table", "record_index", "column_stats", "ledgers"]
+LATER = "99991231235959999"
+CHECKS = ["timeline", "files", "metadata_table", "record_index", "column_stats", "ledgers", "keys"]
 
 
 def test_arguments_and_columns_are_as_promised() -> None:
@@ -139,20 +141,47 @@ def lost_instant(path: Path) -> None:
         file.unlink()
 
 
+def rolled_back_by_java(path: Path) -> None:
+    """The instant goes, without a word in its ledger; here its files stay."""
+    instant = newest_instant(path)
+    done = rollback.RollbackMetadata(start_rollback_time=LATER, commits_rollback=(instant,))
+    lost_instant(path)
+    (path / ".hoodie" / "timeline" / f"{LATER}_{LATER}.rollback").write_bytes(rollback.encode(done))
+
+
+def restored_by_java(path: Path) -> None:
+    instant = newest_instant(path)
+    done = restore.RestoreMetadata(start_restore_time=LATER, instants_to_rollback=(instant,))
+    lost_instant(path)
+    (path / ".hoodie" / "timeline" / f"{LATER}_{LATER}.restore").write_bytes(restore.encode(done))
+
+
+def newest_instant(path: Path) -> str:
+    return max((path / ".hoodie" / "timeline").glob("*_*.deltacommit")).name.split("_")[0]
+
+
+def doubled_key(path: Path) -> None:
+    Table(str(path)).insert(rows(3).slice(0, 1), small_file_limit=0)
+
+
 @pytest.mark.parametrize(
     ("damage", "found"),
     [
         (empty_instant, {"timeline"}),
         (strange_name, {"timeline"}),
         (early_completion, {"timeline"}),
-        (missing_file, {"files", "metadata_table", "record_index", "column_stats"}),
-        (longer_file, {"files", "metadata_table", "record_index", "column_stats"}),
-        (broken_footer, {"files", "record_index", "column_stats"}),
+        (missing_file, {"files", "metadata_table", "record_index", "column_stats", "keys"}),
+        (longer_file, {"files", "metadata_table", "record_index", "column_stats", "keys"}),
+        (broken_footer, {"files", "record_index", "column_stats", "keys"}),
         (stray_file, {"files", "metadata_table"}),
         (wrong_key, {"files", "metadata_table", "record_index", "column_stats"}),
         (wrong_value, {"files", "metadata_table", "column_stats"}),
         (torn_ledger, {"ledgers"}),
         (lost_instant, {"files", "ledgers"}),
+        # The ledger tells of a commit, and the timeline that Java has rolled it back.
+        (rolled_back_by_java, {"files"}),
+        (restored_by_java, {"files"}),
+        (doubled_key, {"record_index", "keys"}),
     ],
 )
 def test_damage_is_found_by_the_check_for_it(

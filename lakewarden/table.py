@@ -22,6 +22,8 @@ from lakewarden.engine.read.explain import Explanation, explain
 from lakewarden.engine.read.lookup import plan_lookup
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.read.predicate import Filter
+from lakewarden.engine.read.removed import Past
+from lakewarden.engine.read.retention import Retention, check_retained, retention
 from lakewarden.engine.read.times import Time, parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
@@ -193,10 +195,18 @@ class Table(TableServices, TableMetadata):
         partitions = None if partition is None else (partition,)
 
         def groups_of(state: Snapshot) -> tuple[FileGroup, ...]:
-            visibility = state.visibility(parse_time(as_of, state.zone))
-            return state.file_groups(visibility, partitions, use_metadata=use_metadata)
+            moment = parse_time(as_of, state.zone)
+            visibility = state.visibility(moment)
+            groups = state.file_groups(visibility, partitions, use_metadata=use_metadata)
+            if moment is not None:
+                check_retained(state, moment, Past(visibility, groups, partitions))
+            return groups
 
         return tuple(group.latest_merged() for group in retrying(self._state, groups_of))
+
+    def retention(self) -> Retention:
+        """How far back the table can be asked, and which clean or archived write has set that."""
+        return retrying(self._state, retention)
 
     def indexes(self) -> tuple[IndexDefinition, ...]:
         """The indexes and other partitions of the metadata table."""

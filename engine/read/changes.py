@@ -5,19 +5,22 @@ is a change even if it lost against an older row. Records that hold only some co
 exception; they are completed from the older files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.plan_query import Query, narrow, read_spec
+from lakewarden.engine.read.plan_query import Query, block_judge, narrow, plan_query, read_spec
+from lakewarden.engine.read.removed import Past
+from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
 from lakewarden.engine.read.times import Time, parse_time, required_time
+from lakewarden.engine.read.written import Written, written_by
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
-from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey
+from lakewarden.engine.timeline.without import Without
+from lakewarden.engine.view.file_names import BaseFile, DataFile
+from lakewarden.engine.view.slices import Completions, FileSlice, SliceKey, Visibility
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +38,90 @@ class CompletedWithin:
 
 
 def plan_changes(state: Snapshot, since: Time, until: Time | None, query: Query) -> Scan:
-    """The scan for rows of commits completed in (since, until]."""
+    """The scan for rows of commits completed in (since, until].
+
+    A window that begins before the first commit needs no files that are gone by its end: it is the
+    table as it was then.
+    """
     if not state.config.has_meta_fields:
         raise _no_commit_times()
     start, end = required_time(since, state.zone), parse_time(until, state.zone)
-    window = _window(state, start, end)
-    instants = frozenset(instant.requested for instant in window)
-    spec = replace(read_spec(state, query, None), commit_times=instants)
-    if not window:
+    if _is_before_all(state, start):
+        return plan_query(state, query) if end is None else _as_of_end(state, end, query)
+    return _of_window(state, _window(state, start, end), query)
+
+
+def _is_before_all(state: Snapshot, time: str) -> bool:
+    """Whether no write had completed by a time; the archive is asked where no active one had."""
+    active = state.timeline.active.completed()
+    if any(_moment(state, instant) <= time for instant in active):
+        return False
+    return not any(
+        instant.action in COMPLETED_WRITES and _moment(state, instant) <= time
+        for instant in state.timeline.archive.instants(None, time)
+    )
+
+
+def _as_of_end(state: Snapshot, end: str, query: Query) -> Scan:
+    """The table as it was when a window ended."""
+    last = _last(state, end)
+    completions = Without(state.timeline, _completed_after(state, end))
+    visibility = state.visibility(last, completions)
+    groups = state.file_groups(visibility, None, use_metadata=True)
+    check_retained(state, end, Past(visibility, groups))
+    spec = replace(read_spec(state, query, None), blocks=block_judge(state, last))
+    slices = tuple(group.latest_merged() for group in groups)
+    return narrow(state, Scan(slices, (), spec))
+
+
+def _last(state: Snapshot, end: str) -> str | None:
+    """By what instants are kept out that began later; version 6 has no other measure."""
+    return end if state.config.version < 8 else None
+
+
+def _completed_after(state: Snapshot, end: str) -> frozenset[str]:
+    if state.config.version < 8:
+        return frozenset()
+    return frozenset(one.requested for one in state.timeline.writes_completed_after(end))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The completed writes of a window, archived ones too, and those that completed later."""
+
+    writes: Sequence[Instant]
+    later: frozenset[str]
+
+    @property
+    def instants(self) -> frozenset[str]:
+        return frozenset(instant.requested for instant in self.writes)
+
+
+def _of_window(state: Snapshot, window: Window, query: Query) -> Scan:
+    """The rows that some writes have written, from their own files."""
+    spec = replace(read_spec(state, query, None), commit_times=window.instants)
+    if not window.writes:
         return Scan((), (), spec)
     # The logs of version 6 carry their slice's name, so later slices have to be kept out by it.
-    last = max(instants) if state.config.version < 8 else None
-    visibility = state.visibility(last, CompletedWithin(state.timeline, instants))
+    last = _last(state, max(window.instants))
+    written = written_by(state.timeline, window.writes)
+    found = state.visibility(last, CompletedWithin(state.timeline, window.instants))
+    visibility = replace(found, replaced={**written.replaced, **found.replaced})
     groups = state.file_groups(visibility, None, use_metadata=True)
     slices = {group.key: group.latest_merged() for group in groups}
-    _check_kept(state, window, slices, visibility.replaced)
+    _check_kept(state, written, slices, visibility)
     if state.config.version < 8:
-        judge = BlockJudge(completed=instants, skips_corrupt=True)
+        judge = BlockJudge(completed=window.instants, skips_corrupt=True)
         spec = replace(spec, blocks=judge)
-    spec = replace(spec, whole_slices=_whole_slices(state, slices, until=end))
+    spec = replace(spec, whole_slices=_whole_slices(state, slices, window.later))
     return narrow(state, Scan(tuple(slices.values()), (), spec))
 
 
-def _window(state: Snapshot, since: str, until: str | None) -> Sequence[Instant]:
-    """The completed writes of the window, archived ones too."""
-    return [
-        instant
-        for instant in _completed_writes(state, since)
-        if since < _moment(state, instant) and (until is None or _moment(state, instant) <= until)
-    ]
+def _window(state: Snapshot, since: str, until: str | None) -> Window:
+    after = [one for one in _completed_writes(state, since) if _moment(state, one) > since]
+    later = [one for one in after if until is not None and _moment(state, one) > until]
+    gone = frozenset(one.requested for one in later)
+    return Window([one for one in after if one.requested not in gone], gone)
 
 
 def _completed_writes(state: Snapshot, since: str) -> Sequence[Instant]:
@@ -71,7 +129,7 @@ def _completed_writes(state: Snapshot, since: str) -> Sequence[Instant]:
     if state.config.version >= 8:
         return timeline.writes_completed_after(since)
     first = timeline.first_active
-    if first is None or since >= first:
+    if first is not None and since >= first:
         return timeline.active.completed()
     return [
         instant
@@ -87,81 +145,50 @@ def _moment(state: Snapshot, instant: Instant) -> str:
 
 
 def _whole_slices(
-    state: Snapshot, slices: Mapping[SliceKey, FileSlice], until: str | None
+    state: Snapshot, slices: Mapping[SliceKey, FileSlice], later: frozenset[str]
 ) -> Mapping[SliceKey, FileSlice]:
     """The full slices under those that have logs of the window but no base file of it."""
     bare = {key for key, slice_ in slices.items() if slice_.base_file is None}
     if not bare:
         return {}
     partitions = tuple(sorted({key.partition for key in bare}))
-    within = state.timeline if until is None else CompletedUntil(state.timeline, until)
-    groups = state.file_groups(state.visibility(completions=within), partitions, use_metadata=True)
+    visibility = state.visibility(completions=Without(state.timeline, later))
+    groups = state.file_groups(visibility, partitions, use_metadata=True)
     return {group.key: group.latest_merged() for group in groups if group.key in bare}
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedUntil:
-    """The completions of a timeline as they stood at a moment."""
-
-    completions: Completions
-    until: str
-
-    def completion_time(self, requested: str) -> str | None:
-        completed = self.completions.completion_time(requested)
-        return completed if completed is not None and completed <= self.until else None
-
-    def is_completed(self, requested: str) -> bool:
-        return self.completion_time(requested) is not None
 
 
 def _check_kept(
     state: Snapshot,
-    window: Sequence[Instant],
+    written: Written,
     slices: Mapping[SliceKey, FileSlice],
-    replaced: Mapping[SliceKey, str],
+    visibility: Visibility,
 ) -> None:
-    """Refuse a window of which a clean has removed the newest files of a file group."""
-    newest: dict[SliceKey, str] = {}
-    for instant, metadata in _contents(state.timeline, window):
-        newest |= dict.fromkeys(_base_files_written(metadata), instant.requested)
-    for key, written in newest.items():
-        kept = slices.get(key)
-        if key in replaced or (kept is not None and kept.base_instant >= written):
+    """Refuse a window of which a clean has removed files that nothing in it has superseded."""
+    for removed in written.files:
+        key = removed.key
+        if visibility.is_replaced(key) or _is_kept(state, removed.file, slices.get(key)):
             continue
         raise InvalidRequest(
             "history_cleaned",
-            what=f"Changes of the commit {written} can't be read any more.",
-            why=f"A clean removed what it wrote to file group {key.file_id} of {key.partition!r}.",
+            what=f"Changes of the commit {removed.instant} can't be read any more.",
+            why=f"A clean removed {removed.path}, which it wrote to file group {key.file_id}.",
             now="Choose a later end for the window, or none; clean less often to keep more.",
-            instant=written,
+            instant=removed.instant,
         )
 
 
-def _contents(
-    timeline: Timeline, window: Sequence[Instant]
-) -> Iterator[tuple[Instant, commit.CommitMetadata]]:
-    """What the writes of a window say of themselves, oldest first, archived ones included."""
-    active = timeline.active
-    archived = [instant for instant in window if active.files_of(instant) is None]
-    if archived and active.layout.version > 1:
-        wanted = frozenset(archived)
-        first, last = min(archived).requested, max(archived).requested
-        rows = list(timeline.archive.rows(COMPLETED_WRITES, first, last))
-        for row in reversed(rows):
-            if row.instant in wanted and row.metadata is not None:
-                yield row.instant, commit.decode(row.metadata, str(row.instant))
-    for instant in window:
-        if active.files_of(instant) is not None:
-            yield instant, commit.decode(active.read(instant), active.path(instant))
-
-
-def _base_files_written(metadata: commit.CommitMetadata) -> Sequence[SliceKey]:
-    return [
-        SliceKey(partition, stat.file_id)
-        for partition, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-        if not stat.log_files and stat.path
-    ]
+def _is_kept(state: Snapshot, file: DataFile, slice_: FileSlice | None) -> bool:
+    """Whether a slice has a file, or a base file that was begun when it was complete."""
+    if slice_ is None:
+        return False
+    since = "" if slice_.base_file is None else slice_.base_instant
+    if isinstance(file, BaseFile):
+        return since >= file.instant
+    if any(log.name == file.name for log in slice_.log_files):
+        return True
+    if state.config.version < 8:
+        return since > file.instant
+    return since > (state.timeline.completion_time(file.instant) or file.instant)
 
 
 def _no_commit_times() -> InvalidRequest:

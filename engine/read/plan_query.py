@@ -11,6 +11,7 @@ from lakewarden.engine.metadata.column_stats import column_ranges
 from lakewarden.engine.metadata.table import COLUMN_STATS
 from lakewarden.engine.read.predicate import Filter, Predicate, bind_filter, check_columns
 from lakewarden.engine.read.prune import LeftOut, prune_partitions, prune_slices
+from lakewarden.engine.read.removed import Past
 from lakewarden.engine.read.retention import check_retained
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge, ReadSpec
@@ -42,10 +43,12 @@ def plan_query(state: Snapshot, query: Query) -> Scan:
     """The scan that answers a snapshot, read-optimised or time-travel query."""
     mode = _mode(query.mode)
     as_of = parse_time(query.as_of, state.zone)
-    check_retained(state.timeline, as_of)
     spec = read_spec(state, query, as_of)
     partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
-    groups = state.file_groups(state.visibility(as_of), partitions, use_metadata=query.use_metadata)
+    visibility = state.visibility(as_of)
+    groups = state.file_groups(visibility, partitions, use_metadata=query.use_metadata)
+    if as_of is not None:
+        check_retained(state, as_of, Past(visibility, groups, partitions))
     slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
     scan = Scan(slices, skipped, spec)
     return narrow(state, scan) if query.use_metadata else scan
@@ -64,7 +67,7 @@ def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
         key_fields=config.key_fields,
         has_meta_fields=config.has_meta_fields,
         drops_partition_columns=config.drops_partition_columns,
-        blocks=_block_judge(state, as_of),
+        blocks=block_judge(state, as_of),
         history=state.history,
         # A renamed column has another name in the properties.
         key_column=None if state.history.versions else key_column(config, schema),
@@ -83,13 +86,18 @@ def _mode(text: str) -> Mode:
         ) from None
 
 
-def _block_judge(state: Snapshot, as_of: str | None) -> BlockJudge:
+def block_judge(state: Snapshot, as_of: str | None) -> BlockJudge:
+    """Which log blocks count in a table as of a moment."""
     if state.config.version >= 8:
         return BlockJudge(as_of=as_of)
     active = state.timeline.active
-    first = active.first_write()
+    first, completed = active.first_write(), active.completed()
+    if first is None and completed:
+        # Whatever else is newer than the savepoints was undone, or is archived.
+        first = completed[0]
+        completed += state.timeline.archive.instants(first.requested)
     return BlockJudge(
-        completed=frozenset(instant.requested for instant in active.completed()),
+        completed=frozenset(instant.requested for instant in completed),
         first_active=first.requested if first else "",
         as_of=as_of,
         skips_corrupt=True,

@@ -1,5 +1,7 @@
 """Visibility: what the timeline says about file groups, read once for a view of the table."""
 
+from collections.abc import Iterator
+
 from lakewarden.engine.formats.payloads import compaction, replace
 from lakewarden.engine.formats.payloads.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
@@ -34,11 +36,16 @@ def replaced_groups(active: ActiveTimeline, completions: Completions) -> dict[Sl
     for instant in active.completed((Action.REPLACE_COMMIT,)):
         if not completions.is_completed(instant.requested):
             continue
-        metadata = replace.decode(active.read(instant), active.path(instant))
-        for partition, file_ids in metadata.partition_to_replace_file_ids.items():
-            for file_id in file_ids:
-                groups[SliceKey(partition, file_id)] = instant.requested
+        keys = replaced_by(active.read(instant), active.path(instant))
+        groups |= dict.fromkeys(keys, instant.requested)
     return groups
+
+
+def replaced_by(content: bytes, path: str) -> Iterator[SliceKey]:
+    """The file groups that a replace commit has put others in the place of."""
+    for partition, file_ids in replace.decode(content, path).partition_to_replace_file_ids.items():
+        for file_id in file_ids:
+            yield SliceKey(partition, file_id)
 
 
 def pending_compactions(active: ActiveTimeline) -> dict[SliceKey, str]:

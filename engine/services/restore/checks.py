@@ -8,8 +8,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.live_attempt import live_attempt
 from lakewarden.engine.plans.standing import age_of
-from lakewarden.engine.read.retention import check_retained
-from lakewarden.engine.services.restore.point import undone_by
+from lakewarden.engine.read.removed import Past, first_missed
+from lakewarden.engine.services.restore.point import all_files, undone_by, visibility_without
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
@@ -105,33 +105,34 @@ def _savepointed(moment: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[O
 def _cleaned(
     context: Context, moment: Snapshot, target: Instant, undone: Sequence[InstantFiles]
 ) -> Iterator[Obstacle]:
-    """A savepoint says what is needed; without one, what the cleans say of themselves counts."""
+    """Whatever a savepoint has named has to be there, and whatever is seen without what is undone.
+
+    Only what cleans say of themselves tells of files that are gone and that nobody has named.
+    """
     active = moment.timeline.active
+    gone = frozenset(files.instant.requested for files in undone)
     own = next((one for one in active.savepoints() if one.requested == target.requested), None)
-    if own is None:
-        try:
-            check_retained(moment.timeline, target.requested)
-        except InvalidRequest as cause:
-            yield Obstacle(
-                code="files_cleaned",
-                why=cause.why,
-                remedy="Choose a later instant, or a savepoint.",
-            )
-        return
-    listed = savepoint.decode(active.read(own), active.path(own)).partition_metadata
-    gone = {files.instant.requested for files in undone}
-    needed = {partition: one.savepoint_data_file for partition, one in listed.items()}
-    for path in _missing(context, needed, gone):
+    if own is not None:
+        listed = savepoint.decode(active.read(own), active.path(own)).partition_metadata
+        needed = {partition: one.savepoint_data_file for partition, one in listed.items()}
+        for path in _missing(context, needed, gone):
+            why = f"{path}, which the savepoint names, is not there."
+            yield Obstacle(code="files_cleaned", why=why, remedy="Choose another savepoint.")
+            return
+    past = Past.of(all_files(moment), visibility_without(moment, gone))
+    missed = first_missed(moment.timeline, past, target.requested)
+    if missed is not None:
+        clean, removed = missed
         yield Obstacle(
             code="files_cleaned",
-            why=f"{path}, which the savepoint names, is not there.",
-            remedy="Choose another savepoint.",
+            why=f"The clean {clean.requested} removed {removed.path}, which it needs.",
+            remedy="Choose a later instant, or a savepoint.",
+            instant=target.requested,
         )
-        return
 
 
 def _missing(
-    context: Context, needed: Mapping[str, Sequence[str]], gone: set[str]
+    context: Context, needed: Mapping[str, Sequence[str]], gone: frozenset[str]
 ) -> Iterator[str]:
     """Named files that are not there. Java names logs of later writes, which are not needed."""
     there = StorageListing(context.storage).files(sorted(needed))

@@ -16,14 +16,9 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look, observe, reload
 from lakewarden.engine.plans.publish import create_inflight
-from lakewarden.engine.read.retention import check_retained
+from lakewarden.engine.read.removed import Past, first_missed
 from lakewarden.engine.services.clean.carry_out import orders_of
-from lakewarden.engine.services.restore.point import (
-    all_files,
-    slices_in,
-    undone_by,
-    visibility_without,
-)
+from lakewarden.engine.services.restore.point import all_files, undone_by, visibility_without
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Unknown
 from lakewarden.engine.timeline.active import ActiveTimeline
@@ -77,7 +72,6 @@ def savepoint(
         there = _completed_at(moment.timeline.active, target.requested)
         if there is not None:
             return _value(moment.timeline.active, there, was_there=True)
-        _refuse_cleaned(moment, target)
         metadata = _metadata(context, moment, target, user, comment)
         _refuse_doomed(context, moment, target, metadata)
         done = Instant(target.requested, Action.SAVEPOINT, State.COMPLETED, moment.times.next())
@@ -98,7 +92,6 @@ def _foreseen(context: Context, instant: str | None, user: str, comment: str) ->
     if there is not None and is_whole(moment.timeline.active, there):
         found = _value(moment.timeline.active, there, was_there=True)
         return replace(found, is_dry_run=True)
-    _refuse_cleaned(moment, target)
     metadata = _metadata(context, moment, target, user, comment)
     _refuse_doomed(context, moment, target, metadata)
     foreseen = Instant(target.requested, Action.SAVEPOINT, State.REQUESTED)
@@ -195,26 +188,23 @@ def _target(moment: Snapshot, instant: str | None) -> Instant:
     raise _refused(instant, "unknown_instant", "There is none.", "Name a write of the timeline.")
 
 
-def _refuse_cleaned(moment: Snapshot, target: Instant) -> None:
-    try:
-        check_retained(moment.timeline, target.requested)
-    except InvalidRequest as cause:
-        why = f"Files of it are gone: {cause.why}"
-        raise _refused(target.requested, "files_cleaned", why, "Choose a later instant.") from cause
-
-
 def _metadata(
     context: Context, moment: Snapshot, target: Instant, user: str, comment: str
 ) -> SavepointMetadata:
+    """What is to be kept; refused where a clean has removed some of it."""
     files = all_files(moment)
     gone = frozenset(one.instant.requested for one in undone_by(moment, target))
     # A reader names the moment by requested time, a restore goes by completion: with writers
     # side by side that may be two states of the table, and both can be come back to.
-    as_read = slices_in(files, moment.visibility(target.requested))
-    as_restored = slices_in(files, visibility_without(moment, gone))
+    pasts = [
+        Past.of(files, visibility)
+        for visibility in (moment.visibility(target.requested), visibility_without(moment, gone))
+    ]
     names: dict[str, dict[str, None]] = {}
-    for slice_ in (*as_read, *as_restored):
-        names.setdefault(slice_.partition, {}).update(dict.fromkeys(_names(slice_)))
+    for past in pasts:
+        _refuse_cleaned(moment, target, past)
+        for slice_ in (group.latest_merged() for group in past.groups):
+            names.setdefault(slice_.partition, {}).update(dict.fromkeys(_names(slice_)))
     return SavepointMetadata(
         savepointed_by=user,
         savepointed_at=context.now_ms(),
@@ -226,6 +216,14 @@ def _metadata(
             for partition, listed in names.items()
         },
     )
+
+
+def _refuse_cleaned(moment: Snapshot, target: Instant, past: Past) -> None:
+    missed = first_missed(moment.timeline, past, target.requested)
+    if missed is not None:
+        clean, removed = missed
+        why = f"The clean {clean.requested} removed {removed.path}, which belongs to it."
+        raise _refused(target.requested, "files_cleaned", why, "Choose a later instant.")
 
 
 def _names(slice_: FileSlice) -> Iterable[str]:

@@ -67,10 +67,30 @@ def test_completion_time(requested: str, completion: str | None) -> None:
     assert timeline.is_completed(requested) == (completion is not None)
 
 
-def test_an_archived_neighbour_of_a_savepointed_write_is_completed() -> None:
-    timeline = timeline_of(["10_11.commit", "10_12.savepoint", "30_31.commit"])
-    assert timeline.completion_time("20") == "20"
+def test_between_a_savepointed_write_and_the_next_one_the_archive_decides() -> None:
+    names = ["10_11.commit", "10_12.savepoint", "30_31.commit"]
+    timeline = timeline_of(names, [completed("20", "25")])
+    assert (timeline.completion_time("20"), timeline.is_completed("20")) == ("25", True)
+    # Rolled back, or undone by a restore: what a writer that was paused leaves then is no row.
+    assert (timeline.completion_time("21"), timeline.is_completed("21")) == (None, False)
+    assert (timeline.completion_time("09"), timeline.is_completed("09")) == ("09", True)
     assert timeline.first_active == "30"
+
+
+def test_older_than_savepointed_writes_alone_all_has_completed() -> None:
+    names = ["10_11.commit", "10_12.savepoint", "20_21.commit", "20_22.savepoint"]
+    timeline = timeline_of(
+        [*names, "40_41.restore"], [completed("09", "09"), completed("15", "16")]
+    )
+    times = ("08", "09", "15", "16", "30", "50")
+    assert [one for one in times if timeline.is_completed(one)] == ["08", "09", "15"]
+    assert timeline.completion_time("15") == "16"
+    assert timeline.first_active is None
+
+
+def test_without_any_write_only_the_archive_knows_what_has_completed() -> None:
+    timeline = timeline_of(["40_41.restore"], [completed("09", "10")])
+    assert [one for one in ("08", "09", "30") if timeline.is_completed(one)] == ["09"]
 
 
 def test_of_instants_with_the_same_time_the_write_is_asked_for() -> None:

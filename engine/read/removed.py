@@ -1,0 +1,148 @@
+"""Removed files: what cleans have deleted for good, and whether some past is whole without it.
+
+A clean says itself what it has deleted, whoever made it and whatever it was to keep. A file is not
+missed where a later base file of its file group is seen instead, or where the group was replaced.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.avro.container import is_whole_container
+from lakewarden.engine.formats.payloads import clean
+from lakewarden.engine.read.written import PlacedFile, data_files_at
+from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.view.file_names import DataFile
+from lakewarden.engine.view.slices import FileGroup, SliceKey, Visibility, file_groups
+from lakewarden.engine.view.visibility import replaced_by
+
+_REPLACES = (Action.REPLACE_COMMIT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What one clean has removed."""
+
+    clean: Instant
+    files: tuple[PlacedFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The table as somebody asks for it: what is visible, and the file groups that this leaves."""
+
+    visibility: Visibility
+    groups: Sequence[FileGroup]
+    # Those that were looked into; None stands for all of them.
+    partitions: Collection[str] | None = None
+
+    @classmethod
+    def of(cls, files: Mapping[str, Sequence[DataFile]], visibility: Visibility) -> "Past":
+        """The past that all files of a table give."""
+        found = (file_groups(partition, files[partition], visibility) for partition in files)
+        return cls(visibility, tuple(group for groups in found for group in groups))
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The file groups that others were put in the place of, when, as far as the archive tells."""
+
+    groups: Mapping[SliceKey, tuple[str, ...]] = field(default_factory=dict)
+
+    def after(self, removed: PlacedFile) -> tuple[str, ...]:
+        """The instants that have replaced the file's group, from its write on, oldest first."""
+        found = self.groups.get(removed.key, ())
+        return tuple(sorted(one for one in found if one >= removed.instant))
+
+
+def removals(timeline: Timeline, since: str = "", until: str | None = None) -> Iterator[Removal]:
+    """What the cleans that began after a moment have removed, newest first.
+
+    What an older one has removed was not seen any more as of that moment. One that is pending
+    counts: it is about to delete, and may have begun to.
+    """
+    active = timeline.active
+    for instant in reversed(active.instants):
+        is_within = instant.requested > since and (until is None or instant.requested <= until)
+        if instant.action is Action.CLEAN and is_within:
+            yield _active_removal(timeline, instant)
+    first = timeline.first_active
+    if first is not None and since >= first:
+        return
+    for row in timeline.archive.rows((Action.CLEAN,), since=since or None, until=until):
+        is_active = active.files_of(row.instant) is not None
+        if not is_active and row.metadata is not None and row.instant.requested > since:
+            yield Removal(row.instant, _deleted(row.metadata, str(row.instant)))
+
+
+def first_missed(
+    timeline: Timeline, past: Past, since: str, until: str | None = None
+) -> tuple[Instant, PlacedFile] | None:
+    """A file that a past can't do without, and the clean of some time that has removed it."""
+    bases = {group.key: _base_of(group) for group in past.groups}
+    partitions = None if past.partitions is None else frozenset(past.partitions)
+    for removal in removals(timeline, since, until):
+        missed = [
+            removed
+            for removed in removal.files
+            if (partitions is None or removed.partition in partitions)
+            and not past.visibility.is_replaced(removed.key)
+            and bases.get(removed.key, "") <= removed.instant
+            and past.visibility.is_visible(removed.instant)
+        ]
+        if missed:
+            replaced = archived_replaces(timeline, min(one.instant for one in missed))
+            for removed in missed:
+                if not any(map(past.visibility.is_visible, replaced.after(removed))):
+                    return removal.clean, removed
+    return None
+
+
+def archived_replaces(timeline: Timeline, since: str) -> Replaced:
+    """What the archived replace commits from a moment on have replaced."""
+    found: dict[SliceKey, tuple[str, ...]] = {}
+    for row in timeline.archive.rows(_REPLACES, since=since):
+        if row.metadata is not None:
+            for key in replaced_by(row.metadata, str(row.instant)):
+                found[key] = (*found.get(key, ()), row.instant.requested)
+    return Replaced(found)
+
+
+def _base_of(group: FileGroup) -> str:
+    """Since when a file group needs no older file; empty where there are only logs."""
+    slice_ = group.latest_merged()
+    return "" if slice_.base_file is None else slice_.base_instant
+
+
+def _active_removal(timeline: Timeline, instant: Instant) -> Removal:
+    active = timeline.active
+    if instant.is_completed:
+        return Removal(instant, _deleted(active.read(instant), active.path(instant)))
+    files = active.files_of(instant)
+    requested = None if files is None else files.requested
+    if requested is None:
+        return Removal(instant, ())
+    content = active.read(requested.instant)
+    # A plan that was cut short was never published, and nobody has carried it out.
+    return Removal(
+        instant, _planned(content, requested.entry.path) if is_whole_container(content) else ()
+    )
+
+
+def _planned(content: bytes, path: str) -> tuple[PlacedFile, ...]:
+    plan = clean.decode_plan(content, path)
+    found: list[PlacedFile] = []
+    for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
+        found += data_files_at(partition, names)
+    for partition, named in plan.file_paths_to_be_deleted_per_partition.items():
+        found += data_files_at(partition, (one.file_path for one in named if one.file_path))
+    return tuple(found)
+
+
+def _deleted(content: bytes, path: str) -> tuple[PlacedFile, ...]:
+    """What a completed clean has deleted; what it has failed to is not listed any more, either."""
+    found: list[PlacedFile] = []
+    for partition, one in clean.decode(content, path).partition_metadata.items():
+        names = (*one.delete_path_patterns, *one.success_delete_files, *one.failed_delete_files)
+        found += data_files_at(partition, dict.fromkeys(names))
+    return tuple(found)

@@ -56,14 +56,17 @@ CHANGE_CORRECTIONS = NEWEST_CORRECTIONS | {"cow_partition_url_encoded": _decoded
 CLEANED_PAST = {
     "cow_clean_deleted_partition",
     "cow_clean_keep_latest_commits",
-    "mor_archived_lsm_levels",
     "mor_clean_keep_latest_commits",
     "mor_metadata_services",
     "v6_cow_archived",
     "v9_mor_by_111",
 }
-# Pasts that only a savepoint has kept, which Java does not read, and the keys they have.
-SAVED_PAST = {"v8_cow_services_by_102": {f"k00{number}" for number in range(6)}}
+# Pasts of which everything is there though Java does not read them, and the keys they have: a
+# savepoint has kept them, or a clean that could have removed files of them has not.
+SAVED_PAST = {
+    "v8_cow_services_by_102": {f"k00{number}" for number in range(6)},
+    "mor_archived_lsm_levels": {f"k{number:03}" for number in range(19)},
+}
 
 
 # Ends of windows whose files a clean has removed: Java returns what is left, often nothing.

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.payloads import clean
 from lakewarden.engine.read.written import PlacedFile, data_files_at
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.file_names import DataFile
+from lakewarden.engine.view.listing import StorageListing
 from lakewarden.engine.view.slices import FileGroup, SliceKey, Visibility, file_groups
 from lakewarden.engine.view.visibility import replaced_by
 
@@ -35,6 +37,12 @@ class Past:
     groups: Sequence[FileGroup]
     # Those that were looked into; None stands for all of them.
     partitions: Collection[str] | None = None
+
+    @property
+    def bases(self) -> Mapping[SliceKey, str]:
+        """Since when each file group needs no older file; those with logs only have no say."""
+        slices = (group.latest_merged() for group in self.groups)
+        return {one.key: one.base_instant for one in slices if one.base_file is not None}
 
     @classmethod
     def of(cls, files: Mapping[str, Sequence[DataFile]], visibility: Visibility) -> "Past":
@@ -75,27 +83,53 @@ def removals(timeline: Timeline, since: str = "", until: str | None = None) -> I
             yield Removal(row.instant, _deleted(row.metadata, str(row.instant)))
 
 
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A file that a past can't do without, and the clean that has removed it."""
+
+    clean: Instant
+    removed: PlacedFile
+
+    @property
+    def why(self) -> str:
+        return f"The clean {self.clean.requested} removed {self.removed.path}, which it needs."
+
+
 def first_missed(
-    timeline: Timeline, past: Past, since: str, until: str | None = None
-) -> tuple[Instant, PlacedFile] | None:
-    """A file that a past can't do without, and the clean of some time that has removed it."""
-    bases = {group.key: _base_of(group) for group in past.groups}
-    partitions = None if past.partitions is None else frozenset(past.partitions)
-    for removal in removals(timeline, since, until):
-        missed = [
-            removed
-            for removed in removal.files
-            if (partitions is None or removed.partition in partitions)
-            and not past.visibility.is_replaced(removed.key)
-            and bases.get(removed.key, "") <= removed.instant
-            and past.visibility.is_visible(removed.instant)
-        ]
-        if missed:
-            replaced = archived_replaces(timeline, min(one.instant for one in missed))
-            for removed in missed:
-                if not any(map(past.visibility.is_visible, replaced.after(removed))):
-                    return removal.clean, removed
+    state: Snapshot, past: Past, since: str, until: str | None = None
+) -> Missed | None:
+    """A file that a past can't do without; the cleans of some time tell what is gone."""
+    for removal in removals(state.timeline, since, until):
+        for removed in _gone(state, past, removal):
+            return Missed(removal.clean, removed)
     return None
+
+
+def _gone(state: Snapshot, past: Past, removal: Removal) -> list[PlacedFile]:
+    """What a past misses of the files that one clean has removed; asks further only in doubt."""
+    bases, partitions = past.bases, past.partitions
+    missed = [
+        removed
+        for removed in removal.files
+        if (partitions is None or removed.partition in partitions)
+        and not past.visibility.is_replaced(removed.key)
+        and bases.get(removed.key, "") <= removed.instant
+        and past.visibility.is_visible(removed.instant)
+    ]
+    if missed and not removal.clean.is_completed:
+        # It may not have come to these files yet.
+        places = sorted({removed.partition for removed in missed})
+        listed = StorageListing(state.storage).files(places)
+        missed = [one for one in missed if one.file.name not in _names(listed[one.partition])]
+    if missed:
+        replaced = archived_replaces(state.timeline, min(one.instant for one in missed))
+        is_visible = past.visibility.is_visible
+        missed = [one for one in missed if not any(map(is_visible, replaced.after(one)))]
+    return missed
+
+
+def _names(files: Sequence[DataFile]) -> frozenset[str]:
+    return frozenset(file.name for file in files)
 
 
 def archived_replaces(timeline: Timeline, since: str) -> Replaced:
@@ -106,12 +140,6 @@ def archived_replaces(timeline: Timeline, since: str) -> Replaced:
             for key in replaced_by(row.metadata, str(row.instant)):
                 found[key] = (*found.get(key, ()), row.instant.requested)
     return Replaced(found)
-
-
-def _base_of(group: FileGroup) -> str:
-    """Since when a file group needs no older file; empty where there are only logs."""
-    slice_ = group.latest_merged()
-    return "" if slice_.base_file is None else slice_.base_instant
 
 
 def _active_removal(timeline: Timeline, instant: Instant) -> Removal:

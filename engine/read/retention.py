@@ -53,19 +53,19 @@ class Retention:
 
 def check_retained(state: Snapshot, moment: str, past: Past) -> None:
     """Refuse a look at a past of which a clean has removed files, whoever made the clean."""
-    found = first_missed(state.timeline, past, moment, _until(state, moment, past))
-    if found is None:
+    missed = first_missed(state, past, moment, _until(state, moment, past))
+    if missed is None:
         return
-    clean, removed = found
-    earliest = retention(state).earliest_as_of or clean.requested
+    clean = missed.clean.requested
+    earliest = retention(state).earliest_as_of or clean
     raise InvalidRequest(
         "history_cleaned",
         what=f"The table as of {moment} can't be read any more.",
-        why=f"The clean {clean.requested} removed {removed.path}, which it needs.",
+        why=missed.why,
         now=f"Choose {earliest} or later; a savepoint would have kept the older files.",
         as_of=moment,
         earliest=earliest,
-        clean=clean.requested,
+        clean=clean,
     )
 
 
@@ -191,7 +191,7 @@ def _readable_savepoints(state: Snapshot, files: PartitionFiles, before: str) ->
     for one in active.savepoints():
         if one.requested < before and is_whole_container(active.read(one)):
             past = Past.of(files, state.visibility(one.requested))
-            if first_missed(state.timeline, past, one.requested) is None:
+            if first_missed(state, past, one.requested) is None:
                 yield one.requested
 
 

@@ -120,12 +120,11 @@ def _cleaned(
             yield Obstacle(code="files_cleaned", why=why, remedy="Choose another savepoint.")
             return
     past = Past.of(all_files(moment), visibility_without(moment, gone))
-    missed = first_missed(moment.timeline, past, target.requested)
+    missed = first_missed(moment, past, target.requested)
     if missed is not None:
-        clean, removed = missed
         yield Obstacle(
             code="files_cleaned",
-            why=f"The clean {clean.requested} removed {removed.path}, which it needs.",
+            why=missed.why,
             remedy="Choose a later instant, or a savepoint.",
             instant=target.requested,
         )

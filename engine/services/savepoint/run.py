@@ -218,12 +218,11 @@ def _metadata(
     )
 
 
-def _refuse_cleaned(moment: Snapshot, target: Instant, past: Past) -> None:
-    missed = first_missed(moment.timeline, past, target.requested)
+def _refuse_cleaned(state: Snapshot, target: Instant, past: Past) -> None:
+    missed = first_missed(state, past, target.requested)
     if missed is not None:
-        clean, removed = missed
-        why = f"The clean {clean.requested} removed {removed.path}, which belongs to it."
-        raise _refused(target.requested, "files_cleaned", why, "Choose a later instant.")
+        now = "Choose a later instant."
+        raise _refused(target.requested, "files_cleaned", missed.why, now)
 
 
 def _names(slice_: FileSlice) -> Iterable[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, block_judge, narrow, plan_query, read_spec
 from lakewarden.engine.read.removed import Past
-from lakewarden.engine.read.retention import check_retained
+from lakewarden.engine.read.retention import check_whole
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
 from lakewarden.engine.read.times import Time, parse_time, required_time
@@ -68,7 +68,7 @@ def _as_of_end(state: Snapshot, end: str, query: Query) -> Scan:
     completions = Without(state.timeline, _completed_after(state, end))
     visibility = state.visibility(last, completions)
     groups = state.file_groups(visibility, None, use_metadata=True)
-    check_retained(state, end, Past(visibility, groups))
+    check_whole(state, end, Past(visibility, groups))
     spec = replace(read_spec(state, query, None), blocks=block_judge(state, last))
     slices = tuple(group.latest_merged() for group in groups)
     return narrow(state, Scan(slices, (), spec))

@@ -74,9 +74,6 @@ def removals(timeline: Timeline, since: str = "", until: str | None = None) -> I
         is_within = instant.requested > since and (until is None or instant.requested <= until)
         if instant.action is Action.CLEAN and is_within:
             yield _active_removal(timeline, instant)
-    first = timeline.first_active
-    if first is not None and since >= first:
-        return
     for row in timeline.archive.rows((Action.CLEAN,), since=since or None, until=until):
         is_active = active.files_of(row.instant) is not None
         if not is_active and row.metadata is not None and row.instant.requested > since:

@@ -53,7 +53,12 @@ class Retention:
 
 def check_retained(state: Snapshot, moment: str, past: Past) -> None:
     """Refuse a look at a past of which a clean has removed files, whoever made the clean."""
-    missed = first_missed(state, past, moment, _until(state, moment, past))
+    check_whole(state, moment, past, _until(state, moment, past))
+
+
+def check_whole(state: Snapshot, moment: str, past: Past, until: str | None = None) -> None:
+    """Refuse what the table was at a moment, if a clean between then and some time left it short."""
+    missed = first_missed(state, past, moment, until)
     if missed is None:
         return
     clean = missed.clean.requested
@@ -164,21 +169,18 @@ def _moment(state: Snapshot, requested: str) -> str:
 
 
 def _earliest_restore(timeline: Timeline, bounds: _Bounds) -> _Bound:
-    """A write can be gone back to while it and all later ones are active, and its files there."""
-    active = timeline.active
-    first, writes = active.first_write(), active.completed()
-    # With savepointed writes alone, whatever is archived is older than the last of them.
-    start = first.requested if first is not None else max((i.requested for i in writes), default="")
-    reached = [one for one in writes if one.requested >= start]
+    """A write can be gone back to while no later one is archived, and its files are there."""
+    writes = timeline.active.completed()
+    archived = [
+        one.requested for one in timeline.archive.instants() if one.action in COMPLETED_WRITES
+    ]
+    newest = max(archived, default=None)
+    reached = [one for one in writes if one.requested >= (newest or "")]
     passed = [one.requested for one in reached if not _has_files(one, bounds)]
     kept = [one.requested for one in reached if one.requested > max(passed, default="")]
     if not kept:
         return _Bound()
-    if passed:
-        return _Bound(kept[0], bounds.as_of.set_by)
-    archived = timeline.archive.instants(None, kept[0])
-    newest = (one.requested for one in archived if one.action in COMPLETED_WRITES)
-    return _Bound(kept[0], max(newest, default=None))
+    return _Bound(kept[0], bounds.as_of.set_by if passed else newest)
 
 
 def _has_files(write: Instant, bounds: _Bounds) -> bool:

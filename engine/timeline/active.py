@@ -99,11 +99,11 @@ class ActiveTimeline:
         return self.completed((Action.SAVEPOINT,))
 
     def oldest_write(self) -> Instant | None:
-        """The first write that is here, completed or not; all older ones have been archived."""
+        """The first write that is here, completed or not; older ones have been archived."""
         return next((one for one in self.instants if one.action.is_write), None)
 
     def first_write(self) -> Instant | None:
-        """The first write from which on none is archived, completed or not.
+        """Where the active timeline starts: its first write, completed or not.
 
         A savepoint keeps its write from being archived while later ones are, so a savepointed
         write says nothing about its neighbours and does not count.

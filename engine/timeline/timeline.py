@@ -47,6 +47,7 @@ class Timeline:
         first, oldest = active.first_write(), active.oldest_write()
         self._start = None if first is None else first.requested
         self._oldest = None if oldest is None else oldest.requested
+        self._newest = max((one.requested for one in active.instants), default=None)
         # Where instants share a requested time, the write is the one that is asked for.
         known = [instant for instant in active.instants if instant.action is not Action.SAVEPOINT]
         known.sort(key=lambda instant: instant.action.is_write)
@@ -59,7 +60,7 @@ class Timeline:
 
     @property
     def first_active(self) -> str | None:
-        """The requested time from which on nothing is archived; None where that is not known."""
+        """The requested time at which the active timeline starts, savepointed writes aside."""
         return self._start
 
     def completion_time(self, requested: str) -> str | None:
@@ -67,27 +68,24 @@ class Timeline:
 
         What is older than all active writes has completed, or its files would have been rolled
         back; if even the archive has forgotten it, its requested time stands for its completion.
-        Between a savepointed write and the first one without a savepoint the archive decides: it
-        may have gone beyond the savepoint, and what a restore has undone is not in it.
+        Of all else that is not active the archive tells: it may have gone beyond a savepoint, and
+        what was rolled back or undone by a restore is not in it.
         """
         if requested in self._completions:
             return self._completions[requested]
-        if self._is_before_all(requested):
-            if self.active.layout.version == 1:
-                # The archive of version 6 can only be read as a whole, and nothing there is
-                # ordered by completion.
-                return requested
-            return self.archive.completion_time(requested) or requested
-        return self.archive.completion_time(requested) if self._is_in_doubt(requested) else None
+        if not self._is_before_all(requested):
+            return self._archived(requested)
+        if self.active.layout.version == 1:
+            # The archive of version 6 can only be read as a whole, and nothing there is ordered
+            # by completion.
+            return requested
+        return self.archive.completion_time(requested) or requested
 
     def is_completed(self, requested: str) -> bool:
-        """The same question without the time; the archive is asked only where savepoints leave it
-        open."""
+        """The same question without the time, which for most needs no archive."""
         if requested in self._completions:
             return self._completions[requested] is not None
-        if self._is_before_all(requested):
-            return True
-        return self._is_in_doubt(requested) and self.archive.completion_time(requested) is not None
+        return self._is_before_all(requested) or self._archived(requested) is not None
 
     def instants(self) -> tuple[Instant, ...]:
         """All instants, archived and active; one that is in both counts as active."""
@@ -111,9 +109,11 @@ class Timeline:
     def _is_before_all(self, requested: str) -> bool:
         return self._oldest is not None and requested < self._oldest
 
-    def _is_in_doubt(self, requested: str) -> bool:
-        """Whether the active timeline leaves it open if an instant that it lacks has completed."""
-        return self._start is None or requested < self._start
+    def _archived(self, requested: str) -> str | None:
+        """When an instant completed that is archived; nothing is as long as all is older."""
+        if self._newest is not None and requested > self._newest:
+            return None
+        return self.archive.completion_time(requested)
 
 
 def open_archive(storage: Storage, layout: Layout) -> Archive:

@@ -15,6 +15,7 @@ from lakewarden.procedures.history.show_commit_write_stats import ShowCommitWrit
 from lakewarden.procedures.history.show_commits import ShowCommits
 from lakewarden.procedures.history.show_commits_metadata import ShowCommitsMetadata
 from lakewarden.procedures.history.show_compaction import ShowCompaction
+from lakewarden.procedures.history.show_retention import ShowRetention
 from lakewarden.procedures.history.show_rollback_detail import ShowRollbackDetail
 from lakewarden.procedures.history.show_rollbacks import ShowRollbacks
 from lakewarden.procedures.history.show_timeline import ShowTimeline
@@ -35,6 +36,7 @@ __all__ = [
     "ShowCommits",
     "ShowCommitsMetadata",
     "ShowCompaction",
+    "ShowRetention",
     "ShowRollbackDetail",
     "ShowRollbacks",
     "ShowTimeline",

@@ -78,9 +78,9 @@ def _unsaved(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
 
 
 def _archived(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
+    """An archival that was cut short leaves writes in both places, and those stay archived."""
     for instant in moment.timeline.archive.instants(target.requested, None):
-        is_active = moment.timeline.active.files_of(instant) is not None
-        if instant.action in COMPLETED_WRITES and instant.key != target.key and not is_active:
+        if instant.action in COMPLETED_WRITES and instant.key != target.key:
             yield Obstacle(
                 code="instants_archived",
                 why=f"The {instant.action.value} {instant.requested}, which is newer, is archived.",

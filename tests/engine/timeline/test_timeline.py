@@ -67,14 +67,15 @@ def test_completion_time(requested: str, completion: str | None) -> None:
     assert timeline.is_completed(requested) == (completion is not None)
 
 
-def test_between_a_savepointed_write_and_the_next_one_the_archive_decides() -> None:
-    names = ["10_11.commit", "10_12.savepoint", "30_31.commit"]
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["savepoint", "deleted savepoint"])
+def test_what_is_archived_beyond_a_savepoint_has_completed(*, is_deleted: bool) -> None:
+    names = ["10_11.commit", "30_31.commit", *([] if is_deleted else ["10_12.savepoint"])]
     timeline = timeline_of(names, [completed("20", "25")])
     assert (timeline.completion_time("20"), timeline.is_completed("20")) == ("25", True)
     # Rolled back, or undone by a restore: what a writer that was paused leaves then is no row.
     assert (timeline.completion_time("21"), timeline.is_completed("21")) == (None, False)
     assert (timeline.completion_time("09"), timeline.is_completed("09")) == ("09", True)
-    assert timeline.first_active == "30"
+    assert timeline.first_active == ("10" if is_deleted else "30")
 
 
 def test_older_than_savepointed_writes_alone_all_has_completed() -> None:

@@ -1,0 +1,283 @@
+"""Retention: the past is answered exactly, or refused by name, whatever cleans have removed."""
+
+import os
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import InvalidRequest, Table
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.crash.victims import ports
+from tests.engine.read.pasts import History, check
+from tests.writing.shapes import Shape
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
+ONE_VERSION: dict[str, object] = {
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.clean.fileversions.retained": "1",
+}
+TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
+IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
+SEEDS = range(300 if IS_SIMULATION else 2)
+STEPS = 40 if IS_SIMULATION else 20
+SHAPES = (
+    Shape("cow", is_event_time=False),
+    Shape("mor", is_event_time=False, index="RECORD_INDEX"),
+    Shape("cow", is_event_time=False, has_metadata=False),
+    Shape("mor", is_event_time=False, has_metadata=False),
+    Shape("mor", is_event_time=False, index="BUCKET"),
+)
+CHECKED = ("clean", "archive", "die", "restore", "roll_back", "forget_savepoint", "run", "serve")
+
+
+class Tale:
+    """A table in memory, a second between its writes."""
+
+    def __init__(self, kind: str, **properties: object) -> None:
+        self.clock = ManualClock()
+        storage = fresh_memory_storage(clock=self.clock)
+        self.table = Table.create(
+            "",
+            SCHEMA,
+            key=["id"],
+            partition=["p"],
+            type=kind,
+            properties=properties,
+            storage=storage,
+            ports=ports(self.clock, 1),
+        )
+        self.storage = storage
+        self.seed = 1
+
+    def now(self) -> Table:
+        self.seed += 1
+        self.clock.advance(1000)
+        return Table.on(self.storage, ports(self.clock, self.seed))
+
+    def upsert(self, *keys: str, v: int) -> tuple[str, str]:
+        """Rows in the partitions that their first letters name; when it was begun and completed."""
+        done = self.now().upsert([{"id": key, "p": key[0], "v": v} for key in keys])
+        return done.instant, done.completed
+
+    def rows(self, **arguments: object) -> list[tuple[str, int]]:
+        return pairs(self.now().read_arrow(["id", "v"], **arguments))
+
+    def changes(self, since: str, until: str | None = None) -> list[tuple[str, int]]:
+        return pairs(self.now().changes_arrow(since, until, columns=["id", "v"]))
+
+
+def pairs(rows: pa.Table) -> list[tuple[str, int]]:
+    return sorted((row["id"], row["v"]) for row in rows.to_pylist())
+
+
+def refusal(ask: object) -> str:
+    with pytest.raises(InvalidRequest) as refused:
+        ask()  # type: ignore[operator]
+    return refused.value.code
+
+
+@TYPES
+def test_a_past_whose_slices_a_clean_by_versions_removed_is_refused_and_not_gone_back_to(
+    kind: str,
+) -> None:
+    tale = Tale(kind)
+    tale.upsert("a1", "a2", v=1)
+    tale.upsert("b1", v=1)
+    old, _ = tale.upsert("b1", v=2)
+    if kind == "mor":
+        tale.now().compaction.schedule_and_run()
+    tale.upsert("a1", v=4)
+    if kind == "mor":
+        tale.now().compaction.schedule_and_run()
+    before = tale.rows()
+    clean = tale.now().clean(options=ONE_VERSION).instant
+    assert refusal(lambda: tale.rows(as_of=old)) == "history_cleaned"
+    assert refusal(lambda: tale.rows(as_of=old, use_metadata=False)) == "history_cleaned"
+    assert refusal(lambda: tale.now().file_slices(as_of=old)) == "history_cleaned"
+    assert refusal(lambda: tale.now().restore(old)) == "files_cleaned"
+    assert refusal(lambda: tale.now().savepoint(old)) == "files_cleaned"
+    retention = tale.now().retention()
+    assert (retention.as_of_set_by, retention.restore_set_by) == (clean, clean)
+    assert old < (retention.earliest_as_of or "") < (clean or "")
+    assert tale.rows() == tale.rows(as_of=retention.earliest_as_of) == before
+    # What another partition has lost is no matter to this one.
+    assert tale.rows(as_of=old, filter=[("p", "=", "c")]) == []
+
+
+def test_a_past_of_which_no_file_is_gone_is_read_though_a_clean_has_been() -> None:
+    tale = Tale("cow")
+    first, _ = tale.upsert("a1", v=1)
+    tale.upsert("b1", v=1)
+    tale.upsert("a1", v=2)
+    tale.upsert("a1", v=3)
+    tale.now().clean(options=ONE_VERSION)
+    assert refusal(lambda: tale.rows(as_of=first)) == "history_cleaned"
+    in_b = [("p", "=", "b")]
+    assert tale.rows(as_of=first, filter=in_b) == []
+
+
+def test_changes_whose_logs_a_clean_removed_are_refused_and_to_now_they_are_whole() -> None:
+    tale = Tale("mor")
+    _, first = tale.upsert("a1", "a2", v=1)
+    _, second = tale.upsert("a1", "a2", v=2)
+    assert tale.changes(first, second) == [("a1", 2), ("a2", 2)]
+    tale.now().compaction.schedule_and_run()
+    tale.upsert("a1", v=3)
+    _, last = tale.upsert("a1", v=4)
+    clean = tale.now().clean(commits_retained=1).instant
+    assert refusal(lambda: tale.changes(first, second)) == "history_cleaned"
+    assert refusal(lambda: tale.changes("0", first)) == "history_cleaned"
+    assert tale.changes(first) == tale.changes(first, last) == [("a1", 4), ("a2", 2)]
+    retention = tale.now().retention()
+    assert (retention.earliest_changes, retention.changes_set_by) == (second, clean)
+
+
+def test_changes_from_the_start_are_the_table_though_a_clustering_is_archived() -> None:
+    tale = Tale("cow")
+    for v in (1, 2):
+        rows = [{"id": f"{p}{v}{n}", "p": p, "v": v} for p in "ab" for n in range(3)]
+        tale.now().bulk_insert(pa.Table.from_pylist(rows, schema=SCHEMA))
+    tale.now().clustering.schedule_and_run()
+    ends = [tale.upsert("a10", v=v)[1] for v in range(10, 16)]
+    tale.now().clean(commits_retained=1)
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    tale.now().maintain_metadata(["compaction"])
+    archived = tale.now().archive(options={**few, "hoodie.clean.commits.retained": "1"})
+    assert any(one.action.value == "replacecommit" for one in archived.instants)
+    assert tale.changes("0") == tale.changes("0", ends[-1]) == tale.rows()
+    # A later beginning asks the archive what the clustering has replaced.
+    first = archived.instants[0]
+    assert len(tale.changes(first.completed or "")) == 7
+    # The state before the last write that is kept whole is gone, also from the start.
+    assert refusal(lambda: tale.changes("0", ends[2])) == "history_cleaned"
+
+
+def test_a_clean_that_died_refuses_what_it_has_removed_and_nothing_else() -> None:
+    history = History(SHAPES[0], Random(1))
+    for _ in range(6):
+        history.write()
+    while not history.world.table(97).timeline().pending():
+        history.die()
+        history.write()
+    check(history)
+
+
+@TYPES
+@pytest.mark.parametrize("has_metadata", [True, False], ids=["metadata", "listing"])
+@pytest.mark.parametrize("then", ["upsert", "clean", "sweep", "delete_savepoint"])
+def test_older_rows_stay_when_a_restore_leaves_savepointed_writes_alone(
+    kind: str, then: str, has_metadata: bool
+) -> None:
+    small = {
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.index.bloom.num_entries": 50,
+        "hoodie.metadata.enable": has_metadata,
+    }
+    tale = Tale(kind, **small)
+    for key in "abc":
+        tale.upsert(key, v=1)
+    kept, _ = tale.upsert("d", v=1)
+    tale.now().savepoint()
+    for n in range(6):
+        tale.upsert(f"x{n % 3}", v=n)
+    tale.now().maintain_metadata(["compaction"])
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    options = {**few, "hoodie.clean.commits.retained": "1"}
+    options |= {"hoodie.compact.inline.max.delta.commits": "1"}
+    assert len(tale.now().archive(options=options).instants) >= 3
+    tale.now().restore(kept)
+    expected = {key: 1 for key in "abcd"}
+    assert dict(tale.rows()) == dict(tale.rows(use_metadata=False)) == expected
+    match then:
+        case "upsert":
+            done = tale.now().upsert([{"id": "a", "p": "a", "v": 2}])
+            assert (done.rows_inserted, done.rows_updated) == (0, 1)
+            expected["a"] = 2
+        case "clean":
+            for v in (1, 2):
+                tale.now().clean(options=ONE_VERSION)
+                tale.upsert("e", v=v)
+            expected["e"] = 2
+        case "sweep":
+            tale.clock.advance(3 * 3_600_000)
+            tale.now().rollback_failed_writes()
+            tale.now().sweep()
+        case _:
+            tale.now().delete_savepoint(kept)
+    for use_metadata in (True, False):
+        assert tale.rows(use_metadata=use_metadata) == sorted(expected.items())
+
+
+def test_a_table_that_lost_nothing_can_be_asked_for_all_there_was() -> None:
+    tale = Tale("cow")
+    assert str(tale.now().retention()).startswith("time travel from the beginning")
+    first, _ = tale.upsert("a1", v=1)
+    tale.upsert("a1", v=2)
+    found = tale.now().retention()
+    assert (found.earliest_as_of, found.earliest_changes, found.earliest_end) == (None, None, None)
+    assert (found.earliest_restore, found.restore_set_by) == (first, None)
+
+
+def test_a_savepoint_stays_among_what_can_be_asked_and_archived_writes_cannot_be_restored() -> None:
+    tale = Tale("cow")
+    kept, _ = tale.upsert("a1", v=1)
+    tale.now().savepoint()
+    writes = [tale.upsert("a1", v=v)[0] for v in range(2, 8)]
+    tale.now().clean(commits_retained=1)
+    found = tale.now().retention()
+    assert found.savepoints == (kept,)
+    assert tale.rows(as_of=kept) == [("a1", 1)]
+    assert refusal(lambda: tale.rows(as_of=writes[0])) == "history_cleaned"
+    tale.now().delete_savepoint(kept)
+    tale.now().maintain_metadata(["compaction"])
+    few = {"hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}
+    # One commit is kept, and as of the one before it everything is there, too.
+    tale.now().archive(options={**few, "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    found = tale.now().retention()
+    assert found.earliest_as_of == writes[-2]
+    assert (found.earliest_restore, found.restore_set_by) == (writes[-1], writes[-2])
+    assert refusal(lambda: tale.now().restore(writes[-2])) == "instant_archived"
+
+
+def test_a_past_that_a_savepoint_keeps_is_read_without_the_cleans_since() -> None:
+    tale = Tale("cow")
+    kept, _ = tale.upsert("a1", v=1)
+    tale.now().savepoint()
+    for v in range(2, 6):
+        tale.upsert("a1", v=v)
+        tale.now().clean(commits_retained=1)
+    for one in tale.now().timeline().instants:
+        if one.action.value == "clean":
+            tale.storage.put(tale.now().timeline().path(one), b"unreadable")
+    assert tale.rows(as_of=kept) == [("a1", 1)]
+
+
+def test_what_is_archived_beyond_a_savepoint_stays_visible_when_the_savepoint_goes() -> None:
+    tale = Tale("cow", **{"hoodie.parquet.small.file.limit": 0})
+    kept, _ = tale.upsert("a", v=1)
+    tale.now().savepoint()
+    for key in "bcdef":
+        tale.upsert(key, v=1)
+    tale.now().maintain_metadata(["compaction"])
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    options = {**few, "hoodie.clean.commits.retained": "1"}
+    beyond = {**options, "hoodie.archive.beyond.savepoint": "true"}
+    assert len(tale.now().archive(options=beyond).instants) == 3
+    tale.now().delete_savepoint(kept)
+    for use_metadata in (True, False):
+        assert tale.rows(use_metadata=use_metadata) == [(key, 1) for key in "abcdef"]
+    found = tale.now().upsert([{"id": "b", "p": "b", "v": 2}])
+    assert (found.rows_inserted, found.rows_updated) == (0, 1)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_happens_the_past_is_exact_or_refused(seed: int, shape: Shape) -> None:
+    history = History(shape, Random(seed))
+    for _ in range(STEPS):
+        history.step()
+        if history.done[-1].split(":")[0] in CHECKED:
+            check(history)
+    check(history)

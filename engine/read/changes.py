@@ -128,8 +128,7 @@ def _completed_writes(state: Snapshot, since: str) -> Sequence[Instant]:
     timeline = state.timeline
     if state.config.version >= 8:
         return timeline.writes_completed_after(since)
-    first = timeline.first_active
-    if first is not None and since >= first:
+    if timeline.is_active_since(since):
         return timeline.active.completed()
     return [
         instant

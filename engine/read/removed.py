@@ -74,6 +74,9 @@ def removals(timeline: Timeline, since: str = "", until: str | None = None) -> I
         is_within = instant.requested > since and (until is None or instant.requested <= until)
         if instant.action is Action.CLEAN and is_within:
             yield _active_removal(timeline, instant)
+    if active.layout.version == 1 and timeline.is_active_since(since):
+        # The archive of version 6 can only be read as a whole.
+        return
     for row in timeline.archive.rows((Action.CLEAN,), since=since or None, until=until):
         is_active = active.files_of(row.instant) is not None
         if not is_active and row.metadata is not None and row.instant.requested > since:

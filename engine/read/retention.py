@@ -57,7 +57,7 @@ def check_retained(state: Snapshot, moment: str, past: Past) -> None:
 
 
 def check_whole(state: Snapshot, moment: str, past: Past, until: str | None = None) -> None:
-    """Refuse what the table was at a moment, if a clean between then and some time left it short."""
+    """Refuse what the table was at a moment, if a clean since then has left it short of files."""
     missed = first_missed(state, past, moment, until)
     if missed is None:
         return

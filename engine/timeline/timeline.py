@@ -63,6 +63,10 @@ class Timeline:
         """The requested time at which the active timeline starts, savepointed writes aside."""
         return self._start
 
+    def is_active_since(self, requested: str) -> bool:
+        """Whether all that began at a time or later is active, as far as savepoints tell."""
+        return self._start is not None and requested >= self._start
+
     def completion_time(self, requested: str) -> str | None:
         """When an instant completed; None while it is pending, and when it never was published.
 

@@ -260,16 +260,11 @@ def _compare(
     history: History, asked: object, found: object, expected: object, is_admitted: bool
 ) -> None:
     if is_admitted or found != "history_cleaned":
-        assert found == expected, (
-            asked,
-            is_admitted,
-            history.done,
-            str(history.world.table(97).retention()),
-        )
+        assert found == expected, (asked, is_admitted, history.done)
 
 
 def check_restores(history: History, retention: Retention) -> None:
-    """Those that are admitted are possible; one that is possible, here tried on a copy, is exact."""
+    """Those that are admitted are possible; one that is possible, tried on a copy, is exact."""
     writes = history.writes()
     pending = history.world.table(97).timeline().pending()
     possible = []

@@ -188,7 +188,7 @@ def test_older_rows_stay_when_a_restore_leaves_savepointed_writes_alone(
     options |= {"hoodie.compact.inline.max.delta.commits": "1"}
     assert len(tale.now().archive(options=options).instants) >= 3
     tale.now().restore(kept)
-    expected = {key: 1 for key in "abcd"}
+    expected = dict.fromkeys("abcd", 1)
     assert dict(tale.rows()) == dict(tale.rows(use_metadata=False)) == expected
     match then:
         case "upsert":
@@ -264,7 +264,7 @@ def test_what_is_archived_beyond_a_savepoint_stays_visible_when_the_savepoint_go
     few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     options = {**few, "hoodie.clean.commits.retained": "1"}
     beyond = {**options, "hoodie.archive.beyond.savepoint": "true"}
-    assert len(tale.now().archive(options=beyond).instants) == 3
+    assert len(tale.now().archive(options=beyond).instants) >= 3
     tale.now().delete_savepoint(kept)
     for use_metadata in (True, False):
         assert tale.rows(use_metadata=use_metadata) == [(key, 1) for key in "abcdef"]

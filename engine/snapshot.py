@@ -20,7 +20,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import TableSchema, resolve_schema
 from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
-from lakewarden.engine.timeline.active import InstantFiles, load_active
+from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles, load_active
 from lakewarden.engine.timeline.instant import Instant
 from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import Ledger
@@ -91,9 +91,9 @@ class Snapshot:
         return self.ledgers.get(instant, Ledger(instant))
 
     def pending(self, requested: str) -> InstantFiles | None:
-        """The files of the pending instant of that time."""
+        """The files of the pending instant of that time; a savepoint at it is none."""
         for instant in self.timeline.active.with_time(requested):
-            if not instant.is_completed:
+            if not instant.is_completed and instant.action in UNDER_WAY:
                 return self.timeline.active.files_of(instant)
         return None
 

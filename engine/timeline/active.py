@@ -18,6 +18,8 @@ from lakewarden.engine.timeline.ledger_entries import Committed
 # What a timeline remembers of contents: some operations read those of all instants once.
 _KEPT_MAX = 64
 _KEPT_BYTES_MAX = 1 << 20
+# A savepoint has the time of the write it saves: pending or not, it says nothing of that write.
+UNDER_WAY = frozenset(Action) - {Action.SAVEPOINT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class ActiveTimeline:
         ]
         return tuple(sorted(chosen, key=_completion))
 
-    def pending(self, actions: Collection[Action] = frozenset(Action)) -> tuple[Instant, ...]:
-        """The instants that are not completed, of all actions if none are named."""
+    def pending(self, actions: Collection[Action] = UNDER_WAY) -> tuple[Instant, ...]:
+        """The instants that are not completed, of all actions but savepoints if none are named."""
         return tuple(i for i in self.instants if not i.is_completed and i.action in actions)
 
     def savepoints(self) -> tuple[Instant, ...]:

@@ -28,6 +28,9 @@ def refuse_busy(context: Context, moment: Snapshot, *, but: frozenset[str] = fro
     for pending in pending_instants(context, moment):
         if pending.requested in but or _is_waiting(pending):
             continue
+        if pending.action is Action.SAVEPOINT:
+            # It keeps files, and has nothing to say to an index.
+            continue
         name = service_name(pending.action)
         raise Conflict(
             "table_busy",

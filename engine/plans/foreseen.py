@@ -5,11 +5,13 @@ Without the lock all of that is a hint: others may be quicker.
 
 from dataclasses import replace
 
+from lakewarden.engine.metadata.table import FILES
 from lakewarden.engine.plans.cancel_checks import assert_may_be_cancelled
 from lakewarden.engine.plans.cancelling import scope_of
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.due import Due, Eyes
 from lakewarden.engine.plans.failed_writes import Repair, Settled
+from lakewarden.engine.plans.metadata_rebuild import untrue_without
 from lakewarden.engine.plans.moment import look, pending_ledgers, unpublished_in
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.rollback import earlier, metadata_of
@@ -58,7 +60,9 @@ def foresee_rollback(context: Context, instant: str) -> RolledBack:
     assert_may_be_taken_back(context, moment, files, metadata)
     places = sorted(metadata.partition_to_write_stats)
     paths = [file.path for file in written_in(context.storage, instant, places)]
-    return _rolled_back(context, files.instant.action, instant, rollbacks, paths)
+    done = _rolled_back(context, files.instant.action, instant, rollbacks, paths)
+    untrue = untrue_without(context, moment, [files])
+    return replace(done, metadata_dropped=tuple(one for one in untrue if one != FILES))
 
 
 def _looked(context: Context) -> Snapshot:

@@ -23,6 +23,7 @@ from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
+from lakewarden.engine.plans.metadata_rebuild import drop_untrue, rebuild, untrue_without
 from lakewarden.engine.plans.moment import reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
@@ -58,6 +59,9 @@ class RolledBack:
     files_deleted: int
     is_taken_over: bool = False
     bytes_deleted: int = 0
+    # Partitions of the metadata table that are gone until they are built again: they were built
+    # after what was taken back, and had its rows.
+    metadata_dropped: tuple[str, ...] = ()
     # Nothing was changed: neither rollback nor completion has a time yet.
     is_dry_run: bool = False
 
@@ -119,14 +123,17 @@ def _planned_anew(
 def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoing) -> None:
     """Make the target invisible and the rollback inflight, before any file goes; under the lock.
 
-    From here readers do not see a completed target any more. Its inflight file has to be there, as
-    else it would be gone from the timeline before the metadata table has forgotten it.
+    From here readers do not see a completed target any more, and indexes that were built on it are
+    gone. Its inflight file has to be there, as else it would be gone from the timeline before the
+    metadata table has forgotten it.
     """
     assert_may_delete(read_ledger(context.storage, undoing.rollback.target), 0)
     held.assert_held()
     inflight = Instant(undoing.rollback.instant, Action.ROLLBACK, State.INFLIGHT)
     create_inflight(context, moment.layout, inflight)
-    for files in _targets(moment, undoing):
+    targets = _targets(moment, undoing)
+    drop_untrue(context, moment, untrue_without(context, moment, targets))
+    for files in targets:
         if files.completed is not None:
             if files.inflight is None:
                 begun = Instant(files.instant.requested, files.begun_as, State.INFLIGHT)
@@ -157,16 +164,18 @@ def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
     clear_behind(context, ledger, places)
     if done is None:
         return None
+    completed, dropped = done
     reference = undoing.rollback.plan.instant_to_rollback
     assert reference is not None
     return RolledBack(
         target,
         Action(reference.action),
         undoing.rollback.instant,
-        done,
+        completed,
         deleted,
         undoing.is_taken_over,
         sum(entry.size_bytes for entry in entries if entry is not None),
+        dropped,
     )
 
 
@@ -223,12 +232,15 @@ def _completed(
     undoing: Undoing,
     written: tuple[MarkedFile, ...],
     spent_ms: int,
-) -> str | None:
-    """Step 7, under the lock: the completion time, or None if others have completed it."""
+) -> tuple[str, tuple[str, ...]] | None:
+    """Step 7, under the lock: the completion time, and what the metadata table has lost.
+
+    None if others have completed it.
+    """
     planned = undoing.rollback
     if moment.pending(planned.instant) is None:
         return None
-    _undo_in_metadata(context, moment, planned)
+    dropped = _undo_in_metadata(context, moment, planned)
     held.assert_held()
     _remove_pending(context, moment, undoing)
     ledger = moment.ledger(planned.instant)
@@ -238,16 +250,22 @@ def _completed(
         return None
     content = rollback.encode(_metadata(context, planned, written, spent_ms))
     try:
-        return complete(context, held, moment, claimed.ledger, content).instant.completed
+        done = complete(context, held, moment, claimed.ledger, content).instant
     except Conflict as loss:
         if loss.code != "superseded":
             raise
         return None
+    assert done.completed is not None
+    return done.completed, dropped
 
 
-def _undo_in_metadata(context: Context, moment: Snapshot, planned: PendingRollback) -> None:
+def _undo_in_metadata(
+    context: Context, moment: Snapshot, planned: PendingRollback
+) -> tuple[str, ...]:
+    """What the metadata table has lost since the target was made invisible."""
+    dropped = rebuild(context, moment, planned.instant)
     if not moment.config.metadata_partitions:
-        return
+        return dropped
     rollback_change(
         context.storage,
         moment.config,
@@ -258,6 +276,7 @@ def _undo_in_metadata(context: Context, moment: Snapshot, planned: PendingRollba
     )
     # Java gives signs of life there as well.
     delete_standard_beat(context.storage.below(METADATA_FOLDER), planned.target)
+    return dropped
 
 
 def _remove_pending(context: Context, moment: Snapshot, undoing: Undoing) -> None:

@@ -21,7 +21,8 @@ def plan_lookup(state: Snapshot, keys: Sequence[str], columns: Sequence[str] | N
     """The scan for rows with the given record keys."""
     wanted = _texts(keys)
     scan = plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
-    if not state.config.has_metadata(RECORD_INDEX):
+    # In a table without rows there may be no shard of the index yet.
+    if not state.config.has_metadata(RECORD_INDEX) or not scan.slices:
         return scan
     located = {location.slice_key for location in locate(state.metadata.record_index(), wanted)}
     return _only(scan, located)

@@ -1,5 +1,7 @@
 """What a restore tells: the instants that are no more, or what stands in its way."""
 
+from collections.abc import Sequence
+
 from lakewarden.engine.services.restore.run import Restored
 
 
@@ -10,4 +12,12 @@ def restored_messages(done: Restored, *, dry_run: bool) -> tuple[str, ...]:
     if not done.undone:
         return ("The table is as it was then; there was nothing to undo.",)
     word = "would be" if dry_run else "are"
-    return (f"{len(done.undone)} later instants {word} undone: {', '.join(done.undone)}.",)
+    what = f"{len(done.undone)} later instants {word} undone: {', '.join(done.undone)}."
+    return (f"{what}{dropped_sentence(done.metadata_dropped)}",)
+
+
+def dropped_sentence(partitions: Sequence[str]) -> str:
+    """What has to be built again, with a space before it; nothing where nothing has."""
+    if not partitions:
+        return ""
+    return f" Dropped, since built on what is undone: {', '.join(partitions)}; build them again."

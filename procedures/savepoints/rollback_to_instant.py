@@ -7,6 +7,7 @@ from typing import Annotated
 from lakewarden.procedures.caller import Caller
 from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
 from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.savepoints.restored_row import dropped_sentence
 
 
 @procedure("rollback_to_instant", is_mutating=True)
@@ -31,11 +32,12 @@ class RollbackToInstant(Call):
         table = open_table(caller, self.table, self.path)
         done = table.rollback(self.instant_time, dry_run=self.dry_run)
         earlier = "Somebody else has rolled it back, or had begun with it."
+        what = earlier if done.is_taken_over else f"{done.files_deleted} files."
         yield self.Row(
             rollback_result=True,
             instant_time=done.instant,
             action=done.action.value,
             rollback_instant=done.rollback or None,
             deleted_files_count=done.files_deleted,
-            message=earlier if done.is_taken_over else f"{done.files_deleted} files.",
+            message=f"{what}{dropped_sentence(done.metadata_dropped)}",
         )

@@ -18,12 +18,19 @@ from lakewarden.engine.formats.payloads.rollback import (
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.table import FILES
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.markers import MarkedFile
+from lakewarden.engine.plans.metadata_rebuild import (
+    drop,
+    drop_untrue,
+    rebuild,
+    untrue_without,
+)
 from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in, to_inflight
 from lakewarden.engine.plans.sweep import schedule_sweep
@@ -34,7 +41,6 @@ from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
 from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
 from lakewarden.engine.services.restore.point import undone_by
-from lakewarden.engine.services.restore.rebuild import drop, dropped_partitions, rebuild
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
@@ -110,14 +116,28 @@ def restore(
 def _dry_run(context: Context, instant: str, *, from_savepoint: bool) -> Restored:
     moment = look(context)
     target = target_of(moment, instant)
-    undone = tuple(files.instant.requested for files in undone_by(moment, target))
+    there = undone_by(moment, target)
+    undone = tuple(files.instant.requested for files in there)
     written = _written(context, frozenset(undone)) if undone else {}
     return Restored(
         to=instant,
         undone=undone,
         files_deleted=sum(len(files) for files in written.values()),
+        metadata_dropped=_would_drop(context, moment, there),
         obstacles=obstacles(context, moment, target, from_savepoint=from_savepoint),
     )
+
+
+def _would_drop(
+    context: Context, moment: Snapshot, undone: Sequence[InstantFiles]
+) -> tuple[str, ...]:
+    """The partitions of the metadata table that would have to be built again."""
+    had = moment.config.metadata_partitions
+    if not had or not undone:
+        return ()
+    can_stay = can_forget(context, moment, undone)
+    gone = untrue_without(context, moment, undone) if can_stay else had
+    return tuple(one for one in gone if one != FILES)
 
 
 def _published(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
@@ -234,6 +254,7 @@ def _unpublish(context: Context, held: HeldLock, moment: Snapshot, plan: Restore
         held.assert_held()
         if can_forget(context, moment, there):
             undo_folds(context, moment, there)
+            drop_untrue(context, moment, untrue_without(context, moment, there))
         else:
             drop(context, moment)
     for files in there:
@@ -284,12 +305,11 @@ def _take_back_metadata(
     context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> tuple[str, ...]:
     held.assert_held()
-    if dropped_partitions(moment):
-        return rebuild(context, moment, attempt.instant)
+    dropped = rebuild(context, moment, attempt.instant)
     if moment.config.metadata_partitions:
         target = plan.savepoint_to_restore_timestamp or ""
         forget(context, moment, target, plan.instants_to_rollback)
-    return ()
+    return dropped
 
 
 def _metadata(

@@ -1,4 +1,4 @@
-"""Which partitions of the metadata table were built after a moment, and so began with what was then.
+"""Which partitions of the metadata table were built after a moment, on what was there then.
 
 What a write has told by a deltacommit goes with that deltacommit. What a partition began with
 stays: if it was built after a write, it is untrue as soon as that write is taken back.

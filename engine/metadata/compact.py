@@ -15,9 +15,16 @@ from lakewarden.engine.formats.payloads.compaction import CompactionOperation, C
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, corrupt
 from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
 from lakewarden.engine.metadata.base_files import base_file, base_name
+from lakewarden.engine.metadata.coverage import covers
 from lakewarden.engine.metadata.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.folding import folded
-from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.instants import (
+    commit_content,
+    complete,
+    completed_elsewhere,
+    publish,
+    remove,
+)
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
@@ -71,24 +78,21 @@ def compact_if_due(
     Steps; a crash after the first leaves a plan that the next write carries out:
       1 plan      requested, with the slices as they are
       2 fold      a base file for each slice with logs, be it empty
-      3 complete
+      3 compare   with what lies below its time now; where that is something else, it is withdrawn
+      4 complete
     """
-    if finish_compactions(state, times, ports):
+    if finish_compactions(state, ports):
         return True
     if not _is_due(state, deltacommits_max):
         return False
     return compact(state, config, times, ports) is not None
 
 
-def finish_compactions(state: WriteState, times: TimeSource, ports: Ports) -> tuple[str, ...]:
+def finish_compactions(state: WriteState, ports: Ports) -> tuple[str, ...]:
     """Carry out the plans that somebody has left, and remove torn ones; their instants."""
-    begun = [
-        files
-        for files in state.timeline.active.files
-        if files.begun_as is Action.COMPACTION and files.completed is None
-    ]
+    begun = _pending(state)
     for files in begun:
-        _finish(state, files, times, ports)
+        _finish(state, files, ports)
     return tuple(files.instant.requested for files in begun)
 
 
@@ -100,8 +104,19 @@ def compact(
     if not plan.operations:
         return None
     instant = times.next()
-    begin(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
-    return instant, _carry_out(state, instant, plan, times, ports)
+    publish(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
+    stats = _carry_out(state, instant, plan, ports)
+    if stats is None:
+        raise completed_elsewhere(instant)
+    return instant, stats
+
+
+def withdraw_compactions(state: WriteState) -> bool:
+    """Take pending compactions back, which folds nothing twice; whether there were any."""
+    begun = _pending(state)
+    for files in begun:
+        _withdraw(state, files.instant.requested)
+    return bool(begun)
 
 
 def deltacommits_since(state: WriteState) -> int:
@@ -132,7 +147,7 @@ def _is_due(state: WriteState, deltacommits_max: int) -> bool:
 
 def draft_compaction(state: WriteState, config: TableConfig) -> CompactionPlan:
     """All slices that have logs, as bare names."""
-    visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
+    visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     slices = [
         group.latest_merged()
         for partition in config.metadata_partitions
@@ -141,7 +156,15 @@ def draft_compaction(state: WriteState, config: TableConfig) -> CompactionPlan:
     return CompactionPlan(operations=tuple(operation_of(one) for one in slices if one.log_files))
 
 
-def _finish(state: WriteState, files: InstantFiles, times: TimeSource, ports: Ports) -> None:
+def _pending(state: WriteState) -> list[InstantFiles]:
+    return [
+        files
+        for files in state.timeline.active.files
+        if files.begun_as is Action.COMPACTION and files.completed is None
+    ]
+
+
+def _finish(state: WriteState, files: InstantFiles, ports: Ports) -> None:
     """Carry out a plan that somebody has left; one that was never published whole is removed."""
     if files.requested is None:
         raise corrupt(state.layout.folder, None, f"The plan of {files.instant} is not there.")
@@ -151,12 +174,17 @@ def _finish(state: WriteState, files: InstantFiles, times: TimeSource, ports: Po
     except CorruptTable:
         remove(state, files)
         return
-    _carry_out(state, files.instant.requested, plan, times, ports)
+    instant = files.instant.requested
+    if covers(state.again(), instant, plan):
+        _carry_out(state, instant, plan, ports)
+    else:
+        _withdraw(state, instant)
 
 
 def _carry_out(
-    state: WriteState, instant: str, plan: CompactionPlan, times: TimeSource, ports: Ports
-) -> tuple[WriteStat, ...]:
+    state: WriteState, instant: str, plan: CompactionPlan, ports: Ports
+) -> tuple[WriteStat, ...] | None:
+    """The new base files; None where the plan does not hold any more, and was withdrawn."""
     created_ms = ports.clock.now_ms()
     tasks = [
         _FoldTask(operation, instant, f"{number}-0-0", created_ms)
@@ -166,9 +194,29 @@ def _carry_out(
     for partition in sorted({one.partition_path or "" for one in plan.operations}):
         _remove_outputs(state, partition, instant, ours)
     stats = tuple(ports.executor.map(partial(_fold, state.storage), tasks))
+    if not covers(state.again(), instant, plan):
+        _withdraw(state, instant)
+        return None
     content = commit_content(stats, Operation.COMPACT, compacted=True)
-    complete(state, instant, Action.COMPACTION, content, times)
+    complete(state, instant, Action.COMPACTION, content)
     return stats
+
+
+def _withdraw(state: WriteState, instant: str) -> None:
+    """Take a compaction off the timeline, and remove its base files unless it has completed.
+
+    Somebody else may be about to complete it; he looks for its plan afterwards. Base files that go
+    one by one do no harm: without one, what it was made of is read in its place.
+    """
+    files = state.again().begun(instant, Action.COMPACTION)
+    if files is None or files.completed is not None:
+        raise completed_elsewhere(instant)
+    remove(state, files)
+    now = state.again()
+    if now.begun(instant, Action.COMPACTION) is not None:
+        raise completed_elsewhere(instant)
+    for partition in now.partitions():
+        _remove_outputs(now, partition, instant, ())
 
 
 def _remove_outputs(

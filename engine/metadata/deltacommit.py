@@ -7,7 +7,13 @@ from functools import partial
 from lakewarden.engine.formats.payloads.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.entries import Entries
-from lakewarden.engine.metadata.instants import begin, commit_content, complete, create_file, remove
+from lakewarden.engine.metadata.instants import (
+    begin,
+    commit_content,
+    complete_now,
+    create_file,
+    remove,
+)
 from lakewarden.engine.metadata.log_files import (
     group_log,
     initial_log,
@@ -65,7 +71,7 @@ def write_deltacommit(
     ]
     stats = list(ports.executor.map(partial(_write_log, state.storage), tasks))
     written = commit_content(stats, Operation.UPSERT_PREPPED)
-    complete(state, instant, Action.DELTA_COMMIT, written, times)
+    complete_now(state, instant, written, times)
 
 
 def withdraw_deltacommit(state: WriteState, instant: str) -> bool:
@@ -80,6 +86,14 @@ def withdraw_deltacommit(state: WriteState, instant: str) -> bool:
             state.storage.delete(f"{partition}/{name}")
     remove(state, files)
     return True
+
+
+def withdraw_strays(state: WriteState) -> bool:
+    """Remove the deltacommits of instants that were taken back while their writers stood still."""
+    strays = state.validity.strays()
+    for instant in strays:
+        withdraw_deltacommit(state, instant)
+    return bool(strays)
 
 
 def find_written(state: WriteState, instant: str) -> dict[str, tuple[str, ...]]:
@@ -129,7 +143,8 @@ def _groups(
             raise _no_groups(partition)
         return present
     # A shard for one partition of the table vanishes with the write that made it.
-    settled = [file for file in files if state.is_settled(file.instant)]
+    validity = state.validity
+    settled = [file for file in files if validity.is_completed(file.instant)]
     present = file_groups_by_shard(settled).get(shard)
     if present is not None:
         return present

@@ -37,7 +37,7 @@ def drop_partitions(
     times.move_past(state.timeline.active.newest_time())
     if withdraw_log_compactions(state):
         state = load_write_state(storage, config)
-    finish_compactions(state, times, ports)
+    finish_compactions(state, ports)
     update_properties(
         storage,
         {

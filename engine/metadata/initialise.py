@@ -16,7 +16,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.base_files import base_file, base_name
 from lakewarden.engine.metadata.deltacommit import create_groups
 from lakewarden.engine.metadata.entries import Entries
-from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.instants import begin, commit_content, complete_now, remove
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
@@ -68,7 +68,7 @@ def initialise_partition(
         ]
     stats = list(ports.executor.map(partial(_write_base, state.storage), tasks))
     content = commit_content(stats, Operation.BULK_INSERT_PREPPED)
-    complete(state, instant, Action.DELTA_COMMIT, content, times)
+    complete_now(state, instant, content, times)
 
 
 def forget_unfinished(state: WriteState) -> bool:

@@ -1,41 +1,94 @@
 """Instants on the metadata table's own timeline, which one writer at a time moves, under the lock.
 
-Their empty files are simply put: who finds one of an attempt that died has made it. A writer that
-has paused for so long that it lost the lock finds out when it completes what others have ended.
+The lock is not relied on: a writer may have paused for so long that others have it. What has to be
+one writer's own is created exclusively, and who completes looks before and behind: before, so that
+nothing is completed that others have ended or taken back, and behind, since two who each put down
+their own first and look for the other's then cannot both miss it. A deltacommit does not count
+before the instant of the data table has completed, so that there is time for that look.
 """
 
 from collections.abc import Sequence
 
 from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
-from lakewarden.engine.kernel.errors import Conflict, Unsettled
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Unsettled
 from lakewarden.engine.metadata.record_schema import COMMIT_SCHEMA_TEXT
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
 from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.timeline.active import InstantFiles, load_active
+from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles, load_active
 from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.next_time import TimeSource, following
 
 
 def begin(state: WriteState, requested: str, action: Action, plan: bytes = b"") -> None:
-    """Publish an instant as requested, with its plan if it has one, and as inflight."""
+    """Publish an instant as requested, with its plan if it has one, and as inflight.
+
+    Files are simply put: who finds one of an attempt that died has made it.
+    """
     for stage, content in ((State.REQUESTED, plan), (State.INFLIGHT, b"")):
         state.storage.put(state.layout.path(Instant(requested, action, stage)), content)
 
 
-def complete(
-    state: WriteState, requested: str, action: Action, content: bytes, times: TimeSource
-) -> None:
-    """Publish an instant as completed now, later than anything on either timeline.
+def publish(state: WriteState, requested: str, action: Action, plan: bytes) -> None:
+    """The same for an instant of which there must be one plan, ours."""
+    path = state.layout.path(Instant(requested, action, State.REQUESTED))
+    create_file(state.storage, path, plan, requested)
+    state.storage.put(state.layout.path(Instant(requested, action, State.INFLIGHT)), b"")
 
-    Completed files differ in their names, so that nothing but looking keeps one from being there
-    twice.
+
+def complete_now(state: WriteState, requested: str, content: bytes, times: TimeSource) -> None:
+    """Publish a deltacommit as completed now, later than anything on either timeline.
+
+    By that time it is told whether it lies upon a compaction or below it. One that was planned
+    meanwhile for a later time does not have it, and whoever plans one looks for it afterwards.
     """
-    if not _is_pending(state, requested):
-        raise _completed_elsewhere(requested)
-    instant = Instant(requested, action, State.COMPLETED, times.next())
-    create_file(state.storage, state.layout.path(instant), content, requested)
+    instant = Instant(requested, Action.DELTA_COMMIT, State.COMPLETED, times.next())
+    now = _completed(state, instant, content)
+    assert instant.completed is not None
+    later = [one for one in now.files if one.instant.requested > instant.completed]
+    if any(is_compaction(one) for one in later):
+        state.storage.delete(state.layout.path(instant))
+        raise completed_elsewhere(requested)
+
+
+def complete(state: WriteState, requested: str, action: Action, content: bytes) -> None:
+    """Publish an instant as completed whose completion time says nothing.
+
+    All who carry it out give it the same one, so that one of them wins.
+    """
+    instant = Instant(requested, action.completed_as, State.COMPLETED, following(requested))
+    _completed(state, instant, content)
+
+
+def _completed(state: WriteState, instant: Instant, content: bytes) -> ActiveTimeline:
+    """Create a completed file between two looks; the answer is what the second one has shown."""
+    if not _is_pending(state, instant.requested):
+        raise completed_elsewhere(instant.requested)
+    path = state.layout.path(instant)
+    create_file(state.storage, path, content, instant.requested)
+    now = _look_behind(state, instant)
+    if now is None:
+        state.storage.delete(path)
+        raise completed_elsewhere(instant.requested)
+    return now
+
+
+def _look_behind(state: WriteState, instant: Instant) -> ActiveTimeline | None:
+    """The timeline now; None if others had completed the instant as well, or had taken it back."""
+    try:
+        now = load_active(state.storage, state.layout)
+    except CorruptTable as error:
+        if error.code != "two_completions":
+            raise
+        return None
+    files = now.files_of(instant)
+    return now if files and files.requested and files.completed else None
+
+
+def is_compaction(files: InstantFiles) -> bool:
+    """Whether an instant of the metadata table folds logs into base files, or has done so."""
+    return files.begun_as is Action.COMPACTION or files.instant.action is Action.COMMIT
 
 
 def create_file(storage: Storage, path: str, content: bytes, requested: str) -> None:
@@ -44,7 +97,7 @@ def create_file(storage: Storage, path: str, content: bytes, requested: str) -> 
         case Won():
             return
         case Lost():
-            raise _completed_elsewhere(requested)
+            raise completed_elsewhere(requested)
         case Unknown(cause):
             raise Unsettled(
                 "metadata_unsettled",
@@ -55,7 +108,7 @@ def create_file(storage: Storage, path: str, content: bytes, requested: str) -> 
             )
 
 
-def _completed_elsewhere(requested: str) -> Conflict:
+def completed_elsewhere(requested: str) -> Conflict:
     """What a writer is told that has lost the lock while it wrote to the metadata table."""
     return Conflict(
         "metadata_completed_elsewhere",

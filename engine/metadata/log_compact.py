@@ -14,7 +14,7 @@ from lakewarden.engine.kernel.settings import Setting, flag, whole_number
 from lakewarden.engine.metadata.deltacommit import find_written
 from lakewarden.engine.metadata.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.folding import folded_logs
-from lakewarden.engine.metadata.instants import begin, commit_content, complete, remove
+from lakewarden.engine.metadata.instants import commit_content, complete, publish, remove
 from lakewarden.engine.metadata.log_files import compacted_log, log_name
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.run.ports import Ports
@@ -79,7 +79,7 @@ def draft_log_compaction(
 
 
 def compact_logs(
-    state: WriteState, draft: LogCompactionDraft, times: TimeSource, ports: Ports
+    state: WriteState, draft: LogCompactionDraft, ports: Ports
 ) -> tuple[WriteStat, ...]:
     """Carry a draft out.
 
@@ -95,7 +95,7 @@ def compact_logs(
         strategy=compaction.LOG_COMPACTION,
         preserve_hoodie_metadata=True,
     )
-    begin(state, draft.instant, Action.LOG_COMPACTION, compaction.encode_plan(plan))
+    publish(state, draft.instant, Action.LOG_COMPACTION, compaction.encode_plan(plan))
     created_ms = ports.clock.now_ms()
     tasks = [
         _LogTask(slice_, draft.instant, f"{number}-0-0", created_ms)
@@ -103,7 +103,7 @@ def compact_logs(
     ]
     stats = tuple(ports.executor.map(partial(_fold, state.storage), tasks))
     content = commit_content(stats, Operation.LOG_COMPACT, compacted=True)
-    complete(state, draft.instant, Action.LOG_COMPACTION.completed_as, content, times)
+    complete(state, draft.instant, Action.LOG_COMPACTION, content)
     return stats
 
 
@@ -131,7 +131,7 @@ def _is_to_go(files: InstantFiles, since: str | None) -> bool:
 
 
 def _slices(state: WriteState, config: TableConfig) -> list[FileSlice]:
-    visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
+    visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     return [
         group.latest_merged()
         for partition_name in config.metadata_partitions

@@ -7,6 +7,7 @@ from lakewarden.engine.metadata.compact import (
     compact_if_due,
     refuse_growth,
 )
+from lakewarden.engine.metadata.deltacommit import withdraw_strays
 from lakewarden.engine.metadata.log_compact import (
     LOG_BLOCKS_MIN,
     LOG_COMPACTION_ENABLED,
@@ -37,7 +38,7 @@ def keep_up(
     """
     refuse_growth(state, settings)
     # The state shows what is withdrawn here, so a compaction that is due waits for the next write.
-    if withdraw_log_compactions(state):
+    if withdraw_strays(state) or withdraw_log_compactions(state):
         return True
     most = settings[DELTACOMMITS_MAX]
     if compact_if_due(state, config, times, ports, deltacommits_max=most):
@@ -47,5 +48,5 @@ def keep_up(
     draft = draft_log_compaction(state, config, times, blocks_min=settings[LOG_BLOCKS_MIN])
     if draft.instant is None:
         return False
-    compact_logs(state, draft, times, ports)
+    compact_logs(state, draft, ports)
     return True

@@ -1,13 +1,15 @@
 """Validity: which instants of the metadata table count for one look at the data's timeline.
 
 A deltacommit has the time of its instant on the data's timeline and counts if that one is completed
-there. What the timeline does not know is archived if it is older than the newest instant there, and
-else came later. A compaction counts if everything it has folded does; where one does not, the slice
-under it is read, as long as that is there.
+there. It completes before that instant does, which may never be: because its writer died, or stood
+still while others took the instant back. What the timeline does not know came later if it is newer
+than all that the timeline knows, is archived if the archive has it, and else was taken back. A
+compaction counts if everything it has folded does; where one does not, the slice under it is read,
+as long as that is there.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action
@@ -27,36 +29,53 @@ class Validity:
     """The completions of the metadata table's timeline, as far as a timeline of the data goes."""
 
     own: Timeline = field(repr=False)
+    data: Timeline = field(repr=False)
     # The instants of the data's timeline, and whether each is completed.
     known: Mapping[str, bool] = field(repr=False)
     newest: str
-    # Instants of the metadata table alone, which are made of others.
-    made_of_others: frozenset[str]
-    # Compactions that hold entries of what does not count.
-    ahead: frozenset[str]
+    # Compactions and log compactions, which are made of others.
+    services: frozenset[str]
+    # Compactions that hold entries of what does not count yet.
+    ahead: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, data: Timeline, own: Timeline) -> "Validity":
         known = _known(data.active)
-        newest = max(known, default="")
-        alone = _made_of_others(own.active)
-        counting = cls(own, known, newest, alone, frozenset())
-        return cls(own, known, newest, alone, _ahead(own.active, counting))
+        without = cls(own, data, known, max(known, default=""), _services(own.active))
+        return replace(without, ahead=_ahead(without))
 
     def is_valid(self, instant: str) -> bool:
         """Whether what an instant wrote counts; a log compaction does as far as its sources do."""
         completed = self.known.get(instant)
         if completed is not None:
             return completed
-        return (
-            instant <= self.newest or instant.startswith(_INITIAL) or instant in self.made_of_others
-        )
+        if instant in self.services or instant.startswith(_INITIAL):
+            return True
+        return not self.is_later(instant) and self._is_archived(instant)
+
+    def is_later(self, instant: str) -> bool:
+        """Whether an instant completes, if it does, after the look at the data's timeline."""
+        completed = self.known.get(instant)
+        is_service = instant in self.services
+        return not completed if completed is not None else instant > self.newest and not is_service
 
     def completion_time(self, requested: str) -> str | None:
-        return None if requested in self.ahead else self.own.completion_time(requested)
+        """When an instant completed; None while it does not count."""
+        return self.own.completion_time(requested) if self._counts(requested) else None
 
     def is_completed(self, requested: str) -> bool:
-        return requested not in self.ahead and self.own.is_completed(requested)
+        """The same question without the time."""
+        return self._counts(requested) and self.own.is_completed(requested)
+
+    def strays(self) -> tuple[str, ...]:
+        """The deltacommits of instants that have left their timeline, and come back never."""
+        return tuple(
+            files.instant.requested
+            for files in self.own.active.files
+            if files.begun_as is Action.DELTA_COMMIT
+            and files.instant.requested not in self.known
+            and not self.is_valid(files.instant.requested)
+        )
 
     def check_whole(self, files: Sequence[DataFile], groups: Sequence[FileGroup]) -> None:
         """Refuse slices of which the beginning is gone, since a newer one took its place."""
@@ -72,6 +91,14 @@ class Validity:
         if any(SliceKey(partition, file_id) not in whole for file_id in passed_over):
             raise outdated("The metadata table was compacted and cleaned meanwhile.")
 
+    def _counts(self, requested: str) -> bool:
+        return requested not in self.ahead and self.is_valid(requested)
+
+    def _is_archived(self, instant: str) -> bool:
+        if self.data.active.layout.version == 1 or self.data.is_completed(instant):
+            return True
+        return self.data.archive.completion_time(instant) is not None
+
 
 def _known(active: ActiveTimeline) -> dict[str, bool]:
     """The instants and whether they are completed; a savepoint has the time of its write."""
@@ -82,21 +109,20 @@ def _known(active: ActiveTimeline) -> dict[str, bool]:
     return known
 
 
-def _made_of_others(own: ActiveTimeline) -> frozenset[str]:
+def _services(own: ActiveTimeline) -> frozenset[str]:
     return frozenset(
-        files.instant.requested
-        for files in own.files
-        if files.begun_as in (Action.LOG_COMPACTION, Action.COMPACTION)
+        files.instant.requested for files in own.files if files.begun_as is not Action.DELTA_COMMIT
     )
 
 
-def _ahead(own: ActiveTimeline, counting: Validity) -> frozenset[str]:
-    """The compactions later than the completion of something that does not count."""
+def _ahead(validity: Validity) -> frozenset[str]:
+    """The compactions later than the completion of something that completes later for the data."""
+    own = validity.own.active
     first = min(
         (
             one.completed
             for one in own.instants
-            if one.completed and one.action.is_write and not counting.is_valid(one.requested)
+            if one.completed and one.action.is_write and validity.is_later(one.requested)
         ),
         default=None,
     )

@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.metadata.validity import Validity
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
+from lakewarden.engine.table.config import (
+    METADATA_FOLDER,
+    PROPERTIES_PATH,
+    TableConfig,
+    load_config,
+)
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.layouts import Layout, layout_of
@@ -16,12 +22,18 @@ from lakewarden.engine.view.listing import HOODIE_FOLDER
 
 @dataclass(frozen=True, slots=True)
 class WriteState:
-    """The metadata table at one moment; `storage` is rooted in it."""
+    """The metadata table at one moment; `storage` is rooted in it, `root` in its table."""
 
+    root: Storage = field(repr=False)
+    config: TableConfig = field(repr=False)
     storage: Storage = field(repr=False)
     layout: Layout
     timeline: Timeline = field(repr=False)
     data_timeline: Timeline = field(repr=False)
+
+    def again(self) -> "WriteState":
+        """The same as it is now, the table's properties included."""
+        return load_write_state(self.root, load_config(self.root))
 
     def files(self, partition: str) -> tuple[DataFile, ...]:
         """The data files of a partition as they lie there now."""
@@ -38,15 +50,16 @@ class WriteState:
 
     def deltacommit(self, instant: str) -> InstantFiles | None:
         """The files of the deltacommit of an instant of the data table, completed or not."""
-        return self._instant(instant, Action.DELTA_COMMIT)
+        return self.begun(instant, Action.DELTA_COMMIT)
 
     def rollback(self, instant: str) -> InstantFiles | None:
         """The files of a rollback that was begun here."""
-        return self._instant(instant, Action.ROLLBACK)
+        return self.begun(instant, Action.ROLLBACK)
 
-    def is_settled(self, instant: str) -> bool:
-        """Whether an instant is completed here and not pending on the data table."""
-        return self.timeline.is_completed(instant) and instant not in self._pending()
+    @property
+    def validity(self) -> Validity:
+        """What counts of the metadata table."""
+        return Validity.of(self.data_timeline, self.timeline)
 
     def uncertain(self) -> tuple[str, ...]:
         """The instants that are completed here, but still pending on the data table."""
@@ -54,7 +67,8 @@ class WriteState:
         completed = self.timeline.active.completed()
         return tuple(one.requested for one in completed if one.requested in pending)
 
-    def _instant(self, requested: str, action: Action) -> InstantFiles | None:
+    def begun(self, requested: str, action: Action) -> InstantFiles | None:
+        """The files of an instant that began as some action."""
         found = (
             group
             for group in self.timeline.active.files
@@ -71,7 +85,12 @@ def load_write_state(storage: Storage, config: TableConfig) -> WriteState:
     own = storage.below(METADATA_FOLDER)
     layout = layout_of(parse_properties(own.read(PROPERTIES_PATH), PROPERTIES_PATH))
     return WriteState(
-        own, layout, Timeline.load(own, layout), Timeline.load(storage, config.layout)
+        storage,
+        config,
+        own,
+        layout,
+        Timeline.load(own, layout),
+        Timeline.load(storage, config.layout),
     )
 
 

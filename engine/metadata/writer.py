@@ -14,7 +14,9 @@ from lakewarden.engine.formats.payloads.rollback import (
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.changes import TableChange
+from lakewarden.engine.metadata.compact import withdraw_compactions
 from lakewarden.engine.metadata.content import content_of, unmaintained
+from lakewarden.engine.metadata.coverage import has_taken
 from lakewarden.engine.metadata.definitions import definitions_path, load_definitions
 from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
 from lakewarden.engine.metadata.deltacommit import (
@@ -22,7 +24,7 @@ from lakewarden.engine.metadata.deltacommit import (
     withdraw_deltacommit,
     write_deltacommit,
 )
-from lakewarden.engine.metadata.instants import begin, complete
+from lakewarden.engine.metadata.instants import begin, complete, is_compaction
 from lakewarden.engine.metadata.log_compact import withdraw_log_compactions
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.upkeep import keep_up
@@ -120,6 +122,9 @@ def rollback_change(
     if (begun is None and files is None) or (begun and _is_completed(state, begun)):
         return
     times.move_past(state.timeline.active.newest_time())
+    # One that was begun on without knowing of the rollback would bring back what goes now.
+    if withdraw_compactions(state):
+        state = state.again()
     _refuse_compacted(state, instant, files)
     # What the instant has told may be in log compactions as well.
     if files is not None and withdraw_log_compactions(state, since=files.instant.completed):
@@ -129,7 +134,7 @@ def rollback_change(
     begin(state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(plan))
     withdraw_deltacommit(state, instant)
     done = _done(plan, rollback_instant, ports.clock.now_ms() - started_ms)
-    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(done), times)
+    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(done))
 
 
 def _is_completed(state: WriteState, files: InstantFiles) -> bool:
@@ -188,11 +193,12 @@ def _refuse_compacted(state: WriteState, instant: str, files: InstantFiles | Non
     """Refuse when base files hold what the instant has told, for there it cannot be undone."""
     completed = files.instant.completed if files else None
     later = [
-        one
-        for one in state.timeline.active.instants
-        if one.action in (Action.COMMIT, Action.COMPACTION)
+        one.instant
+        for one in state.timeline.active.files
+        if is_compaction(one)
         and completed is not None
-        and one.requested > completed
+        and one.instant.requested > completed
+        and has_taken(state, one, instant)
     ]
     if later:
         raise InvalidRequest(

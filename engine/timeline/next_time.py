@@ -52,7 +52,7 @@ class TimeSource:
         time = time_text(now_ms, self._zone)
         if self._newest is not None and time <= self._newest:
             self._check_skew(self._newest, now_ms)
-            time = _successor(self._newest)
+            time = following(self._newest)
         self._newest = time
         return time
 
@@ -72,7 +72,7 @@ class TimeSource:
             )
 
 
-def _successor(time: str) -> str:
+def following(time: str) -> str:
     """The next text, one millisecond on by the wall clock whatever the zone's rules are."""
     digits = (time + _LAST_MILLISECOND)[:_DIGITS]
     wall = datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f") + _MILLISECOND

@@ -16,7 +16,7 @@ from lakewarden.engine.formats.payloads.clean import (
     RetainedInstant,
 )
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.instants import begin, complete, remove
+from lakewarden.engine.metadata.instants import complete, completed_elsewhere, publish, remove
 from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
@@ -76,17 +76,19 @@ def clean_metadata(
 
     Steps; after a crash the next call carries out the plan that is there:
       1 plan      requested and inflight
-      2 delete    the files
-      3 complete
+      2 compare   nothing of it is needed again; else it is withdrawn
+      3 delete    the files
+      4 complete
     """
     instant = times.next()
     plan = _plan(state, draft)
-    begin(state, instant, Action.CLEAN, clean.encode_plan(plan))
-    _carry_out(state, instant, plan, times, ports)
+    publish(state, instant, Action.CLEAN, clean.encode_plan(plan))
+    if not _carry_out(state, instant, plan, ports):
+        raise completed_elsewhere(instant)
     return instant
 
 
-def finish_cleans(state: WriteState, times: TimeSource, ports: Ports) -> tuple[str, ...]:
+def finish_cleans(state: WriteState, ports: Ports) -> tuple[str, ...]:
     """Carry out the cleans that somebody has left; those never published whole are removed."""
     done = []
     for files in state.timeline.active.files:
@@ -96,8 +98,8 @@ def finish_cleans(state: WriteState, times: TimeSource, ports: Ports) -> tuple[s
         if plan is None:
             remove(state, files)
             continue
-        _carry_out(state, files.instant.requested, plan, times, ports)
-        done.append(files.instant.requested)
+        if _carry_out(state, files.instant.requested, plan, ports):
+            done.append(files.instant.requested)
     return tuple(done)
 
 
@@ -124,7 +126,7 @@ def _is_fresh(state: WriteState) -> str | None:
 
 
 def _views(state: WriteState) -> list[PartitionView]:
-    visibility = load_visibility(state.timeline.active, state.timeline, names_decide=False)
+    visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     views = []
     for name in state.partitions():
         files = state.files(name)
@@ -156,15 +158,21 @@ def _plan(state: WriteState, draft: MetadataCleanDraft) -> CleanPlan:
     )
 
 
-def _carry_out(
-    state: WriteState, instant: str, plan: CleanPlan, times: TimeSource, ports: Ports
-) -> None:
+def _carry_out(state: WriteState, instant: str, plan: CleanPlan, ports: Ports) -> bool:
+    """Delete what a plan names; False where something of it is needed again."""
+    now = state.again()
+    begun = now.begun(instant, Action.CLEAN)
+    if begun is None or begun.completed is not None:
+        raise completed_elsewhere(instant)
     began_ms = ports.clock.now_ms()
     # The table may have been moved since; partition and name stay the same.
     names = {
         partition: tuple((file.file_path or "").rpartition("/")[2] for file in files)
         for partition, files in plan.file_paths_to_be_deleted_per_partition.items()
     }
+    if any(not _needed(now, partition).isdisjoint(own) for partition, own in names.items()):
+        remove(now, begun)
+        return False
     for partition, own in names.items():
         for name in own:
             state.storage.delete(f"{partition}/{name}")
@@ -185,4 +193,19 @@ def _carry_out(
             for partition, own in names.items()
         },
     )
-    complete(state, instant, Action.CLEAN, clean.encode(metadata), times)
+    complete(state, instant, Action.CLEAN, clean.encode(metadata))
+    return True
+
+
+def _needed(now: WriteState, partition: str) -> frozenset[str]:
+    """The files that readers read: a compaction that has put others in their place may be gone."""
+    visibility = load_visibility(now.timeline.active, now.validity, names_decide=False)
+    slices = (
+        group.latest_merged() for group in file_groups(partition, now.files(partition), visibility)
+    )
+    return frozenset(
+        file.name
+        for slice_ in slices
+        for file in (slice_.base_file, *slice_.log_files)
+        if file is not None
+    )

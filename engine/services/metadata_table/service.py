@@ -102,13 +102,13 @@ class _Run:
 
     def settle(self) -> tuple[str, ...]:
         """Step 3."""
-        times, ports = self.moment.times, self.context.ports
+        ports = self.context.ports
         state = self._state()
         left = [one.requested for one in state.timeline.active.pending((Action.LOG_COMPACTION,))]
         if withdraw_log_compactions(state):
             state = self._state()
-        finished = finish_compactions(state, times, ports)
-        return (*left, *finished, *finish_cleans(self._state(), times, ports))
+        finished = finish_compactions(state, ports)
+        return (*left, *finished, *finish_cleans(self._state(), ports))
 
     def step(self, service: MetadataService) -> MetadataStep:
         if self.held is not None:
@@ -173,7 +173,7 @@ class _Run:
             return MetadataStep(service=service, why_nothing=why)
         if self.is_dry:
             return MetadataStep(service=service, is_done=True, items=len(draft.slices))
-        stats = compact_logs(state, draft, times, self.context.ports)
+        stats = compact_logs(state, draft, self.context.ports)
         return MetadataStep(
             service=service,
             is_done=True,

@@ -44,23 +44,27 @@ def can_forget(context: Context, moment: Snapshot, instants: Sequence[InstantFil
         # It was there before the metadata table, or its deltacommit is archived.
         if files.completed is not None and state.deltacommit(files.instant.requested) is None:
             return False
-    folds = _folds(state, instants)
-    # A pending clean is about to delete what was folded.
-    is_cleaned = bool(folds) and bool(state.timeline.active.pending((Action.CLEAN,)))
-    return not is_cleaned and all(_can_undo(state, fold) for fold in folds)
+    return _can_undo_all(state, _folds(state, instants))
 
 
-def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> None:
+def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> bool:
     """Undo compactions since some instants; under the lock, while the instants are completed.
 
     The newest goes first. Its base files are not seen any more once it is not completed, and what
-    they were made of is read in their place; a crash leaves a compaction that is pending.
+    they were made of is read in their place; a crash leaves a compaction that is pending. False if
+    a clean has been quicker, for which it is looked once they are not completed any more: one that
+    is published later sees that what it would delete is needed again.
     """
     state = load_write_state(context.storage, moment.config)
     folds = sorted(_folds(state, instants), key=lambda one: one.instant.requested, reverse=True)
+    if not folds:
+        return True
     for fold in folds:
         if fold.completed is not None:
             state.storage.delete(fold.completed.entry.path)
+    if not _can_undo_all(state.again(), folds):
+        return False
+    for fold in folds:
         for partition in state.partitions():
             for file in state.files(partition):
                 if file.instant == fold.instant.requested:
@@ -68,6 +72,7 @@ def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFil
         for rest in (fold.inflight, fold.requested):
             if rest is not None:
                 state.storage.delete(rest.entry.path)
+    return True
 
 
 def forget(
@@ -100,7 +105,7 @@ def forget(
         hoodie_restore_metadata={one.instant: (_rollback_of(one),) for one in told},
         restore_instant_info=references,
     )
-    complete(state, own, Action.RESTORE, restore.encode(done), moment.times)
+    complete(state, own, Action.RESTORE, restore.encode(done))
 
 
 def _withdrawn(state: WriteState, reference: InstantReference, moment: Snapshot) -> _Told:
@@ -138,6 +143,12 @@ def _folds(state: WriteState, instants: Sequence[InstantFiles]) -> list[InstantF
         for files in state.timeline.active.files
         if files.begun_as in _FOLDS and first is not None and files.instant.requested > first
     ]
+
+
+def _can_undo_all(state: WriteState, folds: Sequence[InstantFiles]) -> bool:
+    # A pending clean is about to delete what was folded.
+    is_cleaned = bool(folds) and bool(state.timeline.active.pending((Action.CLEAN,)))
+    return not is_cleaned and all(_can_undo(state, fold) for fold in folds)
 
 
 def _can_undo(state: WriteState, fold: InstantFiles) -> bool:

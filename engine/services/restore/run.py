@@ -252,8 +252,7 @@ def _unpublish(context: Context, held: HeldLock, moment: Snapshot, plan: Restore
             append_withdrawn(context, ledger, files.begun_as, reason=reason)
     if moment.config.metadata_partitions:
         held.assert_held()
-        if can_forget(context, moment, there):
-            undo_folds(context, moment, there)
+        if can_forget(context, moment, there) and undo_folds(context, moment, there):
             drop_untrue(context, moment, untrue_without(context, moment, there))
         else:
             drop(context, moment)

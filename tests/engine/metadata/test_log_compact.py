@@ -198,7 +198,7 @@ def test_one_of_java_that_is_newer_than_a_write_under_way_comes_before_it() -> N
             times = one.times
             ours = draft_log_compaction(one.state, one.config, times, blocks_min=2)
             draft = LogCompactionDraft(ours.slices, times.next())
-            compact_logs(one.state, draft, times, one.ports)
+            compact_logs(one.state, draft, one.ports)
         one.tell(change_of(one, 2, slow))
         one.complete(slow)
     assert said(table) == said(without)

@@ -93,7 +93,7 @@ def test_who_finishes_a_compaction_too_late_does_not_take_its_files_away() -> No
     table.write(new_file("a", name(WRITES), ["k"], [0.5]))
     ports = Ports(clock=table.clock, executor=PausingExecutor(0, die))
     with pytest.raises(Died):
-        finish_compactions(late, table.times, ports)
+        finish_compactions(late, ports)
     state = load_write_state(table.storage, table.config)
     (compaction,) = state.timeline.active.completed((Action.COMMIT,))
     told = commit.decode(state.timeline.active.read(compaction), "compaction")

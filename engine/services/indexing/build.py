@@ -2,13 +2,16 @@
 
 Steps: 1 settle, 2 lock, 3 reload, 4 refuse while something is under way, 5 gather what the files
 and rows say, 6 one commit of the metadata table for each partition, 7 definitions, 8 the table's
-properties list the partitions, 9 unlock. Until 8 nobody looks at what was made, and whatever a
-crash leaves is replaced by the next build.
+properties list the partitions, 9 look whether anything has begun meanwhile, 10 unlock. Until 8
+nobody looks at what was made, and whatever a crash leaves is replaced by the next build. What has
+begun or completed by 9 did so without the lock being ours, and has told the new partitions nothing:
+then they are dropped again.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.create import add_partitions
 from lakewarden.engine.metadata.definitions import load_definitions
@@ -137,7 +140,28 @@ def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[Want
         choices=gathered.choices,
         assert_held=held.assert_held,
     )
+    _drop_overtaken(context, moment)
     return gathered.records_count
+
+
+def _drop_overtaken(context: Context, moment: Snapshot) -> None:
+    """Step 9."""
+    now = look(context)
+    known = {instant.key for instant in moment.timeline.active.instants}
+    newer = [one for one in now.timeline.active.instants if one.key not in known]
+    if not newer:
+        return
+    before = moment.config.metadata_partitions
+    partitions = [one for one in now.config.metadata_partitions if one not in before]
+    drop_partitions(context.storage, now.config, partitions, now.times, context.ports)
+    raise Conflict(
+        "index_overtaken",
+        what=f"{', '.join(partitions)} was not built.",
+        why=f"The {newer[0].action.value} {newer[0].requested} began meanwhile, since the lock was"
+        " lost, and is not in it.",
+        now="Build it again.",
+        instant=newer[0].requested,
+    )
 
 
 def _as_it_is(context: Context, moment: Snapshot, partition: str, message: str) -> IndexBuilt:

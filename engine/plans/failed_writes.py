@@ -8,7 +8,7 @@ time is over, and an immutable one is never given up.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
 from lakewarden.engine.plans.context import Context
@@ -23,7 +23,13 @@ from lakewarden.engine.plans.moment import (
 )
 from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
-from lakewarden.engine.plans.undo import Undoing, begin_undoing, carry_out, unpublish
+from lakewarden.engine.plans.undo import (
+    LATER_WRITES,
+    Undoing,
+    begin_undoing,
+    carry_out,
+    unpublish,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
@@ -71,7 +77,7 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
             rollbacks = _whole_rollbacks(context, moment)
             eyes = Eyes(context, moment, rollbacks, with_plans)
             for due in tuple(eyes.all_due(instant)):
-                undoing = _begun(context, held, moment, rollbacks, due)
+                undoing = _begun_in_time(context, held, moment, rollbacks, due)
                 if undoing is not None:
                     begun.append(undoing)
     for undoing in begun:
@@ -126,6 +132,18 @@ def _whole_rollbacks(context: Context, moment: Snapshot) -> Rollbacks:
     for entry in rollbacks.torn:
         context.storage.delete(entry.path)
     return rollbacks
+
+
+def _begun_in_time(
+    context: Context, held: HeldLock, moment: Snapshot, rollbacks: Rollbacks, due: Due
+) -> Undoing | None:
+    """None also where others have written upon what was to be rolled back: then it stays."""
+    try:
+        return _begun(context, held, moment, rollbacks, due)
+    except Conflict as overtaken:
+        if overtaken.code != LATER_WRITES:
+            raise
+        return None
 
 
 def _begun(

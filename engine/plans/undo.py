@@ -24,7 +24,7 @@ from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
 from lakewarden.engine.plans.metadata_rebuild import drop_untrue, rebuild, untrue_without
-from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.plans.publish import create_inflight, publish_in
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
@@ -38,6 +38,9 @@ from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger import Appended, Ledger, assert_may_delete, read_ledger
 from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.view.file_names import parse_file_name
+
+# Others have written upon what was to be taken back.
+LATER_WRITES = "later_writes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoi
     inflight = Instant(undoing.rollback.instant, Action.ROLLBACK, State.INFLIGHT)
     create_inflight(context, moment.layout, inflight)
     targets = _targets(moment, undoing)
+    _withdraw_overtaken(context, moment, undoing, targets)
     drop_untrue(context, moment, untrue_without(context, moment, targets))
     for files in targets:
         if files.completed is not None:
@@ -139,6 +143,37 @@ def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoi
                 begun = Instant(files.instant.requested, files.begun_as, State.INFLIGHT)
                 create_inflight(context, moment.layout, begun)
             context.storage.delete(files.completed.entry.path)
+
+
+def _withdraw_overtaken(
+    context: Context, moment: Snapshot, undoing: Undoing, targets: tuple[InstantFiles, ...]
+) -> None:
+    """Give the rollback of a completed write up, if others have written upon it meanwhile.
+
+    That can only be between the look by which it was planned and its publication, and while the
+    lock was lost.
+    """
+    written = [one.instant for one in targets if one.completed is not None]
+    if not written:
+        return
+    now = look(context).timeline.active
+    newest = max(one.completed or "" for one in written)
+    later = [one for one in now.completed() if (one.completed or "") > newest]
+    if not later:
+        return
+    rollback_files = now.files_of(
+        Instant(undoing.rollback.instant, Action.ROLLBACK, State.REQUESTED)
+    )
+    for file in reversed(list(rollback_files or ())):
+        context.storage.delete(file.entry.path)
+    raise Conflict(
+        LATER_WRITES,
+        what=f"{undoing.rollback.target} was not rolled back.",
+        why=f"{later[0].action.value} {later[0].requested} completed after it, while the lock was"
+        " lost, and may build upon it.",
+        now=f"Roll back {later[0].requested} first, or restore the table to an earlier write.",
+        instant=undoing.rollback.target,
+    )
 
 
 def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:

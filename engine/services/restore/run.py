@@ -32,6 +32,7 @@ from lakewarden.engine.plans.metadata_rebuild import (
     untrue_without,
 )
 from lakewarden.engine.plans.moment import look, reload
+from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.publish import create_inflight, publish_in, to_inflight
 from lakewarden.engine.plans.sweep import schedule_sweep
 from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
@@ -207,6 +208,7 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
     with context.lock.hold() as held:
         moment = reload(context)
         attempt.look()
+        _withdraw_overtaken(context, held, moment, attempt, plan)
         _unpublish(context, held, moment, plan)
     gone = frozenset(one.commit_time for one in plan.instants_to_rollback)
     written = _written(context, gone)
@@ -234,6 +236,39 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
         undone=tuple(one.commit_time for one in plan.instants_to_rollback),
         files_deleted=deleted,
         metadata_dropped=dropped,
+    )
+
+
+def _withdraw_overtaken(
+    context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
+) -> None:
+    """Give a restore up that has changed nothing yet, if something has begun that it does not know.
+
+    That came between the look by which it was planned and its publication, while the lock was lost;
+    whoever comes after the publication is refused.
+    """
+    planned = {one.commit_time for one in plan.instants_to_rollback}
+    target = moment.completed_write(plan.savepoint_to_restore_timestamp or "")
+    if target is None or attempt.number > 1:
+        return
+    newer = [one for one in undone_by(moment, target) if one.instant.requested not in planned]
+    if not newer:
+        return
+    other = newer[0].instant
+    reason = f"The {other.action.value} {other.requested} began before it was published."
+    held.assert_held()
+    ledger = read_ledger(context.storage, attempt.instant)
+    append_cancelled(context, ledger, Action.RESTORE, PlanScope(), reason=reason)
+    files = pending_of(moment, Action.RESTORE, attempt.instant)
+    for file in (files.inflight, files.requested) if files else ():
+        if file is not None:
+            context.storage.delete(file.entry.path)
+    raise Conflict(
+        "restore_overtaken",
+        what=f"The table was not restored to {target.requested}.",
+        why=f"{reason} The lock was lost meanwhile.",
+        now="Restore again, if what came in between shall go, too.",
+        instant=other.requested,
     )
 
 

@@ -29,6 +29,7 @@ from lakewarden.engine.timeline.removals import may_have_removed, outdated
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.listing import FileSource, PartitionFiles, StorageListing
+from lakewarden.engine.view.recorded import RecordedListing, RecordedSizes
 from lakewarden.engine.view.slices import Completions, FileGroup, Visibility, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
@@ -86,6 +87,10 @@ class Snapshot:
     def history(self) -> SchemaHistory:
         return load_schema_history(self.storage)
 
+    @lazy
+    def recorded(self) -> RecordedSizes:
+        return RecordedSizes(self.timeline.active)
+
     def ledger(self, instant: str) -> Ledger:
         """The ledger of a pending instant; one without entries where there is none."""
         return self.ledgers.get(instant, Ledger(instant))
@@ -114,7 +119,7 @@ class Snapshot:
         """Where files come from; a table without the `files` partition is listed."""
         if use_metadata and self.config.has_metadata(FILES):
             return MetadataListing(self.metadata.partition(FILES))
-        listing = StorageListing(self.storage)
+        listing = RecordedListing(StorageListing(self.storage), self.recorded)
         return listing if self.is_locked else _ProvedListing(listing, self._prove)
 
     def visibility(
@@ -152,7 +157,7 @@ class Snapshot:
 class _ProvedListing:
     """A listing that is looked at twice: whatever is listed was there for the snapshot."""
 
-    listing: StorageListing
+    listing: FileSource
     prove: Callable[[], None]
 
     def partitions(self) -> tuple[str, ...]:

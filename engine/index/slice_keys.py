@@ -20,6 +20,7 @@ from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.index.key_file import KeyColumns, KeyFile, opened
 from lakewarden.engine.read.key_index import KeyIndex
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.recorded import assert_whole
 from lakewarden.engine.view.slices import FileSlice
 
 Places = npt.NDArray[np.int64]
@@ -115,7 +116,9 @@ class SliceKeys:
     def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
         for log in slice_.log_files:
             path = slice_.path(log)
-            for block in read_blocks(self._storage.read(path), path):
+            content = self._storage.read(path)
+            assert_whole(path, log, len(content))
+            for block in read_blocks(content, path):
                 if block.kind is BlockKind.CORRUPT:
                     raise block.corrupt(block.reason)
                 yield block

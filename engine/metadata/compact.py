@@ -33,7 +33,8 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.view.file_names import BaseFile
-from lakewarden.engine.view.planned_slices import operation_of, slice_of
+from lakewarden.engine.view.planned_slices import operation_of, recorded_logs, slice_of
+from lakewarden.engine.view.recorded import RecordedSizes, Sizes
 from lakewarden.engine.view.slices import file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
@@ -57,6 +58,8 @@ class _FoldTask:
     instant: str
     token: str
     created_ms: int
+    # By the names of the logs.
+    recorded: Sizes
 
     @property
     def path(self) -> str:
@@ -186,8 +189,12 @@ def _carry_out(
 ) -> tuple[WriteStat, ...] | None:
     """The new base files; None where the plan does not hold any more, and was withdrawn."""
     created_ms = ports.clock.now_ms()
+    # What a log has lost would be lost for good.
+    recorded = RecordedSizes(state.timeline.active)
     tasks = [
-        _FoldTask(operation, instant, f"{number}-0-0", created_ms)
+        _FoldTask(
+            operation, instant, f"{number}-0-0", created_ms, recorded_logs(recorded, operation)
+        )
         for number, operation in enumerate(plan.operations)
     ]
     ours = frozenset(task.path for task in tasks)
@@ -235,7 +242,7 @@ def _remove_outputs(
 def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
     """Write the new base file of one slice."""
     operation = task.operation
-    slice_ = slice_of(storage, operation)
+    slice_ = slice_of(storage, operation, task.recorded)
     runs = MetadataFileGroup(storage, slice_, lambda _: True).runs(ALL)
     entries = folded(slice_.partition, runs)
     payload = base_file(entries, task.created_ms)

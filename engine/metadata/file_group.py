@@ -16,6 +16,8 @@ from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.range_source import BufferSource, FileSource
 from lakewarden.engine.metadata.records import Run
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.file_names import LogFile
+from lakewarden.engine.view.recorded import RecordedSizes, assert_whole, truncated
 from lakewarden.engine.view.slices import FileSlice
 
 
@@ -53,9 +55,14 @@ class MetadataFileGroup:
     """Reads one slice of a metadata file group; `is_valid` judges the instants of log blocks."""
 
     def __init__(
-        self, storage: Storage, slice_: FileSlice, is_valid: Callable[[str], bool]
+        self,
+        storage: Storage,
+        slice_: FileSlice,
+        is_valid: Callable[[str], bool],
+        recorded: RecordedSizes | None = None,
     ) -> None:
         self._storage = storage
+        self._recorded = recorded
         self._slice = slice_
         self._is_valid = is_valid
         self._blocks: tuple[Block, ...] | None = None
@@ -100,7 +107,27 @@ class MetadataFileGroup:
     def _all_blocks(self) -> Iterator[Block]:
         for log in self._slice.log_files:
             path = self._slice.path(log)
-            for block in read_blocks(self._storage.read(path), path):
-                if block.kind is BlockKind.CORRUPT:
+            content = self._storage.read(path)
+            assert_whole(path, log, len(content))
+            if not content:
+                self._assert_nothing_lost(path, log)
+            for block in read_blocks(content, path):
+                if block.kind is not BlockKind.CORRUPT:
+                    yield block
+                elif self._recorded_bytes(path, log) > block.offset:
                     raise block.corrupt(block.reason)
-                yield block
+
+    def _assert_nothing_lost(self, path: str, log: LogFile) -> None:
+        """A log of no bytes is what a dying writer leaves, or has lost what a completed one wrote.
+
+        How much a log has lost that still has whole blocks is not looked into here: that takes a
+        read for each deltacommit. Whatever folds logs into others does, and so does validation.
+        """
+        recorded_bytes = self._recorded_bytes(path, log)
+        if recorded_bytes:
+            raise truncated(path, recorded_bytes, 0)
+
+    def _recorded_bytes(self, path: str, log: LogFile) -> int:
+        """How far a log is known to come from completed writes; all of it where nobody knows."""
+        told = None if self._recorded is None else self._recorded.of_log(path, log)
+        return max(log.size_bytes, 1) if told is None else told

@@ -1,6 +1,7 @@
 """The `files` partition: which partitions and files a table has, without listing anything."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import Versions, text_keys
-from lakewarden.engine.view.file_names import DataFile, parse_file_name
+from lakewarden.engine.view.file_names import DataFile, LogFile, parse_file_name
 from lakewarden.engine.view.listing import PartitionFiles
 
 ALL_PARTITIONS_KEY = "__all_partitions__"
@@ -76,7 +77,11 @@ def merged_changes(versions: Versions) -> tuple[dict[str, dict[str, int | None]]
 
 def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:
     parsed = (parse_file_name(name, sizes[name]) for name in sorted(sizes))
-    return tuple(file for file in parsed if file is not None)
+    return tuple(_as_recorded(file) for file in parsed if file is not None)
+
+
+def _as_recorded(file: DataFile) -> DataFile:
+    return replace(file, recorded_bytes=file.size_bytes) if isinstance(file, LogFile) else file
 
 
 def _path(name: str) -> str:

@@ -24,6 +24,7 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, epoch_ms, time_text
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.view.planned_slices import operation_of
+from lakewarden.engine.view.recorded import RecordedSizes
 from lakewarden.engine.view.slices import FileSlice, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
@@ -132,10 +133,11 @@ def _is_to_go(files: InstantFiles, since: str | None) -> bool:
 
 def _slices(state: WriteState, config: TableConfig) -> list[FileSlice]:
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
+    recorded = RecordedSizes(state.timeline.active)
     return [
         group.latest_merged()
-        for partition_name in config.metadata_partitions
-        for group in file_groups(partition_name, state.files(partition_name), visibility)
+        for name in config.metadata_partitions
+        for group in file_groups(name, recorded.of_files(name, state.files(name)), visibility)
     ]
 
 

@@ -16,6 +16,7 @@ from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, Tab
 from lakewarden.engine.timeline.layouts import layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.listing import data_files
+from lakewarden.engine.view.recorded import RecordedSizes
 from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
@@ -80,14 +81,18 @@ class MetadataTable:
                 now="Read with use_metadata=False, and rebuild the partition.",
                 partition=name,
             )
-        is_valid = self._validity.is_valid
-        return tuple(MetadataFileGroup(self._storage, slice_, is_valid) for slice_ in slices)
+        is_valid, recorded = self._validity.is_valid, self._recorded
+        return tuple(MetadataFileGroup(self._storage, one, is_valid, recorded) for one in slices)
 
     @lazy
     def timeline(self) -> Timeline:
         """The metadata table's own timeline."""
         properties = parse_properties(self._storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
         return Timeline.load(self._storage, layout_of(properties))
+
+    @lazy
+    def _recorded(self) -> RecordedSizes:
+        return RecordedSizes(self.timeline.active)
 
     @lazy
     def _validity(self) -> Validity:

@@ -25,6 +25,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+from lakewarden.engine.view.recorded import assert_whole
 from lakewarden.engine.view.slices import FileSlice
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
@@ -190,14 +191,17 @@ class SliceReader:
         for log in slice_.log_files:
             path = slice_.path(log)
             if apart_from is None or log.size_bytes < apart_from:
-                found = read_blocks(self._storage.read(path), path)
+                content = self._storage.read(path)
+                assert_whole(path, log, len(content))
+                found = read_blocks(content, path)
             else:
                 with self._storage.open(path) as file:
+                    assert_whole(path, log, file.size())
                     found = read_apart(FileSource(file), path)
             for block in found:
                 if block.kind is not BlockKind.CORRUPT:
                     yield block
-                elif not self._spec.blocks.skips_corrupt:
+                elif not self._spec.blocks.skips_corrupt or block.offset < log.recorded_bytes:
                     raise block.corrupt(block.reason)
 
     def _content(self, block: Block, schema: pa.Schema) -> Records | Deletes:

@@ -1,6 +1,6 @@
 """File names: what the name of a base or log file tells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
 BASE_EXTENSIONS = frozenset({"parquet", "hfile", "orc", "lance"})
@@ -30,6 +30,8 @@ class LogFile:
     write_token: str
     size_bytes: int
     is_cdc: bool = False
+    # So many bytes are known to come from completed writes; what lies behind them may not.
+    recorded_bytes: int = field(default=0, compare=False)
 
 
 DataFile = BaseFile | LogFile

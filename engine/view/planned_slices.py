@@ -1,8 +1,11 @@
 """Planned slices: file slices as the plans of compaction and log compaction name them, and back."""
 
+from dataclasses import replace
+
 from lakewarden.engine.formats.payloads.compaction import CompactionOperation
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
+from lakewarden.engine.view.recorded import RecordedSizes, Sizes
 from lakewarden.engine.view.slices import FileSlice
 
 _MEGABYTE = 1 << 20
@@ -27,8 +30,13 @@ def io_megabytes(slice_: FileSlice, new_base_bytes: int = NEW_BASE_BYTES) -> int
     return int(_figures(slice_, new_base_bytes)["TOTAL_IO_MB"])
 
 
-def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
-    """The slice that an operation of a plan names; a file that is gone has no bytes."""
+def slice_of(
+    storage: Storage, operation: CompactionOperation, recorded: Sizes | None = None
+) -> FileSlice:
+    """The slice that an operation of a plan names; a file that is gone has no bytes.
+
+    Logs of which sizes are recorded are held against these when they are read.
+    """
     partition = operation.partition_path or ""
     addresses = [*operation.delta_file_paths, *filter(None, [operation.data_file_path])]
     # Plans of version 1 name files in full.
@@ -40,8 +48,24 @@ def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
         operation.file_id or "",
         operation.base_instant_time or "",
         bases[0] if bases else None,
-        tuple(file for file in files if isinstance(file, LogFile)),
+        tuple(
+            replace(file, recorded_bytes=(recorded or {}).get(file.name, 0))
+            for file in files
+            if isinstance(file, LogFile)
+        ),
     )
+
+
+def recorded_logs(recorded: RecordedSizes, operation: CompactionOperation) -> Sizes:
+    """How long the logs are that an operation names, by their names, as completed writes say."""
+    names = (address.rpartition("/")[2] for address in operation.delta_file_paths)
+    files = (parse_file_name(name, 0) for name in names)
+    partition = operation.partition_path or ""
+    return {
+        file.name: recorded.with_record(partition, file).recorded_bytes
+        for file in files
+        if isinstance(file, LogFile)
+    }
 
 
 def _figures(slice_: FileSlice, new_base_bytes: int) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Compacting: one task streams a slice, merged with its logs, into a new base file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from lakewarden.engine.services.place import Place
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.view.file_names import log_order
 from lakewarden.engine.view.planned_slices import slice_of
+from lakewarden.engine.view.recorded import Sizes
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.base_writing import new_base_file, write_base_file
 from lakewarden.engine.write.key_footers import KeyGatherer
@@ -39,6 +40,8 @@ class CompactionTask:
 
     number: int
     operation: CompactionOperation
+    # How long its logs are, by their names.
+    recorded: Sizes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +51,7 @@ class Compacting:
     spec: WriteSpec
 
     def __call__(self, place: Place, task: CompactionTask) -> WrittenFile:
-        slice_ = planned_slice(place, task.operation)
+        slice_ = planned_slice(place, task)
         # What the file before has taken goes.
         _give_memory_back(slice_)
         spec = replace(self.spec, task_attempt=place.task_attempt)
@@ -72,9 +75,9 @@ class Compacting:
         return WrittenFile(slice_.key, _told(stat, slice_, merge), file, _NO_KEYS, _NO_KEYS)
 
 
-def planned_slice(place: Place, operation: CompactionOperation) -> FileSlice:
+def planned_slice(place: Place, task: CompactionTask) -> FileSlice:
     """Exactly the files of the plan: logs that came later belong to the new slice."""
-    slice_ = slice_of(place.storage, operation)
+    slice_ = slice_of(place.storage, task.operation, task.recorded)
     return replace(slice_, log_files=tuple(sorted(slice_.log_files, key=log_order)))
 
 

@@ -31,6 +31,7 @@ from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.timeline.instant import epoch_ms
+from lakewarden.engine.view.planned_slices import recorded_logs
 from lakewarden.engine.view.slices import SliceKey
 from lakewarden.engine.write.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
@@ -81,7 +82,11 @@ class Compaction:
             instant=attempt.instant,
             attempt=attempt.number,
         )
-        files = tuple(_files(context, attempt, spec, operations))
+        tasks = tuple(
+            CompactionTask(number, one, recorded_logs(state.recorded, one))
+            for number, one in enumerate(operations)
+        )
+        files = tuple(_files(context, attempt, spec, tasks))
         work = Work(operation=Operation.COMPACT, files=files, consumed=_consumed(operations))
         return outcome_of(state, attempt, work)
 
@@ -93,11 +98,10 @@ def _files(
     context: Context,
     attempt: Attempt,
     spec: WriteSpec,
-    operations: Sequence[CompactionOperation],
+    tasks: Sequence[CompactionTask],
 ) -> Iterator[WrittenFile]:
     """The new base files, several at once; few of them share the cores."""
     executor = context.ports.executor
-    tasks = tuple(CompactionTask(*numbered) for numbered in enumerate(operations))
     threads = max(executor.workers // max(len(tasks), 1), 1)
     work = Placed(Place.here(context.storage, attempt), Compacting(replace(spec, threads=threads)))
     attempt.tell("compact", total=len(tasks))

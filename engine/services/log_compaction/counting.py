@@ -10,6 +10,7 @@ from lakewarden.engine.formats.range_source import FileSource
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.log_compaction.plan import Counted
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.view.recorded import assert_whole
 from lakewarden.engine.view.slices import FileSlice
 
 
@@ -35,6 +36,7 @@ def _heads(storage: Storage, slice_: FileSlice) -> Iterator[Block]:
     for log in slice_.log_files:
         path = slice_.path(log)
         with storage.open(path) as file:
+            assert_whole(path, log, file.size())
             for block in read_heads(FileSource(file), path):
                 if block.kind is BlockKind.CORRUPT:
                     raise block.corrupt(block.reason)

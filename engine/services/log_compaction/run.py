@@ -5,7 +5,7 @@ see them twice.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ from lakewarden.engine.services.place import Place
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.view.planned_slices import slice_of
+from lakewarden.engine.view.recorded import Sizes
 from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.carry_out import LOG_VERSION
 from lakewarden.engine.write.log_files import LogDeletes, store_log
@@ -46,6 +47,8 @@ class FoldTask:
 
     number: int
     operation: CompactionOperation
+    # How long its logs are, by their names.
+    recorded: Sizes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
     file is not looked at: it meets the outcome when it is read. Deletes that records came after are
     in front of these, so that no record takes from the base file what was deleted there.
     """
-    slice_ = slice_of(storage, task.operation)
+    slice_ = slice_of(storage, task.operation, task.recorded)
     reader = SliceReader(storage, spec.read)
     blocks = reader.log_blocks(slice_)
     _refuse_partial(slice_, blocks)

@@ -34,6 +34,7 @@ from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.config import TableType
+from lakewarden.engine.view.planned_slices import recorded_logs
 from lakewarden.engine.view.slices import FileSlice, SliceKey
 from lakewarden.engine.write.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
@@ -92,7 +93,10 @@ class LogCompaction:
             instant=attempt.instant,
             attempt=attempt.number,
         )
-        tasks = [FoldTask(number, operation) for number, operation in enumerate(operations)]
+        tasks = [
+            FoldTask(number, one, recorded_logs(state.recorded, one))
+            for number, one in enumerate(operations)
+        ]
         files: list[WrittenFile] = []
         fold = Placed(Place.here(context.storage, attempt), Folding(spec))
         for file in context.ports.executor.map(fold, tasks):

@@ -6,12 +6,16 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.table import FILES
+from lakewarden.engine.metadata.write_state import load_write_state
 from lakewarden.engine.read.base_file import BaseReader
 from lakewarden.engine.services.inspection.metadata_table import compare_files
 from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.view.file_names import BaseFile, DataFile
 from lakewarden.engine.view.listing import StorageListing
+from lakewarden.engine.view.lost_files import LostFile, lost_files
+from lakewarden.engine.view.recorded import RecordedSizes
+from lakewarden.engine.view.visibility import load_visibility
 
 _Place = tuple[str, DataFile]
 
@@ -27,6 +31,9 @@ def check_files(scene: Scene) -> Iterator[Finding]:
         for file in files
     }
     found = [one for one in scene.executor.map(lambda p: _fault(state, sizes, *p), seen) if one]
+    told = {(one.partition, one.object) for one in found}
+    lost = (_as_finding(one) for one in lost_files(there, state.recorded, state.visibility()))
+    found += [one for one in lost if (one.partition, one.object) not in told]
     strays = list(_strays(state, there))
     yield from found
     yield from strays
@@ -41,11 +48,13 @@ def check_metadata_table(scene: Scene) -> Iterator[Finding]:
         return
     compared = list(compare_files(scene.state))
     wrong = [one for one in compared if not one.is_same]
+    shortened = list(_shortened_logs(scene.state))
+    yield from shortened
     for one in wrong:
         there, listed = _size(one.storage_bytes), _size(one.metadata_bytes)
         detail = f"On the storage it {there}, in the metadata table it {listed}."
         yield failed(detail, about=one.name, partition=one.partition)
-    if not wrong:
+    if not wrong and not shortened:
         yield ok(f"{len(compared)} files are listed as they are.")
 
 
@@ -86,6 +95,23 @@ def _strays(state: Snapshot, there: dict[str, tuple[DataFile, ...]]) -> Iterator
             if file.instant not in pending and not state.timeline.is_completed(file.instant):
                 detail = f"The timeline has no instant {file.instant}; a clean or sweep takes it."
                 yield failed(detail, about=file.name, partition=partition)
+
+
+def _shortened_logs(state: Snapshot) -> Iterator[Finding]:
+    """Files of the metadata table itself; one of a dropped partition may rightly be gone."""
+    own = load_write_state(state.storage, state.config)
+    there = {name: own.files(name) for name in state.config.metadata_partitions}
+    active = own.timeline.active
+    visibility = load_visibility(active, own.timeline, names_decide=state.config.version < 8)
+    for one in lost_files(there, RecordedSizes(active), visibility):
+        if one.found_bytes is not None:
+            yield _as_finding(one)
+
+
+def _as_finding(lost: LostFile) -> Finding:
+    there = "is not on the storage" if lost.found_bytes is None else f"has {lost.found_bytes} bytes"
+    detail = f"It {there}, and a completed write has left it with {lost.recorded_bytes}."
+    return failed(detail, about=lost.name, partition=lost.partition)
 
 
 def _size(size_bytes: int | None) -> str:

@@ -40,6 +40,8 @@ class Selection:
         return file.entries()
 
 
+_REBUILD = "Read with use_metadata=False, and make the metadata table anew; nothing was changed."
+
 ALL = Selection()
 
 
@@ -125,7 +127,7 @@ class MetadataFileGroup:
         """
         recorded_bytes = self._recorded_bytes(path, log)
         if recorded_bytes:
-            raise truncated(path, recorded_bytes, 0)
+            raise truncated(path, recorded_bytes, 0, _REBUILD)
 
     def _recorded_bytes(self, path: str, log: LogFile) -> int:
         """How far a log is known to come from completed writes; all of it where nobody knows."""

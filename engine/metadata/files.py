@@ -6,9 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import Versions, text_keys
+from lakewarden.engine.storage.border import check_data_file, check_partition
+from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.view.file_names import DataFile, LogFile, parse_file_name
 from lakewarden.engine.view.listing import PartitionFiles
 
@@ -16,6 +17,8 @@ ALL_PARTITIONS_KEY = "__all_partitions__"
 # A table without partitions is listed under this name.
 NO_PARTITION_NAME = "."
 FILES_COLUMN = "filesystemMetadata"
+
+_SAID_BY = f"{METADATA_FOLDER}/files"
 
 
 class MetadataListing:
@@ -81,14 +84,14 @@ def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:
 
 
 def _as_recorded(file: DataFile) -> DataFile:
+    check_data_file(file.name, _SAID_BY)
     return replace(file, recorded_bytes=file.size_bytes) if isinstance(file, LogFile) else file
 
 
 def _path(name: str) -> str:
     if name == NO_PARTITION_NAME:
         return ""
-    if name.startswith("/") or ".." in name.split("/"):
-        raise corrupt("the metadata table", None, f"It lists the partition {name!r}.")
+    check_partition(name, _SAID_BY)
     return name
 
 

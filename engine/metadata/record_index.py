@@ -8,10 +8,13 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import Versions, text_keys
+from lakewarden.engine.storage.border import check_partition
+from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.view.slices import SliceKey
 
 RECORD_COLUMN = "recordIndexMetadata"
 _UUID_ENCODING = 0
+_SAID_BY = f"{METADATA_FOLDER}/record_index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ def _locations(newest: Versions) -> tuple[RecordLocation, ...]:
 def homes_of(column: pa.StructArray) -> tuple[SliceKey, ...]:
     """The file groups that some entries of the index name."""
     partitions = column.field("partitionName").to_pylist()
+    for partition in set(partitions):
+        check_partition(partition or "", _SAID_BY)
     return tuple(
         SliceKey(partition or "", file_id)
         for partition, file_id in zip(partitions, _file_ids(column), strict=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.storage.border import check_data_file, check_partition
 from lakewarden.engine.storage.port import Entry, Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -16,7 +17,6 @@ TEMP_FOLDER = ".hoodie/.temp"
 _INFIX = ".marker."
 _SERVER_TYPE = "MARKERS.type"
 _SERVER_PREFIX = "MARKERS"
-_NOT_NAMES = ("", ".", "..")
 
 
 class MarkerKind(StrEnum):
@@ -112,7 +112,7 @@ def _lines(payload: bytes, entry: Entry) -> Iterator[Announcement]:
 
 def _announced(text: str, entry: Entry) -> Announcement:
     place, _, kind = text.rpartition(_INFIX)
-    if not place or any(part in _NOT_NAMES for part in place.split("/")):
-        raise corrupt(entry.path, None, f"{text!r:.200} is not the name of a marker.")
     partition, _, name = place.rpartition("/")
+    check_partition(partition, entry.path)
+    check_data_file(name, entry.path)
     return Announcement(MarkedFile(partition, name), kind or None, entry.modified_ms)

@@ -16,6 +16,7 @@ from lakewarden.engine.plans.markers import MarkedFile, delete_markers, marker_f
 from lakewarden.engine.plans.settings import SWEEP_DELAY_SECONDS
 from lakewarden.engine.plans.traces import clear_signs, clear_traces
 from lakewarden.engine.plans.written_files import attempt_of, remove_written, written_in
+from lakewarden.engine.storage.border import check_partition
 from lakewarden.engine.timeline.documents import PRIVATE_FOLDER, format_document, parse_document
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
@@ -181,4 +182,6 @@ def _places(context: Context, path: str, instant: str) -> list[str] | None:
         # Cut short by a crash, and whoever finished that rollback has left another one; or gone,
         # as somebody else was quicker.
         return sorted(marked)
+    for partition in entry.partitions:
+        check_partition(partition, path)
     return None if entry.is_everywhere else sorted({*marked, *entry.partitions})

@@ -49,6 +49,9 @@ class Drafts:
                 return None
             private = f"{self._root}/{_PRIVATE}"
             os.makedirs(private, exist_ok=True)
+            if os.path.realpath(private) != f"{os.path.realpath(self._root)}/{_PRIVATE}":
+                # Nothing is made where a link leads.
+                return None
         except OSError:
             return None
         return private

@@ -80,6 +80,7 @@ class LocalStorage:
     def stat(self, path: str) -> Entry | None:
         place = self._place_of(path)
         with self._told("look at", path):
+            self._root.assert_inside(place)
             try:
                 return entry_of(path, os.stat(place))
             except _ABSENT:
@@ -89,8 +90,9 @@ class LocalStorage:
     def list(self, folder: str) -> Listing:
         place = self._folder_place(folder)
         with self._told("list", folder):
+            self._root.assert_inside(place)
             try:
-                files, folders = scan_folder(place, folder)
+                files, folders = scan_folder(place, folder, self._root.assert_leads_inside)
             except _ABSENT:
                 self._root.assert_present("list", self.uri(folder))
                 return Listing((), ())
@@ -99,8 +101,9 @@ class LocalStorage:
     def walk(self, folder: str) -> tuple[Entry, ...]:
         place = self._folder_place(folder)
         with self._told("list", folder):
+            self._root.assert_inside(place)
             try:
-                files = scan_tree(place, folder)
+                files = scan_tree(place, folder, self._root.assert_leads_inside)
             except _ABSENT:
                 self._root.assert_present("list", self.uri(folder))
                 return ()
@@ -112,6 +115,7 @@ class LocalStorage:
     def read_if_present(self, path: str) -> bytes | None:
         place = self._place_of(path)
         with self._told("read", path):
+            self._root.assert_inside(place)
             content = _content(place)
             if content is None:
                 self._root.assert_present("read", self.uri(path))
@@ -120,6 +124,7 @@ class LocalStorage:
     def open(self, path: str) -> pa.NativeFile:
         place = self._place_of(path)
         with self._told("open", path):
+            self._root.assert_inside(place)
             try:
                 return pa.OSFile(place)
             except OSError as cause:
@@ -138,6 +143,7 @@ class LocalStorage:
     def touch(self, path: str) -> bool:
         place = self._place_of(path)
         with self._told("touch", path):
+            self._root.assert_inside(place)
             try:
                 os.utime(place)
             except _ABSENT:
@@ -176,6 +182,8 @@ class LocalStorage:
     def delete(self, path: str) -> bool:
         place = self._place_of(path)
         with self._told("delete", path):
+            # A link is removed itself, and not what it leads to.
+            self._root.assert_inside(os.path.dirname(place))
             if os.path.isdir(place) and not os.path.islink(place):
                 return False
             if os.path.lexists(place):
@@ -190,6 +198,7 @@ class LocalStorage:
     def delete_folder(self, folder: str) -> int:
         place = self._folder_place(folder)
         with self._told("delete", folder):
+            self._root.assert_inside(place)
             removed = remove_tree(place)
         self._root.look_again()
         return removed

@@ -4,10 +4,11 @@ import errno
 import os
 import re
 
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.drafts import Drafts
 from lakewarden.engine.storage.failures import unavailable
 
+_OWN_FOLDER = ".hoodie"
 _ADDRESS = re.compile(r"(?P<scheme>file:(?://(?:localhost)?)?(?=/(?!/)))?(?P<folder>.+)", re.DOTALL)
 
 
@@ -63,10 +64,40 @@ class LocalRoot:
     def make_parent(self, operation: str, place: str) -> None:
         """Make the folder of a file to be."""
         folder = os.path.dirname(place)
+        self.assert_inside(folder)
         if not os.path.isdir(folder):
             self.assert_present(operation, place)
             os.makedirs(folder, exist_ok=True)
             self._was_seen = True
+
+    def assert_inside(self, place: str) -> None:
+        """Refuse a place to which a link leads that leaves the root, or goes round in it.
+
+        Links within the root are refused, too, where they lead into the table's own folder.
+        """
+        at = len(self._place.rstrip("/"))
+        while 0 <= at < len(place):
+            end = place.find("/", at + 1)
+            at = len(place) if end < 0 else end
+            if os.path.islink(place[:at]):
+                self.assert_leads_inside(place[:at])
+
+    def assert_leads_inside(self, link: str) -> None:
+        """Refuse a link that leads out of the root, or into the folder of the table's own files."""
+        root = os.path.realpath(self._place)
+        target = os.path.realpath(link)
+        own = f"{root}/{_OWN_FOLDER}"
+        if f"{target}/".startswith(f"{root.rstrip('/')}/") and not f"{target}/".startswith(
+            f"{own}/"
+        ):
+            return
+        raise CorruptTable(
+            "link_leaves_table",
+            what=f"{link} is a link that leads out of the table's data.",
+            why="What a table reads, writes and deletes lies in its folder, and nowhere else.",
+            now="Put the files themselves where the link is; nothing was changed.",
+            path=link,
+        )
 
     def look_again(self) -> None:
         """Take the root as it is now, after we may have removed it ourselves."""

@@ -2,11 +2,15 @@
 
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 
 from lakewarden.engine.storage.drafts import DRAFT_SUFFIX
 from lakewarden.engine.storage.paths import prefix_of
 from lakewarden.engine.storage.port import Entry
+
+# Refuses a link that leads out.
+CheckLink = Callable[[str], None]
 
 
 def entry_of(path: str, status: os.stat_result) -> Entry | None:
@@ -16,8 +20,11 @@ def entry_of(path: str, status: os.stat_result) -> Entry | None:
     return Entry(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def scan_folder(place: str, folder: str) -> tuple[list[Entry], list[str]]:
-    """The files and folders directly in a place, named as below `folder`."""
+def scan_folder(place: str, folder: str, check_link: CheckLink) -> tuple[list[Entry], list[str]]:
+    """The files and folders directly in a place, named as below `folder`.
+
+    A link that leads somewhere is checked; it is not left out, as nobody would miss its files.
+    """
     prefix = prefix_of(folder)
     files: list[Entry] = []
     folders: list[str] = []
@@ -27,6 +34,8 @@ def scan_folder(place: str, folder: str) -> tuple[list[Entry], list[str]]:
                 continue
             path = prefix + child.name
             try:
+                if child.is_symlink() and os.path.exists(child.path):
+                    check_link(child.path)
                 if child.is_dir():
                     folders.append(path)
                 elif entry := entry_of(path, child.stat()):
@@ -37,14 +46,14 @@ def scan_folder(place: str, folder: str) -> tuple[list[Entry], list[str]]:
     return files, folders
 
 
-def scan_tree(place: str, folder: str) -> list[Entry]:
+def scan_tree(place: str, folder: str, check_link: CheckLink) -> list[Entry]:
     """All files below a place; a loop of links ends with the system's ELOOP."""
-    found, pending = scan_folder(place, folder)
+    found, pending = scan_folder(place, folder, check_link)
     skipped = len(prefix_of(folder))
     while pending:
         path = pending.pop()
         with suppress(FileNotFoundError):
-            files, folders = scan_folder(f"{place}/{path[skipped:]}", path)
+            files, folders = scan_folder(f"{place}/{path[skipped:]}", path, check_link)
             found += files
             pending += folders
     return found

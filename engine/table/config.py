@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from lakewarden.engine.formats.properties import CHECKSUM_KEY, parse_properties, verify_checksum
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.storage.border import check_definitions_path, check_metadata_partition
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeRules, merge_rules
 from lakewarden.engine.table.partitions import PartitionScheme, parse_partition_fields
@@ -22,6 +23,7 @@ READABLE_VERSIONS = (6, 8, 9)
 TIMESTAMP_GENERATORS = ("TIMESTAMP", "TIMESTAMP_AVRO")
 
 # Key generator classes of version 6 by their simple name; later versions store the type.
+_DEFINITIONS_KEY = "hoodie.table.index.defs.path"
 _GENERATOR_CLASSES = {
     "SimpleKeyGenerator": "SIMPLE",
     "SimpleAvroKeyGenerator": "SIMPLE",
@@ -138,14 +140,28 @@ def table_config(properties: Mapping[str, str]) -> TableConfig:
         has_meta_fields=_flag(properties, "hoodie.populate.meta.fields", default=True),
         drops_partition_columns=_flag(properties, "hoodie.datasource.write.drop.partition.columns"),
         base_format=properties.get("hoodie.table.base.file.format", "PARQUET").upper(),
-        metadata_partitions=_items(properties.get("hoodie.table.metadata.partitions", "")),
-        metadata_partitions_inflight=_items(
-            properties.get("hoodie.table.metadata.partitions.inflight", "")
+        metadata_partitions=_metadata_partitions(properties, "hoodie.table.metadata.partitions"),
+        metadata_partitions_inflight=_metadata_partitions(
+            properties, "hoodie.table.metadata.partitions.inflight"
         ),
-        index_definitions_path=properties.get("hoodie.table.index.defs.path") or None,
+        index_definitions_path=_definitions_path(properties),
         create_schema=properties.get("hoodie.table.create.schema") or None,
         properties=MappingProxyType(dict(properties)),
     )
+
+
+def _metadata_partitions(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    names = _items(properties.get(key, ""))
+    for name in names:
+        check_metadata_partition(name, f"{key} in {PROPERTIES_PATH}")
+    return names
+
+
+def _definitions_path(properties: Mapping[str, str]) -> str | None:
+    path = properties.get(_DEFINITIONS_KEY) or None
+    if path is not None:
+        check_definitions_path(path, f"{_DEFINITIONS_KEY} in {PROPERTIES_PATH}")
+    return path
 
 
 def _no_table(storage: Storage) -> InvalidRequest:

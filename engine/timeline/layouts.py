@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone
+from lakewarden.engine.storage.border import check_timeline_folder
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.instant import Action, Instant, State, time_text
 
@@ -81,6 +82,13 @@ class Layout:
         return f"{self.folder}/{self.file_name(instant)}"
 
 
+def _folder(properties: Mapping[str, str], key: str, default: str) -> str:
+    folder = properties.get(key, default)
+    if folder:
+        check_timeline_folder(folder, f"{key} in {HOODIE_FOLDER}/hoodie.properties")
+    return folder
+
+
 def layout_of(properties: Mapping[str, str], *, local_zone: Zone = LOCAL) -> Layout:
     """The layout a table's properties ask for; an unknown one is refused.
 
@@ -91,11 +99,11 @@ def layout_of(properties: Mapping[str, str], *, local_zone: Zone = LOCAL) -> Lay
     default = "2" if properties.get("hoodie.table.version") in _LAYOUT_2_TABLES else "1"
     match properties.get("hoodie.timeline.layout.version", default):
         case "1":
-            history = properties.get("hoodie.archivelog.folder", "archived")
+            history = _folder(properties, "hoodie.archivelog.folder", "archived")
             return Layout(1, HOODIE_FOLDER, f"{HOODIE_FOLDER}/{history}".rstrip("/"), zone)
         case "2":
-            folder = f"{HOODIE_FOLDER}/{properties.get('hoodie.timeline.path', 'timeline')}"
-            history = properties.get("hoodie.timeline.history.path", "history")
+            folder = f"{HOODIE_FOLDER}/{_folder(properties, 'hoodie.timeline.path', 'timeline')}"
+            history = _folder(properties, "hoodie.timeline.history.path", "history")
             return Layout(2, folder, f"{folder}/{history}", zone)
         case other:
             raise InvalidRequest(

@@ -7,6 +7,7 @@ tell a retried request from a lost one.
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.payloads.binding import value_of
+from lakewarden.engine.storage.border import check_partition
 from lakewarden.engine.timeline.documents import format_document, parse_document
 from lakewarden.engine.timeline.instant import Action
 
@@ -110,7 +111,11 @@ def encode_entry(entry: Entry) -> bytes:
 def decode_entry(payload: bytes, path: str) -> Entry:
     """The entry in a file; what a newer engine wrote is refused by name."""
     document = parse_document(payload, path, kinds=frozenset(_KINDS))
-    return value_of(_KINDS[document.kind], document.record, path, str)
+    entry = value_of(_KINDS[document.kind], document.record, path, str)
+    if isinstance(entry, Cancelled):
+        for partition in (*entry.partitions, *entry.missing_partitions):
+            check_partition(partition, path)
+    return entry
 
 
 def is_torn(payload: bytes) -> bool:

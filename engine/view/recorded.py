@@ -27,13 +27,18 @@ def assert_whole(path: str, log: LogFile, found_bytes: int) -> None:
         raise truncated(path, log.recorded_bytes, found_bytes)
 
 
-def truncated(path: str, recorded_bytes: int, found_bytes: int) -> CorruptTable:
+_RESTORE = "Restore the file from a copy, or the table to a savepoint; nothing was changed."
+
+
+def truncated(
+    path: str, recorded_bytes: int, found_bytes: int, now: str = _RESTORE
+) -> CorruptTable:
     """The error for a file that has lost bytes."""
     return CorruptTable(
         "truncated_file",
         what=f"{path} has {found_bytes} bytes, and should have {recorded_bytes} at least.",
         why="A completed write has left it so long; the rest of what it wrote is lost.",
-        now="Restore the file from a copy, or the table to a savepoint; nothing was changed.",
+        now=now,
         path=path,
         recorded_bytes=recorded_bytes,
         found_bytes=found_bytes,

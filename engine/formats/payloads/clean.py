@@ -1,11 +1,12 @@
 """Cleans: which old files shall be deleted, and which were."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 CLEAN_VERSION = 2
 
@@ -81,8 +82,31 @@ class CleanMetadata:
     extra_metadata: Mapping[str, str] | None = field(default_factory=dict)
 
 
-_PLAN = Codec(CleanPlan, schema_text("clean_plan"))
-_METADATA = Codec(CleanMetadata, schema_text("clean"))
+def _check_plan(plan: CleanPlan, said_by: str) -> None:
+    for partition in plan.partitions_to_be_deleted:
+        border.check_partition(partition, said_by)
+    for partition, addresses in _addresses(plan):
+        border.check_partition(partition, said_by)
+        for address in addresses:
+            border.check_address(address, partition, said_by)
+
+
+def _addresses(plan: CleanPlan) -> Iterator[tuple[str, Iterable[str]]]:
+    """What a plan of either version wants deleted; bootstrapped files are refused elsewhere."""
+    yield from (plan.files_to_be_deleted_per_partition or {}).items()
+    for partition, files in plan.file_paths_to_be_deleted_per_partition.items():
+        own = (file for file in files if not file.is_bootstrap_base_file)
+        yield partition, (file.file_path for file in own if file.file_path)
+
+
+def _check_places(metadata: CleanMetadata, said_by: str) -> None:
+    for key, partition in metadata.partition_metadata.items():
+        border.check_partition(key, said_by)
+        border.check_partition(partition.partition_path, said_by)
+
+
+_PLAN = Codec(CleanPlan, schema_text("clean_plan"), _check_plan)
+_METADATA = Codec(CleanMetadata, schema_text("clean"), _check_places)
 
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode

@@ -1,5 +1,6 @@
 """Codecs: one kind of instant content as the bytes of an Avro file holding one record."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from typing import Generic, TypeVar
@@ -15,23 +16,35 @@ TORN_PLAN = "torn_plan"
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[Value]):
-    """Reads and writes one kind of content; the schema is the one Java puts in its files."""
+    """Reads and writes one kind of content; the schema is the one Java puts in its files.
+
+    Whatever a content names is held against the border of the table when it is read.
+    """
 
     kind: type[Value]
     schema: str
+    # Refuses places outside of the table; the other argument is the file that names them.
+    check_places: Callable[[Value, str], None]
 
     def decode(self, payload: bytes, path: str) -> Value:
         """The value in a file; `CorruptTable` when the bytes are no such record."""
-        return value_of(self.kind, read_container(payload, path), path)
+        return self.checked(value_of(self.kind, read_container(payload, path), path), path)
+
+    def checked(self, value: Value, path: str) -> Value:
+        """The value, whose places are those of a table."""
+        self.check_places(value, path)
+        return value
 
     def decode_plan(self, payload: bytes, path: str) -> Value:
         """The plan in a file; `CorruptTable` with code `torn_plan` for an empty or torn file."""
         if not payload:
             raise torn_plan(path, "The file is empty.")
         try:
-            return self.decode(payload, path)
+            plan = value_of(self.kind, read_container(payload, path), path)
         except CorruptTable as error:
             raise torn_plan(path, error.why) from error
+        # A whole plan that leads out of the table is no torn one, which would just be passed over.
+        return self.checked(plan, path)
 
     def encode(self, value: Value) -> bytes:
         return write_container(record_of(value), self.schema)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from lakewarden.engine.formats.json_text import parse_json
 from lakewarden.engine.formats.payloads.binding import Int32, value_of
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 # What Java writes where a file group has no earlier base file.
 NO_PREVIOUS_COMMIT = "null"
@@ -105,11 +106,28 @@ def decode_commit(codec: Codec[Commit], payload: bytes, path: str) -> Commit:
     if not payload:
         return codec.kind()
     if payload.lstrip()[:1] == b"{":
-        return value_of(codec.kind, parse_json(payload, path), path)
+        return codec.checked(value_of(codec.kind, parse_json(payload, path), path), path)
     return codec.decode(payload, path)
 
 
-_CODEC = Codec(CommitMetadata, schema_text("commit"))
+def check_places(metadata: CommitMetadata, said_by: str) -> None:
+    """Hold the files that a write names against the border of its table."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        border.check_partition(partition, said_by)
+        for stat in stats:
+            _check_stat(stat, said_by)
+
+
+def _check_stat(stat: WriteStat, said_by: str) -> None:
+    border.check_partition(stat.partition_path or "", said_by)
+    border.check_file_id(stat.file_id, said_by)
+    for path in (stat.path, *(stat.cdc_stats or ())):
+        border.check_partition(path or "", said_by)
+    for name in (stat.base_file, stat.prev_base_file, *(stat.log_files or ())):
+        border.check_file_id(name or "", said_by)
+
+
+_CODEC = Codec(CommitMetadata, schema_text("commit"), check_places)
 
 
 def decode(payload: bytes, path: str) -> CommitMetadata:

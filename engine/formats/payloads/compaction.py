@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 PLAN_VERSION = 2
 
@@ -52,7 +53,19 @@ class CompactionPlan:
     missing_schedule_partitions: tuple[str, ...] = ()
 
 
-_PLAN = Codec(CompactionPlan, schema_text("compaction_plan"))
+def _check_plan(plan: CompactionPlan, said_by: str) -> None:
+    for partition in plan.missing_schedule_partitions:
+        border.check_partition(partition, said_by)
+    for operation in plan.operations:
+        partition = operation.partition_path or ""
+        border.check_partition(partition, said_by)
+        border.check_file_id(operation.file_id or "", said_by)
+        for address in (operation.data_file_path, *operation.delta_file_paths):
+            if address:
+                border.check_address(address, partition, said_by)
+
+
+_PLAN = Codec(CompactionPlan, schema_text("compaction_plan"), _check_plan)
 
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode

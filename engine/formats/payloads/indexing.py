@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,14 @@ class IndexMetadata:
     index_partition_infos: tuple[IndexPartition, ...] = ()
 
 
-_PLAN = Codec(IndexPlan, schema_text("indexing_plan"))
-_METADATA = Codec(IndexMetadata, schema_text("indexing"))
+def _check_places(content: IndexPlan | IndexMetadata, said_by: str) -> None:
+    for one in content.index_partition_infos:
+        if one.metadata_partition_path:
+            border.check_metadata_partition(one.metadata_partition_path, said_by)
+
+
+_PLAN = Codec(IndexPlan, schema_text("indexing_plan"), _check_places)
+_METADATA = Codec(IndexMetadata, schema_text("indexing"), _check_places)
 
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode

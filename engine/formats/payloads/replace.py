@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, decode_commit
+from lakewarden.engine.formats.payloads.commit import CommitMetadata, check_places, decode_commit
+from lakewarden.engine.storage import border
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +74,35 @@ class RequestedReplace:
     version: Int32 | None = 1
 
 
-_METADATA = Codec(ReplaceCommitMetadata, schema_text("replace"))
-_PLAN = Codec(RequestedReplace, schema_text("requested_replace"))
+def _check_places(metadata: ReplaceCommitMetadata, said_by: str) -> None:
+    check_places(metadata, said_by)
+    for partition, file_ids in metadata.partition_to_replace_file_ids.items():
+        border.check_partition(partition, said_by)
+        for file_id in file_ids:
+            border.check_name(file_id, said_by)
+
+
+def _check_plan(requested: RequestedReplace, said_by: str) -> None:
+    if requested.clustering_plan is None:
+        return
+    for partition in requested.clustering_plan.missing_schedule_partitions:
+        border.check_partition(partition, said_by)
+    for group in requested.clustering_plan.input_groups:
+        for slice_ in group.slices:
+            _check_slice(slice_, said_by)
+
+
+def _check_slice(slice_: ClusteringSlice, said_by: str) -> None:
+    partition = slice_.partition_path or ""
+    border.check_partition(partition, said_by)
+    border.check_file_id(slice_.file_id or "", said_by)
+    for address in (slice_.data_file_path, *slice_.delta_file_paths):
+        if address:
+            border.check_address(address, partition, said_by)
+
+
+_METADATA = Codec(ReplaceCommitMetadata, schema_text("replace"), _check_places)
+_PLAN = Codec(RequestedReplace, schema_text("requested_replace"), _check_plan)
 
 
 def decode(payload: bytes, path: str) -> ReplaceCommitMetadata:

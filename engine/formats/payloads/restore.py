@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
-from lakewarden.engine.formats.payloads.rollback import InstantReference, RollbackMetadata
+from lakewarden.engine.formats.payloads.rollback import (
+    InstantReference,
+    RollbackMetadata,
+    check_places,
+)
+from lakewarden.engine.storage import border
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +36,21 @@ class RestoreMetadata:
     restore_instant_info: tuple[InstantReference, ...] = ()
 
 
-_PLAN = Codec(RestorePlan, schema_text("restore_plan"))
-_METADATA = Codec(RestoreMetadata, schema_text("restore"))
+def _check_plan(plan: RestorePlan, said_by: str) -> None:
+    for instant in plan.instants_to_rollback:
+        border.check_instant(instant.commit_time, said_by)
+    if plan.savepoint_to_restore_timestamp:
+        border.check_instant(plan.savepoint_to_restore_timestamp, said_by)
+
+
+def _check_places(metadata: RestoreMetadata, said_by: str) -> None:
+    for rollbacks in metadata.hoodie_restore_metadata.values():
+        for rollback in rollbacks:
+            check_places(rollback, said_by)
+
+
+_PLAN = Codec(RestorePlan, schema_text("restore_plan"), _check_plan)
+_METADATA = Codec(RestoreMetadata, schema_text("restore"), _check_places)
 
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode

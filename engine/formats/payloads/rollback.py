@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import IRREGULAR_NAME, Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +62,26 @@ class RollbackMetadata:
     instants_rollback: tuple[InstantReference, ...] = ()
 
 
-_PLAN = Codec(RollbackPlan, schema_text("rollback_plan"))
-_METADATA = Codec(RollbackMetadata, schema_text("rollback"))
+def _check_plan(plan: RollbackPlan, said_by: str) -> None:
+    if plan.instant_to_rollback is not None:
+        border.check_instant(plan.instant_to_rollback.commit_time, said_by)
+    for request in plan.rollback_requests:
+        border.check_partition(request.partition_path, said_by)
+        for address in (*request.files_to_be_deleted, *request.log_blocks_to_be_deleted):
+            border.check_address(address, request.partition_path, said_by)
+
+
+def check_places(metadata: RollbackMetadata, said_by: str) -> None:
+    """Hold the partitions that a rollback names against the border of its table."""
+    for key, partition in metadata.partition_metadata.items():
+        border.check_partition(key, said_by)
+        border.check_partition(partition.partition_path, said_by)
+    for instant in metadata.commits_rollback:
+        border.check_instant(instant, said_by)
+
+
+_PLAN = Codec(RollbackPlan, schema_text("rollback_plan"), _check_plan)
+_METADATA = Codec(RollbackMetadata, schema_text("rollback"), check_places)
 
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode

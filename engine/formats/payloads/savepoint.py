@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.payloads.binding import Int32
 from lakewarden.engine.formats.payloads.codec import Codec, schema_text
+from lakewarden.engine.storage import border
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,15 @@ class SavepointMetadata:
     version: Int32 | None = 1
 
 
-_METADATA = Codec(SavepointMetadata, schema_text("savepoint"))
+def _check_places(metadata: SavepointMetadata, said_by: str) -> None:
+    for key, partition in metadata.partition_metadata.items():
+        border.check_partition(key, said_by)
+        border.check_partition(partition.partition_path, said_by)
+        for name in partition.savepoint_data_file:
+            border.check_data_file(name, said_by)
+
+
+_METADATA = Codec(SavepointMetadata, schema_text("savepoint"), _check_places)
 
 decode = _METADATA.decode
 encode = _METADATA.encode

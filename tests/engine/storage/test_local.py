@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError, Unavailable
+from lakewarden.engine.kernel.errors import (
+    CorruptTable,
+    InvalidRequest,
+    LakewardenError,
+    Unavailable,
+)
 from lakewarden.engine.storage.checksums import drop_stale_checksum
 from lakewarden.engine.storage.drafts import ABANDONED_AFTER_MS, DRAFT_SUFFIX
 from lakewarden.engine.storage.open import open_storage
@@ -241,7 +246,7 @@ class TestTheFileSystem:
         assert entry.modified_ms == 1_700_000_000_123
         assert storage.walk("") == (entry,)
 
-    def test_a_linked_partition_is_read_and_not_emptied(
+    def test_a_link_out_of_the_root_is_neither_followed_nor_passed_over(
         self, storage: Storage, tmp_path: Path
     ) -> None:
         (tmp_path / "elsewhere").mkdir()
@@ -249,10 +254,59 @@ class TestTheFileSystem:
         storage.put("t/file", b"1")
         (tmp_path / "table/t/linked").symlink_to(tmp_path / "elsewhere")
         (tmp_path / "table/t/dangling").symlink_to(tmp_path / "nowhere")
-        assert [entry.path for entry in storage.walk("")] == ["t/file", "t/linked/file"]
+        for call in (
+            lambda: storage.walk(""),
+            lambda: storage.list("t"),
+            lambda: storage.list("t/linked"),
+            lambda: storage.stat("t/linked/file"),
+            lambda: storage.read("t/linked/file"),
+            lambda: storage.open("t/linked/file"),
+            lambda: storage.touch("t/linked/file"),
+            lambda: storage.put("t/linked/new", b"2"),
+            lambda: storage.create("t/linked/new"),
+            lambda: storage.create_exclusive("t/linked/new", b"2"),
+            lambda: storage.delete("t/linked/file"),
+            lambda: storage.delete_folder("t/linked"),
+        ):
+            with pytest.raises(CorruptTable) as caught:
+                call()
+            assert caught.value.code == "link_leaves_table"
+            assert str(tmp_path / "table/t/linked") in str(caught.value)
+        assert [one.name for one in (tmp_path / "elsewhere").iterdir()] == ["file"]
+
+    def test_a_folder_is_removed_with_its_links_and_not_with_what_they_lead_to(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere/file").write_bytes(b"1")
+        storage.put("t/file", b"1")
+        (tmp_path / "table/t/linked").symlink_to(tmp_path / "elsewhere")
         storage.delete_folder("t")
         assert (tmp_path / "elsewhere/file").exists()
         assert not (tmp_path / "table/t").exists()
+
+    def test_a_link_into_the_folder_of_the_tables_own_files_is_refused(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        storage.put(".hoodie/hoodie.properties", b"1")
+        storage.put("t/file", b"1")
+        (tmp_path / "table/own").symlink_to(".hoodie")
+        (tmp_path / "table/same").symlink_to("t")
+        with pytest.raises(CorruptTable):
+            storage.delete("own/hoodie.properties")
+        assert storage.read(".hoodie/hoodie.properties") == b"1"
+        assert storage.read("same/file") == b"1"
+
+    def test_a_draft_is_not_made_where_a_link_leads(self, storage: Storage, tmp_path: Path) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        storage.put(".hoodie/.lakewarden/file", b"1")
+        remains = tmp_path / "table/.hoodie/.lakewarden/temp"
+        remains.rmdir()
+        remains.symlink_to(tmp_path / "elsewhere")
+        with storage.create("file") as file:
+            file.write(b"1")
+            assert not list((tmp_path / "elsewhere").iterdir())
+        assert storage.read("file") == b"1"
 
     def test_a_loop_of_links_ends_with_an_error(self, storage: Storage, tmp_path: Path) -> None:
         storage.put("file", b"1")

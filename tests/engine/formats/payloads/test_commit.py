@@ -21,17 +21,20 @@ from lakewarden.engine.kernel.errors import CorruptTable
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=8)
+# What can be a place in a table, by its partition or as a file of it.
+NAMES = st.from_regex(r"[\w=%20é .-]{1,8}x", fullmatch=True)
+PLACES = st.from_regex(r"[\w=%20é -]{1,6}(/[\w=é -]{1,6})?", fullmatch=True)
 STATS = st.builds(
     WriteStat,
     file_id=TEXTS,
-    path=st.none() | TEXTS,
+    path=st.none() | PLACES,
     num_writes=LONGS,
     log_version=st.none() | st.integers(-(2**31), 2**31 - 1),
-    log_files=st.none() | st.lists(TEXTS, max_size=3).map(tuple),
-    cdc_stats=st.none() | st.dictionaries(TEXTS, LONGS, max_size=2),
+    log_files=st.none() | st.lists(NAMES, max_size=3).map(tuple),
+    cdc_stats=st.none() | st.dictionaries(PLACES, LONGS, max_size=2),
     runtime_stats=st.none() | st.builds(RuntimeStats, LONGS, LONGS, st.none()),
 )
-STATS_BY_PARTITION = st.dictionaries(TEXTS, st.lists(STATS, max_size=3).map(tuple), max_size=3)
+STATS_BY_PARTITION = st.dictionaries(PLACES, st.lists(STATS, max_size=3).map(tuple), max_size=3)
 
 
 @settings(deadline=None)

@@ -16,6 +16,12 @@ from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, corrup
 
 # Far above any plan or commit, far below what would trouble a machine.
 MAXIMUM_INFLATED_BYTES = 1 << 28
+# Names with random digits in them do not pack so well; only what is small may.
+_INFLATED_BYTES_FREE = 1 << 24
+_INFLATION_MAX = 24
+# An item becomes objects of some hundred bytes, however few it has in the file.
+_ITEMS_FREE = 1 << 17
+_BYTES_OF_ITEM_MIN = 8
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
@@ -36,7 +42,9 @@ def read_container(payload: bytes, path: str) -> dict[str, object]:
         return corrupt(path, begin + position if codec == "null" else begin, reason)
 
     # The walk proves that lengths and counts are true; only then may memory be spent on values.
-    step = Walker(memoryview(datum), failure).skip_of(parse_schema(text, path))
+    items_max = _ITEMS_FREE + len(payload) // _BYTES_OF_ITEM_MIN
+    walker = Walker(memoryview(datum), failure, items_max=items_max)
+    step = walker.skip_of(parse_schema(text, path))
     if step(0, len(datum)) != len(datum):
         raise failure(len(datum), "Its record is longer than its fields.")
     try:
@@ -142,8 +150,9 @@ def _inflated(block: bytes, codec: str, path: str) -> bytes:
             codec=codec,
         )
     inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    bytes_max = min(MAXIMUM_INFLATED_BYTES, _INFLATED_BYTES_FREE + _INFLATION_MAX * len(block))
     try:
-        content = inflater.decompress(block, MAXIMUM_INFLATED_BYTES)
+        content = inflater.decompress(block, bytes_max)
     except zlib.error as error:
         raise corrupt(path, None, f"Its block cannot be inflated: {error}.") from error
     # Some writers leave bytes of a checksum behind the compressed data, so those do not matter.

@@ -23,11 +23,21 @@ Skip: TypeAlias = Callable[[int, int], int]
 
 
 class Walker:
-    """Steps over values in some bytes; `failure` makes the error for a position and a reason."""
+    """Steps over values in some bytes; `failure` makes the error for a position and a reason.
 
-    def __init__(self, octets: memoryview, failure: Callable[[int, str], CorruptTable]) -> None:
+    Where values become objects one by one, the items of all arrays and maps can be bounded.
+    """
+
+    def __init__(
+        self,
+        octets: memoryview,
+        failure: Callable[[int, str], CorruptTable],
+        *,
+        items_max: int | None = None,
+    ) -> None:
         self._octets = octets
         self._failure = failure
+        self._items_left = items_max
 
     def skip_of(self, type_: AvroType) -> Skip:
         """The step over one value of a type."""
@@ -78,6 +88,10 @@ class Walker:
             stop = inside + size
         if items > (end - inside) // minimum:
             raise self._failure(position, "An array has more items than bytes.")
+        if self._items_left is not None:
+            self._items_left -= items
+            if self._items_left < 0:
+                raise self._failure(position, "It has more items than a file of its size may.")
         return items, stop, inside
 
     def check_stop(self, position: int, stop: int | None) -> None:

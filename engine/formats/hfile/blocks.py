@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.hfile.cache import BlockCache
 from lakewarden.engine.formats.hfile.layout import DATA, HEADER_SIZE, Codec, parse_header
-from lakewarden.engine.formats.hfile.packing import unpack
+from lakewarden.engine.formats.hfile.packing import expanded_bytes_max, unpack
 from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import corrupt
 
@@ -90,6 +90,7 @@ class BlockReader:
             yield span
 
     def _fetched(self, places: Sequence[Place]) -> Iterator[Span]:
+        unpacked_bytes, bytes_max = 0, expanded_bytes_max(self._source.size)
         for run in _neighbours(places):
             first = run[0].offset
             raw = self.fetch(first, run[-1].end - first)
@@ -97,6 +98,10 @@ class BlockReader:
                 span, size, _ = self._open(raw, place.offset - first, place.offset, DATA)
                 if size != place.size:
                     raise corrupt(self._path, place.offset, "The index has another block size.")
+                unpacked_bytes += span.end - span.start
+                if unpacked_bytes > bytes_max:
+                    reason = "Its blocks unpack to more than those of a file of its size may."
+                    raise corrupt(self._path, place.offset, reason)
                 yield span
 
     def _open(

@@ -22,6 +22,9 @@ DEFLATE_RATIO_MAX = 1032
 _DEFLATE_SLACK = 1024
 # Java's arrays end at 2 GiB; half of that is more than any block of a sane table.
 BLOCK_BYTES_MAX = 1 << 30
+# Entries of a metadata table do not pack half as well; only small blocks may do better.
+EXPANSION_MAX = 100
+EXPANDED_BYTES_FREE = 16 << 20
 
 _ERRORS: tuple[type[Exception], ...] = (zlib.error, gzip_library.error)
 
@@ -48,7 +51,12 @@ def unpack(packed: bytes | memoryview, unpacked_bytes: int, path: str, offset: i
     return content
 
 
+def expanded_bytes_max(packed_bytes: int) -> int:
+    """How much some bytes may unpack to in all, so that a small file takes no large memory."""
+    return max(packed_bytes * EXPANSION_MAX, EXPANDED_BYTES_FREE)
+
+
 def _check_claim(packed_bytes: int, unpacked_bytes: int, path: str, offset: int) -> None:
-    likely = packed_bytes * DEFLATE_RATIO_MAX + _DEFLATE_SLACK
-    if unpacked_bytes > min(likely, BLOCK_BYTES_MAX):
+    possible = packed_bytes * DEFLATE_RATIO_MAX + _DEFLATE_SLACK
+    if unpacked_bytes > min(possible, BLOCK_BYTES_MAX, expanded_bytes_max(packed_bytes)):
         raise corrupt(path, offset, f"A block claims to unpack to {unpacked_bytes} bytes.")

@@ -22,11 +22,11 @@ from lakewarden.engine.kernel.errors import CorruptTable
 LONGS = st.integers(-(2**63), 2**63 - 1)
 TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=8)
 # What can be a place in a table, by its partition or as a file of it.
-NAMES = st.from_regex(r"[\w=%20é .-]{1,8}x", fullmatch=True)
-PLACES = st.from_regex(r"[\w=%20é -]{1,6}(/[\w=é -]{1,6})?", fullmatch=True)
+NAMES = st.from_regex(r"[\w=é .-]{1,8}x", fullmatch=True)
+PLACES = st.from_regex(r"[\w=é -]{1,6}(/[\w=é -]{1,6})?", fullmatch=True)
 STATS = st.builds(
     WriteStat,
-    file_id=TEXTS,
+    file_id=NAMES,
     path=st.none() | PLACES,
     num_writes=LONGS,
     log_version=st.none() | st.integers(-(2**31), 2**31 - 1),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.records import Versions, text_keys
-from lakewarden.engine.storage.border import check_data_file, check_partition
+from lakewarden.engine.storage.border import check_data_file, check_name, check_partition
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.view.file_names import DataFile, LogFile, parse_file_name
 from lakewarden.engine.view.listing import PartitionFiles
@@ -79,13 +79,18 @@ def merged_changes(versions: Versions) -> tuple[dict[str, dict[str, int | None]]
 
 
 def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:
-    parsed = (parse_file_name(name, sizes[name]) for name in sorted(sizes))
-    return tuple(_as_recorded(file) for file in parsed if file is not None)
+    parsed = (_data_file(name, sizes[name]) for name in sorted(sizes))
+    return tuple(file for file in parsed if file is not None)
 
 
-def _as_recorded(file: DataFile) -> DataFile:
-    check_data_file(file.name, _SAID_BY)
-    return replace(file, recorded_bytes=file.size_bytes) if isinstance(file, LogFile) else file
+def _data_file(name: str, size_bytes: int) -> DataFile | None:
+    """A listed file as a data file, a log with its recorded size; None for any other file."""
+    file = parse_file_name(name, size_bytes)
+    if file is None:
+        check_name(name, _SAID_BY)
+        return None
+    check_data_file(name, _SAID_BY)
+    return replace(file, recorded_bytes=size_bytes) if isinstance(file, LogFile) else file
 
 
 def _path(name: str) -> str:

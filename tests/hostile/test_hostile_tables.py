@@ -1,0 +1,109 @@
+"""Tables whose files name places elsewhere: nothing there is touched, and the file is told."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import LakewardenError, Table
+from tests.hostile.hostile_tables import CANARY, LINK, OPERATIONS, Hostile, Scene, hostile_tables
+from tests.hostile.watched import Watched
+
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
+TABLES_MIN = 100
+_QUICKLY: Mapping[str, object] = {"durable": False}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A sound table, a folder beside it that is watched, and places for copies of the table."""
+
+    folder: Path
+    sound: Path
+    outside: Path
+    watched: Watched
+    scene: Scene
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("hostile")
+    outside = folder / "outside"
+    outside.mkdir()
+    for name in (CANARY, "hoodie.properties"):
+        (outside / name).write_bytes(b"precious")
+    sound = folder / "sound"
+    table = Table.create(
+        str(sound), SCHEMA, key=["id"], partition=["p"], type="mor", storage_options=_QUICKLY
+    )
+    table.upsert([{"id": "a", "v": 1, "p": "p"}])
+    completed = table.upsert([{"id": "a", "v": 2, "p": "p"}]).instant
+    (path,) = (sound / ".hoodie/timeline").glob(f"{completed}_*.deltacommit")
+    (sound / LINK).symlink_to(outside)
+    scene = Scene(
+        outside=str(outside),
+        partition="p",
+        completed=completed,
+        completed_path=str(path.relative_to(sound)),
+        properties=(sound / ".hoodie/hoodie.properties").read_text(),
+    )
+    watched = Watched(outside)
+    yield World(folder, sound, outside, watched, scene)
+    watched.close()
+
+
+def _told(hostile: Hostile, table: Path) -> list[str]:
+    """What the operations on a hostile table answer."""
+    told = []
+    for name in hostile.operations:
+        try:
+            answer = OPERATIONS[name](Table(str(table), storage_options=_QUICKLY))
+        except LakewardenError as error:
+            told.append(f"{name}: {error}")
+        else:
+            told.append(f"{name} gives {answer}")
+    return told
+
+
+def test_nothing_outside_is_touched_and_the_file_that_names_it_is_told(world: World) -> None:
+    wrong: list[object] = []
+    tables = list(hostile_tables(world.scene))
+    assert len(tables) >= TABLES_MIN
+    for hostile in tables:
+        table = world.folder / "sound_copy"
+        shutil.rmtree(table, ignore_errors=True)
+        shutil.copytree(world.sound, table, symlinks=True)
+        for path, content in hostile.files.items():
+            (table / path).parent.mkdir(parents=True, exist_ok=True)
+            (table / path).write_bytes(content)
+        world.watched.seen()
+        told = _told(hostile, table)
+        if touched := world.watched.seen():
+            wrong.append((hostile.name, "touched", touched, told))
+        is_told = any(hostile.said_by in one or f"/{LINK} is a link" in one for one in told)
+        # By its name a link is as good as a folder; it is told by whatever would follow it.
+        if not is_told and not hostile.name.endswith(": link"):
+            wrong.append((hostile.name, "not told", hostile.said_by, told))
+        if not (table / ".hoodie/hoodie.properties").exists():
+            wrong.append((hostile.name, "properties are gone", [], told))
+        assert sorted(one.name for one in world.outside.iterdir()) == [CANARY, "hoodie.properties"]
+        world.watched.seen()
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_the_watch_notices_who_opens_lists_makes_and_deletes(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    watched = Watched(tmp_path)
+    assert not watched.seen()
+    for act in (
+        lambda: list(tmp_path.iterdir()),
+        lambda: pa.OSFile(str(tmp_path / "file")).read(),
+        lambda: (tmp_path / "new").touch(),
+        lambda: (tmp_path / "new").unlink(),
+    ):
+        act()
+        assert watched.seen()
+    watched.close()

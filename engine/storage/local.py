@@ -183,7 +183,7 @@ class LocalStorage:
         place = self._place_of(path)
         with self._told("delete", path):
             # A link is removed itself, and not what it leads to.
-            self._root.assert_inside(os.path.dirname(place))
+            self._root.assert_inside_now(os.path.dirname(place))
             if os.path.isdir(place) and not os.path.islink(place):
                 return False
             if os.path.lexists(place):
@@ -198,7 +198,7 @@ class LocalStorage:
     def delete_folder(self, folder: str) -> int:
         place = self._folder_place(folder)
         with self._told("delete", folder):
-            self._root.assert_inside(place)
+            self._root.assert_inside_now(place)
             removed = remove_tree(place)
         self._root.look_again()
         return removed

@@ -1,13 +1,18 @@
 """The root of a local storage: its address, its presence, and the folders below it."""
 
 import errno
+import math
 import os
 import re
 
+from lakewarden.engine.kernel.clock import SystemClock
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.drafts import Drafts
 from lakewarden.engine.storage.failures import unavailable
 
+# So long a folder counts as none that a link leads to.
+LOOK_AGAIN_SECONDS = 1.0
+_FOLDERS_KNOWN_MAX = 10_000
 _OWN_FOLDER = ".hoodie"
 _ADDRESS = re.compile(r"(?P<scheme>file:(?://(?:localhost)?)?(?=/(?!/)))?(?P<folder>.+)", re.DOTALL)
 
@@ -49,6 +54,8 @@ class LocalRoot:
         self.drafts = Drafts(place)
         self._place = place
         self._was_seen = os.path.isdir(place)
+        self._clock = SystemClock()
+        self._looked_at: dict[str, float] = {}
 
     def assert_present(self, operation: str, uri: str) -> None:
         """Refuse to take a vanished root for an empty one."""
@@ -71,10 +78,23 @@ class LocalRoot:
             self._was_seen = True
 
     def assert_inside(self, place: str) -> None:
-        """Refuse a place to which a link leads that leaves the root, or goes round in it.
+        """Refuse a place to which a link leads that leaves the root.
 
-        Links within the root are refused, too, where they lead into the table's own folder.
+        Links within the root are refused, too, where they lead into the table's own folder. A
+        folder that was looked at is not looked at again at once.
         """
+        folder = os.path.dirname(place)
+        now = self._clock.elapsed_seconds()
+        if self._looked_at.get(folder, -math.inf) + LOOK_AGAIN_SECONDS < now:
+            self.assert_inside_now(folder)
+            if len(self._looked_at) >= _FOLDERS_KNOWN_MAX:
+                self._looked_at.clear()
+            self._looked_at[folder] = now
+        if len(place) > len(self._place) and os.path.islink(place):
+            self.assert_leads_inside(place)
+
+    def assert_inside_now(self, place: str) -> None:
+        """The same, looking at every folder on the way: before anything is removed."""
         at = len(self._place.rstrip("/"))
         while 0 <= at < len(place):
             end = place.find("/", at + 1)

@@ -115,11 +115,12 @@ def check_places(metadata: CommitMetadata, said_by: str) -> None:
     for partition, stats in metadata.partition_to_write_stats.items():
         border.check_partition(partition, said_by)
         for stat in stats:
+            if stat.partition_path != partition:
+                border.check_partition(stat.partition_path or "", said_by)
             _check_stat(stat, said_by)
 
 
 def _check_stat(stat: WriteStat, said_by: str) -> None:
-    border.check_partition(stat.partition_path or "", said_by)
     border.check_file_id(stat.file_id, said_by)
     for path in (stat.path, *(stat.cdc_stats or ())):
         border.check_partition(path or "", said_by)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.settings import Origin, Settings
 from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.in_process import InProcessLock
 from lakewarden.engine.locks.port import LockProvider
@@ -33,6 +33,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.storage.protocols import scheme_of
+from lakewarden.engine.table.config import PROPERTIES_PATH
 
 TABLE_FOLDER = ".hoodie"
 RENEWALS_MIN = 10
@@ -79,11 +80,29 @@ def _file_system(storage: Storage, settings: Settings, ports: Ports) -> Callable
     expiry = Expiry(settings[EXPIRY_SECONDS], minutes * 60 if minutes else None)
     place, folder = storage, TABLE_FOLDER
     if settings[FILE_FOLDER]:
+        _refuse_kept_elsewhere(storage, settings)
         options = storage.location.options
         place, folder = open_storage(Location(settings[FILE_FOLDER], options)), ""
     if not place.has_exclusive_create or scheme_of(place.location.uri) not in _WITH_FILES:
         raise _unfit("FileSystemBasedLockProvider", place, "It has no lock files.")
     return partial(FileSystemLock, place, folder, expiry, ports)
+
+
+def _refuse_kept_elsewhere(storage: Storage, settings: Settings) -> None:
+    """A table does not decide that files are made and removed outside of it; its users may."""
+    found = settings.resolve(FILE_FOLDER)
+    if found.origin is not Origin.TABLE:
+        return
+    inside = found.value.removeprefix(f"{storage.location.uri.rstrip('/')}/")
+    if inside == found.value or any(name in ("", ".", "..") for name in inside.split("/")):
+        raise CorruptTable(
+            "path_outside_table",
+            what=f"{PROPERTIES_PATH} keeps {found.key}={found.value!r:.200}.",
+            why="That is outside of the table, where its own files decide nothing.",
+            now=f"Give {found.key} to every writer instead; nothing there was opened or made.",
+            path=PROPERTIES_PATH,
+            named=found.value,
+        )
 
 
 def _storage(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:

@@ -6,7 +6,7 @@ that names it, and stands in the error. Links are the local storage's business.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
 from lakewarden.engine.kernel.errors import CorruptTable
@@ -92,6 +92,17 @@ def check_address(address: str, partition: str, said_by: str) -> None:
         raise _refused(address, said_by, "It is too long, or has control characters in it.")
     if partition and not f"/{folder}".endswith(f"/{partition}"):
         raise _refused(address, said_by, f"It is not in the partition {partition!r:.80}.")
+
+
+def check_slice(
+    partition: str | None, file_id: str | None, addresses: Iterable[str | None], said_by: str
+) -> None:
+    """A file slice as plans name it."""
+    check_partition(partition or "", said_by)
+    check_file_id(file_id or "", said_by)
+    for address in addresses:
+        if address:
+            check_address(address, partition or "", said_by)
 
 
 def check_instant(time: str, said_by: str) -> None:

@@ -57,12 +57,8 @@ def _check_plan(plan: CompactionPlan, said_by: str) -> None:
     for partition in plan.missing_schedule_partitions:
         border.check_partition(partition, said_by)
     for operation in plan.operations:
-        partition = operation.partition_path or ""
-        border.check_partition(partition, said_by)
-        border.check_file_id(operation.file_id or "", said_by)
-        for address in (operation.data_file_path, *operation.delta_file_paths):
-            if address:
-                border.check_address(address, partition, said_by)
+        addresses = (operation.data_file_path, *operation.delta_file_paths)
+        border.check_slice(operation.partition_path, operation.file_id, addresses, said_by)
 
 
 _PLAN = Codec(CompactionPlan, schema_text("compaction_plan"), _check_plan)

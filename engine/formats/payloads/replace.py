@@ -89,16 +89,8 @@ def _check_plan(requested: RequestedReplace, said_by: str) -> None:
         border.check_partition(partition, said_by)
     for group in requested.clustering_plan.input_groups:
         for slice_ in group.slices:
-            _check_slice(slice_, said_by)
-
-
-def _check_slice(slice_: ClusteringSlice, said_by: str) -> None:
-    partition = slice_.partition_path or ""
-    border.check_partition(partition, said_by)
-    border.check_file_id(slice_.file_id or "", said_by)
-    for address in (slice_.data_file_path, *slice_.delta_file_paths):
-        if address:
-            border.check_address(address, partition, said_by)
+            addresses = (slice_.data_file_path, *slice_.delta_file_paths)
+            border.check_slice(slice_.partition_path, slice_.file_id, addresses, said_by)
 
 
 _METADATA = Codec(ReplaceCommitMetadata, schema_text("replace"), _check_places)

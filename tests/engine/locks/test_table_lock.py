@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unavailable
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, Unavailable
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.open_lock import open_lock
@@ -279,9 +279,24 @@ class TestOpening:
     def test_the_folder_of_the_lock_file_can_be_set(self, tmp_path: Path, world: World) -> None:
         storage = open_storage(Location(str(tmp_path / "table")))
         folder = tmp_path / "locks"
-        settings = Settings.of(table={"hoodie.write.lock.filesystem.path": str(folder)})
+        settings = Settings.of(arguments={"hoodie.write.lock.filesystem.path": str(folder)})
         with open_lock(storage, settings, world.ports(1)).hold():
             assert (folder / "lock").exists()
+
+    def test_a_table_does_not_lead_its_lock_out_of_its_folder(
+        self, tmp_path: Path, world: World
+    ) -> None:
+        place = tmp_path / "table"
+        storage = open_storage(Location(str(place)))
+        for folder in (tmp_path / "locks", f"{place}/../locks", f"{place}s", "locks"):
+            settings = Settings.of(table={"hoodie.write.lock.filesystem.path": str(folder)})
+            with pytest.raises(CorruptTable, match=r"hoodie\.properties") as caught:
+                open_lock(storage, settings, world.ports(1))
+            assert caught.value.code == "path_outside_table"
+        assert not list(tmp_path.glob("lock*"))
+        inside = {"hoodie.write.lock.filesystem.path": f"{place}/.hoodie/.locks"}
+        with open_lock(storage, Settings.of(table=inside), world.ports(1)).hold():
+            assert (place / ".hoodie/.locks/lock").exists()
 
     def test_the_patience_is_that_of_the_settings(self, storage: Storage, world: World) -> None:
         storage.put(LOCK, b"")

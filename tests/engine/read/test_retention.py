@@ -1,6 +1,8 @@
 """Retention: the past is answered exactly, or refused by name, whatever cleans have removed."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import pyarrow as pa
@@ -8,9 +10,20 @@ import pytest
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from tests.crash.victims import ports
-from tests.engine.read.pasts import History, check
+from lakewarden.engine.timeline.instant import Action
+from tests.crash.victims import World, killed, ports
+from tests.engine.read.pasts import History, answer, check
+from tests.engine.services.worlds import (
+    COW,
+    ServiceWorld,
+    contents,
+    inserted,
+    new_service_world,
+    updated,
+)
 from tests.writing.shapes import Shape
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
@@ -18,6 +31,7 @@ ONE_VERSION: dict[str, object] = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.clean.fileversions.retained": "1",
 }
+ONE_COMMIT: dict[str, object] = {"hoodie__clean__commits__retained": 1}
 TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 SEEDS = range(300 if IS_SIMULATION else 2)
@@ -72,9 +86,9 @@ def pairs(rows: pa.Table) -> list[tuple[str, int]]:
     return sorted((row["id"], row["v"]) for row in rows.to_pylist())
 
 
-def refusal(ask: object) -> str:
+def refusal(ask: Callable[[], object]) -> str:
     with pytest.raises(InvalidRequest) as refused:
-        ask()  # type: ignore[operator]
+        ask()
     return refused.value.code
 
 
@@ -154,14 +168,41 @@ def test_changes_from_the_start_are_the_table_though_a_clustering_is_archived() 
     assert refusal(lambda: tale.changes("0", ends[2])) == "history_cleaned"
 
 
-def test_a_clean_that_died_refuses_what_it_has_removed_and_nothing_else() -> None:
-    history = History(SHAPES[0], Random(1))
-    for _ in range(6):
-        history.write()
-    while not history.world.table(97).timeline().pending():
-        history.die()
-        history.write()
-    check(history)
+def test_a_log_that_is_gone_is_missed_though_its_file_group_has_newer_ones_in_the_window() -> None:
+    tale = Tale("mor")
+    _, first = tale.upsert("a1", "a2", v=1)
+    tale.upsert("a1", v=2)
+    planned = tale.now().compaction.schedule()
+    assert planned
+    _, third = tale.upsert("a2", v=3)
+    assert tale.changes(first, third) == [("a1", 2), ("a2", 3)]
+    tale.now().compaction.run()
+    _, last = tale.upsert("a2", v=4)
+    tale.now().clean(commits_retained=1)
+    assert refusal(lambda: tale.changes(first, third)) == "history_cleaned"
+    assert tale.changes(first, last) == [("a1", 2), ("a2", 4)]
+
+
+@pytest.mark.parametrize("use_metadata", [True, False], ids=["metadata", "listing"])
+def test_a_clean_that_died_refuses_what_it_has_removed_and_nothing_else(
+    *, use_metadata: bool
+) -> None:
+    world = new_service_world(COW, inserted(4), updated(4), updated(4, ts=3))
+    first = world.table(97).timeline().completed()[0].requested
+    expected = contents(COW, inserted(4))
+    answers = set()
+
+    def cleaning(one: World, stage: FaultyStorage) -> object:
+        return clean(ServiceWorld(one.clock, one.storage).context(50, stage, **ONE_COMMIT))
+
+    for death in killed(world, cleaning, every=3).values():
+        read = partial(death.world.table(60).read_arrow, as_of=first, use_metadata=use_metadata)
+        found = answer(read)
+        assert found in (expected, "history_cleaned"), death
+        is_pending = bool(death.world.table(61).timeline().pending((Action.CLEAN,)))
+        answers.add((is_pending, found == expected))
+    # Before it has come to the files they are read, and afterwards they are known to be gone.
+    assert {(True, True), (True, False)} <= answers
 
 
 @TYPES
@@ -248,10 +289,22 @@ def test_a_past_that_a_savepoint_keeps_is_read_without_the_cleans_since() -> Non
     for v in range(2, 6):
         tale.upsert("a1", v=v)
         tale.now().clean(commits_retained=1)
-    for one in tale.now().timeline().instants:
-        if one.action.value == "clean":
-            tale.storage.put(tale.now().timeline().path(one), b"unreadable")
-    assert tale.rows(as_of=kept) == [("a1", 1)]
+    looked = FaultyStorage(tale.storage)
+    assert pairs(Table.on(looked).read_arrow(["id", "v"], as_of=kept)) == [("a1", 1)]
+    assert not any(call.path.endswith(".clean") for call in looked.calls)
+
+
+def test_a_snapshot_reads_no_clean_and_nothing_of_the_archive() -> None:
+    tale = Tale("cow")
+    for v in range(2, 8):
+        tale.upsert("a1", v=v)
+        tale.now().clean(commits_retained=1)
+    tale.now().maintain_metadata(["compaction"])
+    few = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    assert tale.now().archive(options={**few, "hoodie.clean.commits.retained": "1"})
+    looked = FaultyStorage(tale.storage)
+    assert pairs(Table.on(looked).read_arrow(["id", "v"], use_metadata=False)) == [("a1", 7)]
+    assert not any(".clean" in call.path or "history" in call.path for call in looked.calls)
 
 
 def test_what_is_archived_beyond_a_savepoint_stays_visible_when_the_savepoint_goes() -> None:

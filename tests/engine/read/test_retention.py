@@ -294,6 +294,23 @@ def test_a_past_that_a_savepoint_keeps_is_read_without_the_cleans_since() -> Non
     assert not any(call.path.endswith(".clean") for call in looked.calls)
 
 
+def test_a_savepoint_that_a_clean_has_overlooked_keeps_nothing() -> None:
+    tale = Tale("cow")
+    kept, _ = tale.upsert("a1", v=1)
+    tale.now().savepoint()
+    for v in (2, 3):
+        tale.upsert("a1", v=v)
+    active = tale.now().timeline()
+    (there,) = active.savepoints()
+    path, content = active.path(there), active.read(there)
+    tale.now().delete_savepoint(kept)
+    tale.now().clean(commits_retained=1)
+    tale.storage.put(path, content)
+    assert refusal(lambda: tale.rows(as_of=kept)) == "history_cleaned"
+    assert refusal(lambda: tale.now().restore(kept)) == "files_cleaned"
+    assert tale.now().retention().savepoints == ()
+
+
 def test_a_snapshot_reads_no_clean_and_nothing_of_the_archive() -> None:
     tale = Tale("cow")
     for v in range(2, 8):

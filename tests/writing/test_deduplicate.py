@@ -105,12 +105,15 @@ def test_who_changes_a_copy_meanwhile_makes_the_repair_give_way(type_: str) -> N
     assert [value for key, _, value in shown(storage) if key == "k"] == [7.0]
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])
-def test_a_clustering_of_what_stays_makes_the_repair_give_way(index: str) -> None:
-    storage = doubled(Shape("mor", index=index))
-    other = Table.on(storage)
-    rival = OnceFound(lambda: other.clustering.schedule_and_run())
+def test_a_clustering_of_what_stays_makes_the_repair_give_way() -> None:
+    storage = fresh_memory_storage()
+    other = Shape("mor", index="RECORD_INDEX").create("", storage=storage)
+    other.upsert([row()])
+    other.insert([row(p="b", ts=2)])
+    other.insert([row("more", p="b")], APART)
+    rival = OnceFound(lambda: other.clustering.schedule_and_run(partitions=["p=b"]))
     with pytest.raises(Conflict):
         Table.on(storage, Ports(events=rival)).repair_deduplicate()
     assert Table.on(storage).repair_deduplicate().commit is not None
+    assert shown(storage) == [("k", "b", 1.0), ("more", "b", 1.0)]
     assert failures(storage) == set()

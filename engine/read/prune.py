@@ -7,22 +7,18 @@ whether the predicate can hold under it. Unknown means kept: pruning may only ev
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.fs as pafs
 
 from lakewarden.engine.metadata.column_range import ColumnRange
+from lakewarden.engine.read.possible import Known, possible
 from lakewarden.engine.read.predicate import Predicate
 from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.view.slices import FileSlice
 
 FileRanges = Mapping[str, Mapping[str, ColumnRange]]
 
-_FORMAT = ds.ParquetFileFormat()
-_NOWHERE = pafs.LocalFileSystem()
 # Paths spell only these types so that a text cast gives the very value of the column.
 _SPELLED = (pa.types.is_string, pa.types.is_integer, pa.types.is_date32, pa.types.is_boolean)
 
@@ -40,8 +36,8 @@ def prune_partitions(
     partitions: Sequence[str], scheme: PartitionScheme, schema: pa.Schema, predicate: Predicate
 ) -> tuple[tuple[str, ...], tuple[LeftOut, ...]]:
     """The partitions that may hold matching rows, and those that can't."""
-    guarantees = [_path_guarantee(scheme.values(path), schema) for path in partitions]
-    kept = _possible(guarantees, predicate, schema)
+    known = [_known_of_path(scheme.values(path), schema) for path in partitions]
+    kept = possible(known, predicate, schema)
     left_out = tuple(
         LeftOut(path, None, f"the partition's value excludes {predicate.expression}")
         for number, path in enumerate(partitions)
@@ -57,11 +53,11 @@ def prune_slices(
     predicate: Predicate,
 ) -> tuple[tuple[FileSlice, ...], tuple[LeftOut, ...]]:
     """The slices that may hold matching rows; `ranges` are by partition, file and column."""
-    guarantees = [
-        _slice_guarantee(slice_, ranges.get(slice_.partition, {}), predicate.columns, schema)
+    known = [
+        _known_of_slice(slice_, ranges.get(slice_.partition, {}), predicate.columns, schema)
         for slice_ in slices
     ]
-    kept = _possible(guarantees, predicate, schema)
+    kept = possible(known, predicate, schema)
     left_out = tuple(
         LeftOut(
             slice_.partition, slice_.file_id, f"column statistics exclude {predicate.expression}"
@@ -72,33 +68,18 @@ def prune_slices(
     return tuple(slice_ for number, slice_ in enumerate(slices) if number in kept), left_out
 
 
-def _possible(
-    guarantees: Sequence[pc.Expression | None], predicate: Predicate, schema: pa.Schema
-) -> frozenset[int]:
-    fragments = [
-        _FORMAT.make_fragment(
-            str(number),
-            filesystem=_NOWHERE,
-            partition_expression=pc.scalar(True) if guarantee is None else guarantee,
-        )
-        for number, guarantee in enumerate(guarantees)
-    ]
-    dataset = ds.FileSystemDataset(fragments, schema, _FORMAT)
-    return frozenset(int(fragment.path) for fragment in dataset.get_fragments(predicate.expression))
-
-
-def _path_guarantee(values: Mapping[str, str | None], schema: pa.Schema) -> pc.Expression | None:
-    known = []
+def _known_of_path(values: Mapping[str, str | None], schema: pa.Schema) -> Known:
+    known = {}
     for name, text in values.items():
         if name not in schema.names or not any(is_(schema.field(name).type) for is_ in _SPELLED):
             continue
         if text is None:
-            known.append(pc.field(name).is_null())
+            known[name] = [pc.field(name).is_null()]
             continue
         value = _spelled_value(text, schema.field(name).type)
         if value is not None:
-            known.append(pc.field(name) == value)
-    return _all_of(known)
+            known[name] = [pc.field(name) == value]
+    return known
 
 
 def _spelled_value(text: str, type_: pa.DataType) -> pa.Scalar | None:
@@ -108,23 +89,23 @@ def _spelled_value(text: str, type_: pa.DataType) -> pa.Scalar | None:
         return None
 
 
-def _slice_guarantee(
+def _known_of_slice(
     slice_: FileSlice, ranges: FileRanges, columns: Iterable[str], schema: pa.Schema
-) -> pc.Expression | None:
+) -> Known:
     files = [log.name for log in slice_.log_files]
     if slice_.base_file is not None:
         files.append(slice_.base_file.name)
-    known = []
+    known = {}
     for column in columns:
         per_file = [ranges.get(name, {}).get(column) for name in files]
         # A row of the slice has its value from one of the files, so all of them must be known.
         if per_file and all(per_file):
             merged = reduce(ColumnRange.union, filter(None, per_file))
-            known.extend(_range_guarantee(column, merged, schema.field(column).type))
-    return _all_of(known)
+            known[column] = _known_of_range(column, merged, schema.field(column).type)
+    return known
 
 
-def _range_guarantee(name: str, range_: ColumnRange, type_: pa.DataType) -> list[pc.Expression]:
+def _known_of_range(name: str, range_: ColumnRange, type_: pa.DataType) -> list[pc.Expression]:
     field = pc.field(name)
     if range_.is_all_null:
         return [field.is_null()]
@@ -136,7 +117,3 @@ def _range_guarantee(name: str, range_: ColumnRange, type_: pa.DataType) -> list
         return [low, high]
     # Arrow understands "in range or null" only bound by bound.
     return [low | field.is_null(), high | field.is_null()]
-
-
-def _all_of(known: Sequence[pc.Expression]) -> pc.Expression | None:
-    return reduce(and_, known) if known else None

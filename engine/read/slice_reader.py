@@ -17,6 +17,7 @@ from lakewarden.engine.read.base_file import BaseReader, RowFilter
 from lakewarden.engine.read.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
+from lakewarden.engine.read.possible import may_hold_for_nan
 from lakewarden.engine.read.projection import project
 from lakewarden.engine.read.rows import side_by_side
 from lakewarden.engine.read.slice_merge import LogFigures, SliceMerge
@@ -158,6 +159,9 @@ class SliceReader:
         if predicate is None or slice_.log_files:
             return None
         if any(name in sources or name not in self._spec.stored for name in predicate.columns):
+            return None
+        # The statistics of a row group leave NaN out.
+        if may_hold_for_nan(predicate, self._spec.schema):
             return None
         return predicate.expression, self._spec.schema
 

@@ -14,6 +14,7 @@ from lakewarden.engine.table.partitions import PartitionScheme, parse_partition_
 from lakewarden.engine.timeline.layouts import Layout, layout_of
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
+HIVE_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 METADATA_FOLDER = ".hoodie/metadata"
 # Before the settings that a table keeps for its writers. Java compares options with properties of
@@ -133,7 +134,8 @@ def table_config(properties: Mapping[str, str]) -> TableConfig:
                 properties.get("hoodie.table.partition.fields", ""),
                 timestamp_keys=generator in TIMESTAMP_GENERATORS,
             ),
-            hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
+            hive_style=_flag(properties, HIVE_STYLE_KEY),
+            says_style=HIVE_STYLE_KEY in properties,
             url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         ),
         merge=merge_rules(properties, ordering),

@@ -29,6 +29,8 @@ class PartitionScheme:
     fields: tuple[PartitionField, ...] = ()
     hive_style: bool = False
     url_encoded: bool = False
+    # Old tables do not say it; then a segment tells by itself.
+    says_style: bool = True
 
     def values(self, path: str) -> dict[str, str | None]:
         """The plain column values a path spells out; None stands for null.
@@ -48,8 +50,9 @@ class PartitionScheme:
         }
 
     def _value(self, field: PartitionField, segment: str) -> str | None:
-        prefix = f"{field.name}="
-        text = segment[len(prefix) :] if segment.startswith(prefix) else segment
+        # Where columns are not named, a value may well begin like a name.
+        prefix = f"{field.name}=" if self.hive_style or not self.says_style else ""
+        text = segment.removeprefix(prefix)
         if text == DEFAULT_PARTITION:
             return None
         return unquote(text) if self.url_encoded else text

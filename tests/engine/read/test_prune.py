@@ -147,3 +147,34 @@ def test_partitions(expression: pc.Expression, kept: list[str]) -> None:
     assert list(found) == kept
     assert {item.partition for item in left_out} == set(PATHS) - set(kept)
     assert all(item.reason for item in left_out)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-5.0, 9.0), (0.0, 9.0), (-5.0, 0.0), (2.0, float("nan"))]
+)
+def test_bounds_around_zero_or_beside_a_nan_may_have_left_values_out(
+    low: float, high: float
+) -> None:
+    """Java's row groups with a NaN have 0.0 for both bounds, which others then swallow."""
+    ranges = {"b": {"x": span(low, high)}, "l": {"x": span(1.0, 1.0)}}
+    assert is_kept(F("x") == 100.0, ranges)
+    assert is_kept(F("x") == 100.0, ranges, "l")
+    assert not is_kept(F("x") == 100.0, {"b": {"x": span(2.0, 9.0)}})
+
+
+def test_a_nan_that_bounds_do_not_tell_of_is_not_left_out() -> None:
+    ranges = {"b": {"x": span(2.0, 2.0)}}
+    assert is_kept(F("x") != 2.0, ranges)
+    assert is_kept(~(F("x") > 1.5), ranges)
+    assert not is_kept((F("x") > 5.0) | (F("x") < 1.0), ranges)
+    assert not is_kept((F("x") != 2.0) & (F("n") > 10), {"b": {"n": span(1, 10), **ranges["b"]}})
+
+
+def test_bounds_that_python_has_no_words_for_are_bounds_all_the_same() -> None:
+    schema = pa.schema([("t", pa.timestamp("us", "UTC"))])
+    late = pa.scalar(1 << 60, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    predicate = bind_filter([("t", "<", pa.scalar(0, pa.timestamp("us", "UTC")))], schema)
+    assert predicate is not None
+    ranges = {"": {"b": {"t": ColumnRange(late, late, 0, 1)}}}
+    kept, _ = prune_slices([slice_of()], ranges, schema, predicate)
+    assert not kept

@@ -39,6 +39,10 @@ def test_plain_and_typed_fields() -> None:
             {"city": "a/b%"},
         ),
         (PartitionScheme(CITY_DAY[:1]), "a%2Fb", {"city": "a%2Fb"}),
+        # A value may begin like a name; only tables that do not say their style leave it open.
+        (PartitionScheme(CITY_DAY[:1]), "city=a", {"city": "city=a"}),
+        (PartitionScheme(CITY_DAY[:1], says_style=False), "city=a", {"city": "a"}),
+        (PartitionScheme(CITY_DAY[:1], hive_style=True), "city=city=a", {"city": "city=a"}),
         # A slash in a value made one more level; which part is which can't be told.
         (PartitionScheme(CITY_DAY[:1]), "2024/01/02", {}),
         (PartitionScheme(()), "", {}),

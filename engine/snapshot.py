@@ -85,7 +85,7 @@ class Snapshot:
 
     @lazy
     def history(self) -> SchemaHistory:
-        return load_schema_history(self.storage)
+        return load_schema_history(self.storage, self.timeline)
 
     @lazy
     def recorded(self) -> RecordedSizes:

@@ -68,7 +68,7 @@ def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
         has_meta_fields=config.has_meta_fields,
         drops_partition_columns=config.drops_partition_columns,
         blocks=block_judge(state, as_of),
-        history=state.history,
+        history=state.history.until(as_of),
         # A renamed column has another name in the properties.
         key_column=None if state.history.versions else key_column(config, schema),
     )

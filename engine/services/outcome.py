@@ -6,14 +6,18 @@ from dataclasses import dataclass, field, replace
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.index.kinds import IndexKind
 from lakewarden.engine.index.settings import record_index_kind
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.plans.attempt import Attempt
 from lakewarden.engine.plans.commit import Outcome, outputs_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
 from lakewarden.engine.view.slices import SliceKey
 from lakewarden.engine.write.outcome import FileIds, commit_metadata, live_files, table_change
+from lakewarden.engine.write.schema_keeping import HistoryToKeep, history_to_keep
 from lakewarden.engine.write.written import WrittenFile
 
 
@@ -32,11 +36,13 @@ class Work:
 
 def outcome_of(state: Snapshot, attempt: Attempt, work: Work) -> Outcome:
     """What an attempt has done, ready to be committed."""
+    schema = schema_at(state, attempt)
+    history = history_to_keep(state, schema, schema, attempt.instant)
     metadata = commit_metadata(
         work.files,
         work.operation,
-        state.schema().avro_text or "",
-        extra=work.extra,
+        schema.avro_text or "",
+        extra={**work.extra, **history.said},
         replaced=work.replaced,
     )
     # Java tells a compaction from a plain commit by this.
@@ -48,18 +54,31 @@ def outcome_of(state: Snapshot, attempt: Attempt, work: Work) -> Outcome:
         change=change,
         touched=frozenset(work.consumed),
         outputs=outputs_of(metadata),
-        at_commit=_LiveFiles(state.storage, work),
+        at_commit=_AtCommit(state.storage, work, state.history.until(attempt.instant), history),
     )
 
 
+def schema_at(state: Snapshot, attempt: Attempt) -> TableSchema:
+    """The columns that a service's files have.
+
+    Where columns can be renamed, files tell by their instant what theirs are called.
+    """
+    return state.schema(attempt.instant if state.history.versions else None)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class _LiveFiles:
-    """Tells the metadata table which files are live once the service has completed."""
+class _AtCommit:
+    """What only the lock makes certain: how columns are called, and which files are live."""
 
     storage: Storage
     work: Work
+    # The columns' history until the service's instant, and the one it leaves behind.
+    known: SchemaHistory
+    history: HistoryToKeep
 
     def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
+        self._refuse_other_history(change.instant, moment)
+        self.history.keep(self.storage, moment.timeline, change.instant)
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         work = self.work
@@ -67,3 +86,16 @@ class _LiveFiles:
         groups = moment.file_groups(moment.visibility(), tuple(partitions), use_metadata=True)
         live = live_files(groups, work.files, work.replaced or {}, work.consumed)
         return replace(change, live_files=live)
+
+    def _refuse_other_history(self, instant: str, moment: Snapshot) -> None:
+        """A column that was renamed meanwhile would be looked for under its new name."""
+        now = load_schema_history(self.storage, moment.timeline).until(instant)
+        if now.versions == self.known.versions:
+            return
+        raise Conflict(
+            "plan_conflict",
+            what=f"The columns that {instant} has written are called otherwise by now.",
+            why="Another engine has changed them since the service began.",
+            now="Nothing was changed. Run it again.",
+            instant=instant,
+        )

@@ -7,13 +7,14 @@ kept in `.hoodie/.schema`. Only top-level columns are followed; nested fields ar
 import json
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.timeline import Timeline
 
 SCHEMA_FOLDER = ".hoodie/.schema"
-_COMPLETED_SUFFIX = ".schemacommit"
+COMPLETED_SUFFIX = ".schemacommit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class SchemaVersion:
 
     instant: str
     names: Mapping[int, str]
+    # The whole of it, as Java keeps it.
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class SchemaHistory:
     """All versions, oldest first; empty when the table never evolved that way."""
 
     versions: tuple[SchemaVersion, ...] = ()
+    # The file it stands in.
+    path: str = ""
 
     def sources(self, written_at: str, read_at: str | None = None) -> dict[str, str | None]:
         """For each column as read now, its name in a file of `written_at`; None: not there yet.
@@ -41,6 +46,13 @@ class SchemaHistory:
         names = {now.names[id_]: then.names.get(id_) for id_ in now.names}
         return {name: source for name, source in names.items() if name != source}
 
+    def until(self, instant: str | None) -> "SchemaHistory":
+        """The versions that there were at an instant; files of later ones are read by no one."""
+        if instant is None:
+            return self
+        position = bisect_right([version.instant for version in self.versions], instant)
+        return replace(self, versions=self.versions[: max(position, 1)])
+
     def _at(self, instant: str | None) -> SchemaVersion:
         if instant is None:
             return self.versions[-1]
@@ -48,16 +60,26 @@ class SchemaHistory:
         return self.versions[max(position - 1, 0)]
 
 
-def load_schema_history(storage: Storage) -> SchemaHistory:
-    """The history of the newest completed schema commit, or an empty one."""
-    completed = sorted(
-        entry.path
-        for entry in storage.list(SCHEMA_FOLDER).files
-        if entry.name.endswith(_COMPLETED_SUFFIX) and entry.size_bytes > 0
-    )
-    if not completed:
-        return SchemaHistory()
-    return parse_schema_history(storage.read(completed[-1]), completed[-1])
+def load_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory:
+    """The history that the newest completed write has left, or an empty one.
+
+    A writer leaves it before it commits, and what was rolled back or restored leaves it behind.
+    """
+    files = {
+        entry.name.partition(".")[0].partition("_")[0]: entry.path
+        for entry in sorted(storage.list(SCHEMA_FOLDER).files, key=lambda entry: entry.name)
+        if entry.name.endswith(COMPLETED_SUFFIX) and entry.size_bytes > 0
+    }
+    path = next((files[one] for one in sorted(files, reverse=True) if _counts(timeline, one)), None)
+    return SchemaHistory() if path is None else parse_schema_history(storage.read(path), path)
+
+
+def _counts(timeline: Timeline, instant: str) -> bool:
+    """Whether the write of an instant has completed; the archive is asked about old ones only."""
+    if any(one.is_completed and one.action.is_write for one in timeline.active.with_time(instant)):
+        return True
+    is_old = timeline.is_completed(instant)
+    return is_old and timeline.archive.completion_time(instant) is not None
 
 
 def parse_schema_history(payload: bytes, path: str) -> SchemaHistory:
@@ -69,12 +91,13 @@ def parse_schema_history(payload: bytes, path: str) -> SchemaHistory:
                 # Version 0 is the schema before the first change.
                 str(schema["version_id"]) if schema["version_id"] else "",
                 {int(field["id"]): str(field["name"]) for field in schema["fields"]},
+                json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
             )
             for schema in document["schemas"]
         ]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _unreadable(path, error) from None
-    return SchemaHistory(tuple(sorted(versions, key=lambda version: version.instant)))
+    return SchemaHistory(tuple(sorted(versions, key=lambda version: version.instant)), path)
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTable:

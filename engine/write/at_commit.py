@@ -1,7 +1,7 @@
 """At the commit: what a write can only know under the lock, when nobody else commits any more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.index.identity import identity_changed, recorded_identity
 from lakewarden.engine.index.kinds import Identity
@@ -15,6 +15,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.outcome import FileIds, live_files
+from lakewarden.engine.write.schema_keeping import HistoryToKeep
 from lakewarden.engine.write.written import WrittenFile
 
 
@@ -31,11 +32,14 @@ class AtCommit:
     indexes: Sequence[IndexDefinition] = ()
     # By what the write has told rows apart, if it has found keys.
     identity: Identity | None = None
+    # What Java needs to know of names that columns had.
+    history: HistoryToKeep = field(default_factory=HistoryToKeep)
 
     def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
         self._refuse_other_identity(change.instant, moment.config)
         self._refuse_other_schema(change.instant, moment.schema())
         self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
+        self.history.keep(self.storage, moment.timeline, change.instant)
         if not moment.config.has_metadata(PARTITION_STATS):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)

@@ -175,7 +175,14 @@ def write_spec(
         rules=config.merge,
         files=file_options(settings),
         # Rows are rewritten as they are stored, whatever a path says of their columns.
-        read=replace(read, schema=schema.with_meta(), columns=(), partitions=PartitionScheme()),
+        read=replace(
+            read,
+            schema=schema.with_meta(),
+            columns=(),
+            partitions=PartitionScheme(),
+            # Columns are called in a file as they were at its instant.
+            history=read.history.until(instant),
+        ),
         logs_take_inserts=logs_take_inserts,
         summarised=_summarised(state),
         tracks_keys=config.has_metadata(RECORD_INDEX),

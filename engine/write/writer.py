@@ -62,6 +62,7 @@ from lakewarden.engine.write.request import (
     WriteRequest,
 )
 from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.schema_keeping import history_to_keep
 from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
@@ -174,6 +175,9 @@ class TableWriter:
         incoming = request.incoming_of(state)
         current = state.schema()
         schema = current if request.deletes else self._evolved(state, current, incoming.schema)
+        if schema is not current:
+            # Refused while nothing has been written.
+            history_to_keep(state, current, schema, "")
         by_partition = not index.is_global
         fitting = Fitting(
             properties=dict(state.config.properties),
@@ -262,11 +266,14 @@ class TableWriter:
             files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
             forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
+        history = history_to_keep(
+            prepared.state, prepared.current, prepared.schema, attempt.instant
+        )
         metadata = commit_metadata(
             files,
             request.operation,
             prepared.schema.avro_text or "",
-            extra=request.extra_metadata,
+            extra={**request.extra_metadata, **history.said},
             replaced=plan.replaced_ids if request.replaces else None,
         )
         seen = Seen.of(prepared.state.timeline.active)
@@ -302,6 +309,7 @@ class TableWriter:
                 plan.replaced_ids,
                 prepared.indexes,
                 prepared.identity,
+                history,
             ),
         )
 

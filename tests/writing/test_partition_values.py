@@ -18,7 +18,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.memory import fresh_memory_storage
 
 # What a row with such a value is refused by, before anything is written.
-REFUSALS = {"unsafe_partition_path", "unsupported_partition_value"}
+REFUSALS = {"unsafe_partition_path", "ambiguous_partition_value"}
 HIVE, ENCODED = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
@@ -114,7 +114,7 @@ def test_a_row_whose_partition_value_would_read_as_null_is_refused(memory_path: 
     table = Table.create(memory_path, schema, key=["id"], partition=["p"])
     with pytest.raises(InvalidRequest) as refusal:
         table.upsert([{"id": "k", "p": "", "v": 1}])
-    assert refusal.value.code == "unsupported_partition_value"
+    assert refusal.value.code == "ambiguous_partition_value"
     assert not table.timeline().completed()
     table.upsert([{"id": "k", "p": None, "v": 1}])
     assert table.read_arrow(["p"])["p"].to_pylist() == [None]

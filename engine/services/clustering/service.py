@@ -60,7 +60,7 @@ from lakewarden.engine.services.clustering.tasks import (
 from lakewarden.engine.services.held import held_groups
 from lakewarden.engine.services.in_window import untouched, within
 from lakewarden.engine.services.narrowing import narrowed
-from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
@@ -202,7 +202,11 @@ def _spec(
     _check_sort_columns(state, columns)
     layout = parameters.get(LAYOUT.key, settings[LAYOUT])
     write = write_spec(
-        state, state.schema(), settings, instant=attempt.instant, attempt=attempt.number
+        state,
+        schema_at(state, attempt),
+        settings,
+        instant=attempt.instant,
+        attempt=attempt.number,
     )
     return ClusterSpec(
         write=write,

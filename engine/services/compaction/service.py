@@ -24,7 +24,7 @@ from lakewarden.engine.services.compaction.triggers import (
     told,
 )
 from lakewarden.engine.services.in_window import untouched
-from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
@@ -77,7 +77,7 @@ class Compaction:
         _refuse(state.storage, state.config)
         spec = write_spec(
             state,
-            state.schema(),
+            schema_at(state, attempt),
             context.settings,
             instant=attempt.instant,
             attempt=attempt.number,

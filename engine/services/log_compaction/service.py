@@ -28,7 +28,7 @@ from lakewarden.engine.services.log_compaction.plan import (
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
 from lakewarden.engine.services.narrowing import narrowed
-from lakewarden.engine.services.outcome import Work, outcome_of
+from lakewarden.engine.services.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.place import Place, Placed
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
@@ -88,7 +88,7 @@ class LogCompaction:
         state = load_snapshot(context.storage)
         spec = write_spec(
             state,
-            state.schema(),
+            schema_at(state, attempt),
             context.settings,
             instant=attempt.instant,
             attempt=attempt.number,

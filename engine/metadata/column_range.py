@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.formats.widening import says_micros
+
 # Java orders text by UTF-16 units, Arrow by bytes; the two agree on text below the surrogates.
 _FIRST_SURROGATE = "\ud800"
 
@@ -64,8 +66,11 @@ class ColumnRange:
             return None
         if not self.is_trusted:
             return None
+        low, high = self.minimum, self.maximum
+        if says_micros(self._type, type_):
+            low, high = low.cast(pa.int64()), high.cast(pa.int64())
         try:
-            return self.minimum.cast(type_), self.maximum.cast(type_)
+            return low.cast(type_), high.cast(type_)
         except pa.ArrowInvalid:
             return None
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.widening import widen
+from lakewarden.engine.formats.widening import widen_stored
 from lakewarden.engine.kernel.errors import CorruptTable
 
 
@@ -53,7 +53,7 @@ def _column(rows: pa.Table, field: pa.Field, source: str | None, path: str) -> p
     if column.type == field.type:
         return column
     try:
-        chunks = [widen(chunk, field.type) for chunk in column.chunks]
+        chunks = [widen_stored(chunk, field.type) for chunk in column.chunks]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptTable(
             "unreadable_column",

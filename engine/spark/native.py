@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewarden.engine.formats.widening import says_micros
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import ReadSpec
 from lakewarden.engine.run.executor import Executor
@@ -78,5 +79,8 @@ def _agrees(stored: pa.Schema, field: pa.Field) -> bool:
     namesakes = [name for name in stored.names if name.lower() == field.name.lower()]
     if namesakes != [field.name]:
         return not namesakes
-    type_ = spark_type(stored.field(field.name).type)
-    return type_ is not None and type_ == spark_type(field.type)
+    own = stored.field(field.name).type
+    type_ = spark_type(own)
+    return (
+        type_ is not None and type_ == spark_type(field.type) and not says_micros(own, field.type)
+    )

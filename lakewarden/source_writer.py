@@ -26,6 +26,7 @@ from lakewarden.engine.spark.reports import packed_table, unpacked_table
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.creation import is_creation_property
+from lakewarden.engine.write.settings import EVOLVE
 from lakewarden.table import Table
 
 TASK_BYTES_MAX = 128 << 20
@@ -85,11 +86,13 @@ class FrameWriter(DataSourceArrowWriter):
         tables = [table for table in map(unpacked_table, packed) if len(table)]
         rows = pa.concat_tables(tables) if tables else self._schema.empty_table()
         table = self._table(rows.schema)
-        options = {
+        own = {
             key: value
             for key, value in self._options.items()
             if key not in _DESCRIBING and not is_creation_property(key)
         }
+        # A frame changes the columns of a table, as it does with Hudi.
+        options = {EVOLVE.key: "true", **own}
         if self._overwrites:
             table.overwrite(rows, options)
         else:

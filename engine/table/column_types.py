@@ -4,6 +4,8 @@ What is normalised loses nothing: narrow and unsigned integers widen, moments ar
 microseconds. What has no counterpart in Avro and Spark is refused.
 """
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 from pyarrow import types
 
@@ -20,11 +22,15 @@ _BINARIES = (
 _INTS = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 _LONGS = (pa.int64(), pa.uint32())
 _PRECISION_MAX = 38
+Wider = Mapping[pa.DataType, tuple[pa.DataType, ...]]
 # A column may become what stands behind it; nothing is rounded on the way.
-_WIDER = {
+WIDER: Wider = {
     pa.int32(): (pa.int64(), pa.float64()),
     pa.float32(): (pa.float64(),),
 }
+# Frames have longs for want of anything else, so that these tell nothing by their type.
+WIDER_BY_TYPE: Wider = {pa.int32(): (pa.float64(),), pa.float32(): (pa.float64(),)}
+AS_IT_IS: Wider = {}
 
 
 def table_type(type_: pa.DataType, place: str) -> pa.DataType:
@@ -42,36 +48,59 @@ def table_type(type_: pa.DataType, place: str) -> pa.DataType:
     return _leaf(type_, place)
 
 
-def widened(current: pa.DataType, incoming: pa.DataType, place: str) -> pa.DataType:
-    """The type of a column of a table when rows come in another one; refuses to narrow it.
+def widened(
+    current: pa.DataType,
+    incoming: pa.DataType,
+    place: str,
+    *,
+    wider: Wider = AS_IT_IS,
+    adds: bool = False,
+) -> pa.DataType:
+    """The type of a column of a table when rows come in another one, refused if none can be.
 
-    Values that come in a narrower type than the column's are widened when they are written.
+    It becomes wider only as far as `wider` says, and structs take fields on only if it `adds` them.
+    Otherwise it stays, and each value has to have a place in it.
     """
     if current == incoming or types.is_null(incoming):
         return current
     if types.is_struct(current) and types.is_struct(incoming):
-        return _widened_struct(current, incoming, place)
+        return _widened_struct(current, incoming, place, wider, adds=adds)
     if types.is_list(current) and types.is_list(incoming):
-        inner = widened(current.value_type, incoming.value_type, f"{place}[]")
+        inner = widened(
+            current.value_type, incoming.value_type, f"{place}[]", wider=wider, adds=adds
+        )
         return current if inner == current.value_type else pa.list_(pa.field(LIST_ITEM, inner))
     if types.is_map(current) and types.is_map(incoming):
-        inner = widened(current.item_type, incoming.item_type, place)
+        inner = widened(current.item_type, incoming.item_type, place, wider=wider, adds=adds)
         if inner == current.item_type:
             return current
         return pa.map_(pa.string(), pa.field(MAP_VALUE, inner))
-    if incoming in _WIDER.get(current, ()):
+    if incoming in wider.get(current, ()):
         return incoming
-    if current in _WIDER.get(incoming, ()) or _holds(current, incoming):
+    if _may_hold(current, incoming):
         return current
     raise InvalidRequest(
         "incompatible_type",
         what=f"Column {place} is {current} in the table, and {incoming} in the rows.",
-        why="A table's column can become wider (int to long or double, float to double), but never"
-        " narrower, and never something else.",
+        why="Values are cast where nothing of them is lost: numbers to numbers, moments to moments;"
+        " never a text to something else.",
         now="Cast the column of the rows.",
         column=place,
         table_type=str(current),
         row_type=str(incoming),
+    )
+
+
+def unknown_columns(names: Sequence[str], known: Sequence[str]) -> InvalidRequest:
+    """The refusal of rows with columns that the table does not have."""
+    return InvalidRequest(
+        "unknown_columns",
+        what=f"The table has no {'column' if len(names) == 1 else 'columns'}"
+        f" {', '.join(names[:20])}.",
+        why=f"A write changes the columns of a table only when asked to; it has"
+        f" {', '.join(known[:50])}.",
+        now="Leave them out, or pass evolve=True to add them.",
+        columns=tuple(names),
     )
 
 
@@ -109,26 +138,37 @@ def _leaf(type_: pa.DataType, place: str) -> pa.DataType:
     raise _unsupported(type_, place, "Avro and Spark have no such type")
 
 
-def _widened_struct(current: pa.StructType, incoming: pa.StructType, place: str) -> pa.DataType:
+def _widened_struct(
+    current: pa.StructType, incoming: pa.StructType, place: str, wider: Wider, *, adds: bool
+) -> pa.DataType:
     fields = []
     arriving = {field.name: field.type for field in incoming}
     for field in current:
         type_ = arriving.pop(field.name, field.type)
-        inner = widened(field.type, type_, f"{place}.{field.name}")
+        inner = widened(field.type, type_, f"{place}.{field.name}", wider=wider, adds=adds)
         fields.append(field if inner == field.type else field.with_type(inner))
+    if arriving and not adds:
+        known = [f"{place}.{field.name}" for field in current]
+        raise unknown_columns([f"{place}.{name}" for name in arriving], known)
     fields += [pa.field(name, type_) for name, type_ in arriving.items()]
     return pa.struct(fields)
 
 
-def _holds(current: pa.DataType, incoming: pa.DataType) -> bool:
+def _may_hold(current: pa.DataType, incoming: pa.DataType) -> bool:
     """Whether the column's type has a place for each value, or tells which has none."""
-    if types.is_decimal(current) and types.is_decimal(incoming):
-        whole_digits = current.precision - current.scale
-        fits = whole_digits >= incoming.precision - incoming.scale
-        return bool(fits and current.scale >= incoming.scale)
+    if types.is_integer(current):
+        return _is_number(incoming)
+    if types.is_floating(current):
+        return _is_number(incoming) and not types.is_decimal(incoming)
+    if types.is_decimal(current):
+        return _is_number(incoming) and not types.is_floating(incoming)
     if types.is_timestamp(current) and types.is_timestamp(incoming):
         return (current.tz is None) == (incoming.tz is None)
     return bool(types.is_fixed_size_binary(current) and types.is_binary(incoming))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_))
 
 
 def _unsupported(type_: pa.DataType, place: str, why: str) -> InvalidRequest:

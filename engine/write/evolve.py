@@ -1,20 +1,30 @@
 """Evolution: the schema of a table after rows with other columns have come in.
 
-Columns are added and widened, never dropped or narrowed. The Avro text keeps everything that does
-not change, so that engines that compare texts see no change where there is none.
+It stays as it is unless somebody asks; then columns are added, and widened for values that have no
+place in them, never dropped or narrowed. The Avro text keeps everything that does not change, so
+that engines that compare texts see no change where there is none.
 """
 
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, is_nullable, record_names
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.column_types import table_type, widened
+from lakewarden.engine.read.delete_marks import IS_DELETED_FIELD
+from lakewarden.engine.table.column_types import (
+    WIDER,
+    WIDER_BY_TYPE,
+    table_type,
+    unknown_columns,
+    widened,
+)
 from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
+from lakewarden.engine.write.exact import Misfit, exact, plain
 
 MISSING_COLUMNS_KEY = "hoodie.write.set.null.for.missing.columns"
 _SCHEMA_PATH = "the schema of the table"
@@ -27,20 +37,29 @@ def evolved(
     allow_missing: bool,
     table_name: str,
     with_nulls: Collection[str] = (),
+    evolves: bool = False,
+    rows: pa.Table | None = None,
 ) -> TableSchema:
     """The table's schema for writing rows of an incoming one; refused by name if there is none.
 
-    Columns that may not be null so far may from now on if they are among `with_nulls`.
+    Columns that may not be null so far may from now on if they are among `with_nulls`. Where the
+    schema `evolves`, the rows decide which columns become wider, and their types if they are not
+    here.
     """
     fields = {field.name: field for field in incoming if field.name not in META_COLUMNS}
     _check_names(current, incoming)
     missing = [name for name in current.columns.names if name not in fields]
     if missing and not allow_missing:
         raise _missing(missing)
+    merging = _Merging(evolves, rows)
     columns = [
-        field if field.name not in fields else _merged(field, fields.pop(field.name))
+        field if field.name not in fields else merging.merged(field, fields.pop(field.name))
         for field in current.columns
     ]
+    # The first rows of a table that nobody has described describe it.
+    unknown = [name for name in fields if name != IS_DELETED_FIELD]
+    if unknown and columns and not evolves:
+        raise unknown_columns(unknown, current.columns.names)
     columns += [
         pa.field(field.name, table_type(field.type, field.name)) for field in fields.values()
     ]
@@ -55,6 +74,19 @@ def not_nullable(schema: TableSchema) -> frozenset[str]:
     return frozenset(field.name for field in record.fields if not is_nullable(field.type))
 
 
+def columns_added(before: TableSchema, after: TableSchema) -> tuple[str, ...]:
+    """The columns that a write has added."""
+    return tuple(name for name in after.columns.names if name not in before.columns.names)
+
+
+def columns_widened(before: TableSchema, after: TableSchema) -> tuple[str, ...]:
+    """The columns whose type a write has changed."""
+    types = {field.name: field.type for field in before.columns}
+    return tuple(
+        field.name for field in after.columns if types.get(field.name, field.type) != field.type
+    )
+
+
 def with_meta_text(schema: TableSchema) -> str:
     """The Avro text of the records in files: the meta columns in front."""
     assert schema.avro_text is not None
@@ -67,11 +99,38 @@ def with_meta_text(schema: TableSchema) -> str:
     return _dumped({**record, "fields": [*meta, *own]})
 
 
-def _merged(field: pa.Field, incoming: pa.Field) -> pa.Field:
-    if pa.types.is_null(incoming.type):
-        return field
-    type_ = widened(field.type, table_type(incoming.type, field.name), field.name)
-    return field if type_ == field.type else field.with_type(type_)
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    """How the type of a column follows from that of the table and that of the rows."""
+
+    evolves: bool
+    rows: pa.Table | None
+
+    def merged(self, field: pa.Field, incoming: pa.Field) -> pa.Field:
+        if pa.types.is_null(incoming.type):
+            return field
+        own = table_type(incoming.type, field.name)
+        kept = widened(field.type, own, field.name, adds=self.evolves)
+        if self.evolves and own != kept:
+            by_type = self.rows is None
+            grown = widened(
+                field.type,
+                own,
+                field.name,
+                wider=WIDER_BY_TYPE if by_type else WIDER,
+                adds=True,
+            )
+            if grown != kept and (by_type or not self._fits(field.name, kept)):
+                kept = grown
+        return field if kept == field.type else field.with_type(kept)
+
+    def _fits(self, name: str, type_: pa.DataType) -> bool:
+        assert self.rows is not None
+        try:
+            exact(plain(self.rows.column(name), name), type_)
+        except Misfit:
+            return False
+        return True
 
 
 def _described(

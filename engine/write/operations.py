@@ -13,6 +13,7 @@ from lakewarden.engine.read.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.write.exact import as_in
 from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
@@ -99,8 +100,9 @@ def merge(
 
     def merging(state: Snapshot) -> Incoming:
         is_plain = isinstance(source, PlainRows)
-        table = source.table(state.schema().columns) if is_plain else source
-        return Merge(table, on_match, on_no_match, executor, settings)(state)
+        columns = state.schema().columns
+        table = source.table(columns) if is_plain else source
+        return Merge(as_in(table, columns), on_match, on_no_match, executor, settings)(state)
 
     return WriteRequest(operation=Operation.UPSERT, incoming=merging, within_partitions=True)
 

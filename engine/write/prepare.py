@@ -8,17 +8,17 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.formats.widening import widen
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.delete_marks import OPERATION_FIELD, marked_deleted
 from lakewarden.engine.read.entries import have_default_ordering
-from lakewarden.engine.table.column_types import table_type
+from lakewarden.engine.table.column_types import table_type, widened
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.key_scheme import key_scheme
 from lakewarden.engine.table.keyed_rows import KeyedRows
 from lakewarden.engine.table.partition_paths import partition_paths
 from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
 from lakewarden.engine.write.evolve import not_nullable
+from lakewarden.engine.write.exact import Misfit, exact, plain
 from lakewarden.engine.write.null_places import null_place
 
 CHUNKS_MAX = 256
@@ -105,25 +105,29 @@ def fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
 def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
+    if not pa.types.is_null(column.type):
+        # Rows of a delete have not been compared with the table's types.
+        widened(field.type, table_type(column.type, field.name), field.name)
     try:
-        plain = column.cast(table_type(column.type, field.name)) if _is_foreign(column) else column
-        chunks = [widen(chunk, field.type) for chunk in plain.chunks]
+        return exact(plain(column, field.name), field.type)
+    except Misfit as misfit:
+        raise _no_place(field, str(misfit.value), misfit.row) from None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidRequest(
-            "value_does_not_fit",
-            what=f"A value of column {field.name} has no place in {field.type}.",
-            why=f"{str(error).splitlines()[0]}.",
-            now="Correct the value, or cast the column; nothing was written.",
-            column=field.name,
-            type=str(field.type),
-        ) from None
-    return pa.chunked_array(chunks, type=field.type)
+        raise _no_place(field, str(error).splitlines()[0], None) from None
 
 
-def _is_foreign(column: pa.ChunkedArray) -> bool:
-    """Whether a column is in a layout that tables do not know, rather than in a narrower type."""
-    nested = (pa.types.is_struct, pa.types.is_list, pa.types.is_map, pa.types.is_null)
-    return not any(matches(column.type) for matches in nested)
+def _no_place(field: pa.Field, found: str, row: int | None) -> InvalidRequest:
+    where = "" if row is None else f" (row {row})"
+    return InvalidRequest(
+        "value_does_not_fit",
+        what=f"A value of column {field.name} has no place in {field.type}: {found}{where}.",
+        why="Values are cast to the table's types only where nothing of them is lost.",
+        now="Correct the value, or cast the column; evolve=True makes a column wider where that"
+        " helps. Nothing was written.",
+        column=field.name,
+        type=str(field.type),
+        value=found,
+    )
 
 
 def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:

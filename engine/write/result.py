@@ -20,6 +20,9 @@ class Commit:
     # By phase, in the order in which they came.
     seconds: Mapping[str, float] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
+    # What the write has changed of the table's columns.
+    columns_added: tuple[str, ...] = ()
+    columns_widened: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return (

@@ -91,6 +91,13 @@ NULL_FOR_MISSING = Setting(
     flag,
     "Whether columns of the table that the rows lack become null",
 )
+EVOLVE = Setting(
+    "lakewarden.write.evolve",
+    False,
+    flag,
+    "Whether columns that only the rows have are added to the table, and columns become wider for"
+    " values that have no place in them",
+)
 CONFLICT_RETRIES = Setting(
     "hoodie.write.num.retries.on.conflict.failures",
     0,
@@ -119,6 +126,7 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     COMBINE_INSERT,
     COMBINE_DELETE,
     NULL_FOR_MISSING,
+    EVOLVE,
     CONFLICT_RETRIES,
     MERGED_TOGETHER_BYTES,
 )

@@ -37,7 +37,7 @@ from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.combine import combined
-from lakewarden.engine.write.evolve import evolved
+from lakewarden.engine.write.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.far_rows import (
     LOCAL_REWRITE_BYTES_MAX,
     Crew,
@@ -66,6 +66,7 @@ from lakewarden.engine.write.schema_keeping import history_to_keep
 from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
+    EVOLVE,
     NULL_FOR_MISSING,
     combines,
     write_spec,
@@ -161,7 +162,11 @@ class TableWriter:
                 outcome = self._outcome(request, prepared, attempt, phases)
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
-        return _result(request, receipt, outcome.metadata, phases, prepared.effect)
+        return replace(
+            _result(request, receipt, outcome.metadata, phases, prepared.effect),
+            columns_added=columns_added(prepared.current, prepared.schema),
+            columns_widened=columns_widened(prepared.current, prepared.schema),
+        )
 
     def _prepared(self, state: Snapshot, request: WriteRequest) -> Prepared:
         context = self._context
@@ -174,7 +179,7 @@ class TableWriter:
         )
         incoming = request.incoming_of(state)
         current = state.schema()
-        schema = current if request.deletes else self._evolved(state, current, incoming.schema)
+        schema = current if request.deletes else self._evolved(state, current, incoming)
         if schema is not current:
             # Refused while nothing has been written.
             history_to_keep(state, current, schema, "")
@@ -237,12 +242,16 @@ class TableWriter:
         columns = (*config.merge.ordering_fields, *request.sort)
         return far.keyed(fitting, tuple(dict.fromkeys(columns)))
 
-    def _evolved(self, state: Snapshot, current: TableSchema, rows: pa.Schema) -> TableSchema:
+    def _evolved(
+        self, state: Snapshot, current: TableSchema, incoming: Incoming | FarRows
+    ) -> TableSchema:
         return evolved(
             current,
-            rows,
+            incoming.schema,
             allow_missing=self._context.settings[NULL_FOR_MISSING],
             table_name=state.config.name,
+            evolves=self._context.settings[EVOLVE],
+            rows=incoming.rows if isinstance(incoming, Incoming) else None,
         )
 
     def _outcome(

@@ -7,9 +7,17 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.schema import META_COLUMNS, TableSchema, schema_from
-from lakewarden.engine.write.evolve import evolved, not_nullable, with_meta_text
+from lakewarden.engine.write.evolve import columns_widened, evolved, not_nullable, with_meta_text
 
 EMPTY = TableSchema(pa.schema([]), None)
+
+
+LARGEST = {
+    pa.int64(): 1 << 40,
+    pa.float64(): 0.1,
+    pa.large_list(pa.int64()): [1 << 40],
+    pa.struct({"b": pa.string(), "a": pa.int64()}): {"b": "x", "a": 1 << 40},
+}
 
 
 def made(columns: dict[str, pa.DataType]) -> TableSchema:
@@ -19,7 +27,21 @@ def made(columns: dict[str, pa.DataType]) -> TableSchema:
 def after(
     current: TableSchema, columns: dict[str, pa.DataType], *, allow_missing: bool = False
 ) -> TableSchema:
-    return evolved(current, pa.schema(columns), allow_missing=allow_missing, table_name="t-1")
+    """The schema after rows whose values only the wider one of two types can hold."""
+    return evolved(
+        current,
+        pa.schema(columns),
+        allow_missing=allow_missing,
+        table_name="t-1",
+        evolves=True,
+        rows=large(columns),
+    )
+
+
+def large(columns: dict[str, pa.DataType]) -> pa.Table:
+    return pa.table(
+        {name: pa.array([LARGEST.get(type_)], type_) for name, type_ in columns.items()}
+    )
 
 
 def refusal(current: TableSchema, columns: dict[str, pa.DataType]) -> str:
@@ -84,11 +106,11 @@ def test_types_that_go_together(old: pa.DataType, incoming: pa.DataType, new: pa
 @pytest.mark.parametrize(
     ("old", "incoming"),
     [
-        (pa.int64(), pa.float64()),
         (pa.int64(), pa.string()),
         (pa.string(), pa.int64()),
-        (pa.decimal128(10, 2), pa.decimal128(12, 2)),
-        (pa.decimal128(10, 2), pa.decimal128(10, 3)),
+        (pa.decimal128(10, 2), pa.float64()),
+        (pa.float64(), pa.decimal128(10, 2)),
+        (pa.int32(), pa.bool_()),
         (pa.timestamp("us", "UTC"), pa.timestamp("us")),
         (pa.date32(), pa.timestamp("us")),
         (pa.bool_(), pa.int32()),
@@ -181,3 +203,41 @@ def test_two_thousand_columns() -> None:
     columns = {f"c{number}": pa.int32() for number in range(2000)}
     grown = after(made(columns), {**columns, "c0": pa.int64(), "more": pa.string()})
     assert len(grown.columns) == 2001
+
+
+COLUMN_CHANGES = [
+    ({"v": pa.int32()}, {"v": pa.int32(), "x": pa.string()}, "unknown_columns"),
+    (
+        {"v": pa.struct({"a": pa.int32()})},
+        {"v": pa.struct({"a": pa.int32(), "b": pa.int32()})},
+        "unknown_columns",
+    ),
+    ({"v": pa.int32()}, {"v": pa.string()}, "incompatible_type"),
+]
+
+
+@pytest.mark.parametrize(("old", "incoming", "code"), COLUMN_CHANGES)
+def test_columns_change_only_when_somebody_asks(
+    old: dict[str, pa.DataType], incoming: dict[str, pa.DataType], code: str
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        evolved(made(old), pa.schema(incoming), allow_missing=False, table_name="t-1")
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize("evolves", [True, False])
+def test_a_longer_type_whose_values_fit_leaves_the_column_as_it_is(evolves: bool) -> None:
+    rows = pa.table({"v": pa.array([1, None, -5], pa.int64())})
+    schema = made({"v": pa.int32()})
+    kept = evolved(
+        schema, rows.schema, allow_missing=False, table_name="t-1", evolves=evolves, rows=rows
+    )
+    assert kept == schema
+
+
+def test_rows_that_are_elsewhere_widen_by_their_type_but_longs_tell_nothing() -> None:
+    schema = made({"a": pa.int32(), "b": pa.int32(), "c": pa.float32()})
+    incoming = pa.schema({"a": pa.int64(), "b": pa.float64(), "c": pa.float64()})
+    grown = evolved(schema, incoming, allow_missing=False, table_name="t-1", evolves=True)
+    assert grown.columns.types == [pa.int32(), pa.float64(), pa.float64()]
+    assert columns_widened(schema, grown) == ("b", "c")

@@ -1,0 +1,55 @@
+"""Every operation that histories are made of; a new capability joins by one line here."""
+
+from collections.abc import Mapping
+
+from tests.histories.changes import DeleteWhere, Merge, MoveWhere, UpdateWhere
+from tests.histories.operation import Operation
+from tests.histories.services import CancelPlan, Clean, Run, RunPlan, Schedule, simple_services
+from tests.histories.travels import DeleteSavepoint, Restore, Rollback, Savepoint
+from tests.histories.upkeep import CreateIndex, CreateMetadata, DeleteMetadata, DropIndex
+from tests.histories.writes import (
+    AddColumn,
+    Delete,
+    DeleteKeys,
+    DeletePartitions,
+    Insert,
+    Overwrite,
+    Truncate,
+    Upsert,
+)
+
+_ALL: tuple[Operation, ...] = (
+    Upsert(),
+    Insert("insert"),
+    Insert("bulk insert"),
+    Delete(),
+    DeleteKeys(),
+    DeleteWhere(),
+    UpdateWhere(),
+    MoveWhere(),
+    Merge(),
+    Overwrite("overwrite"),
+    Overwrite("overwrite partitions"),
+    DeletePartitions(),
+    Truncate(),
+    AddColumn(),
+    Run("compaction"),
+    Run("log_compaction", 2),
+    Run("clustering"),
+    Schedule(),
+    RunPlan(),
+    CancelPlan(),
+    Clean("clean commits"),
+    Clean("clean versions"),
+    Clean("clean hours", 1),
+    *simple_services(),
+    Savepoint(),
+    DeleteSavepoint(),
+    Restore(),
+    Rollback(),
+    CreateIndex(),
+    DropIndex(),
+    CreateMetadata(),
+    DeleteMetadata(),
+)
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -1,0 +1,124 @@
+"""The model of a table: its rows as a plain dict, now and at each instant since it was made."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from tests.histories.tables import COLUMNS, TableKind
+
+Row = Mapping[str, object]
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A row, and the number of the step that wrote it."""
+
+    row: Row
+    step: int
+
+
+Rows = Mapping[Key, Version]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A completed write: when it was, and the table as it was then."""
+
+    step: int
+    requested: str
+    completed: str
+    rows: Rows
+    columns: tuple[str, ...]
+    # Keys of rows that came too late to count.
+    late: frozenset[Key]
+
+
+@dataclass(slots=True)
+class Past:
+    """All that has been of a table, and what is planned for it."""
+
+    kind: TableKind
+    rows: dict[Key, Version] = field(default_factory=dict)
+    columns: tuple[str, ...] = COLUMNS
+    moments: tuple[Moment, ...] = ()
+    # All instants that have changed files; the rows as of each can be asked for.
+    instants: frozenset[str] = frozenset()
+    # By instant, the service.
+    plans: Mapping[str, str] = field(default_factory=dict)
+    savepoints: frozenset[str] = frozenset()
+    has_metadata: bool = True
+    # What takes old files or instants away has been at work.
+    is_cleaned: bool = False
+    late: frozenset[Key] = frozenset()
+
+    def copy(self) -> "Past":
+        """The same, to be changed; rows are never changed themselves."""
+        return replace(self, rows=dict(self.rows))
+
+    def key(self, row: Row) -> Key:
+        return (str(row["p"]) if self.kind.is_partitioned else "", str(row["id"]))
+
+    def keys_of(self, id_: str) -> list[Key]:
+        """Where rows of a record key live."""
+        return sorted(key for key in self.rows if key[1] == id_)
+
+    def home(self, row: Row) -> Key | None:
+        """The row that a row would be an update of."""
+        key = self.key(row)
+        if key in self.rows:
+            return key
+        found = self.keys_of(key[1]) if self.kind.is_global else []
+        return found[0] if found else None
+
+    def comes_late(self, row: Row) -> bool:
+        """Whether the row that is there is newer by its ordering value."""
+        home = self.home(row)
+        if home is None or not self.kind.is_event_time:
+            return False
+        return int(str(self.rows[home].row["ts"])) > int(str(row["ts"]))
+
+    def put(self, row: Row, step: int) -> None:
+        """Insert or update by the table's merge rules."""
+        home = self.home(row)
+        if home is None:
+            self.rows[self.key(row)] = Version(row, step)
+            return
+        if self.comes_late(row):
+            self.late |= {home}
+            return
+        old = self.rows.pop(home)
+        self.rows[self.key(row)] = Version(self._merged(old.row, row), step)
+
+    def set(self, row: Row, step: int) -> None:
+        """Have a row stand as it is, whatever was there."""
+        self.rows[self.key(row)] = Version(row, step)
+
+    def remove(self, keys: Iterable[Key]) -> None:
+        for key in list(keys):
+            self.rows.pop(key, None)
+
+    def drop_partitions(self, partitions: Iterable[str]) -> None:
+        gone = set(partitions)
+        self.remove([key for key in self.rows if key[0] in gone])
+
+    def wrote(self, step: int, requested: str, completed: str) -> None:
+        """A write has completed, whose rows are those of now."""
+        moment = Moment(step, requested, completed, dict(self.rows), self.columns, self.late)
+        self.moments = (*self.moments, moment)
+        self.late = frozenset()
+
+    def as_of(self, instant: str) -> Moment | None:
+        """The newest write that had begun by then."""
+        return next((one for one in reversed(self.moments) if one.requested <= instant), None)
+
+    def back_to(self, moment: Moment | None) -> None:
+        """Forget what came after a moment."""
+        kept = 0 if moment is None else self.moments.index(moment) + 1
+        self.moments = self.moments[:kept]
+        self.rows = {} if moment is None else dict(moment.rows)
+        self.columns = COLUMNS if moment is None else moment.columns
+
+    def _merged(self, old: Row, new: Row) -> Row:
+        if not self.kind.is_partial:
+            return new
+        return {name: old.get(name) if value is None else value for name, value in new.items()}

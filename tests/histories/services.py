@@ -1,0 +1,196 @@
+"""Services: none of them changes what rows a table has."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from lakewarden import Table
+from lakewarden.service_door import Plan, ServiceDoor
+from tests.histories.operation import Call
+from tests.histories.past import Past
+
+CLUSTERINGS: tuple[dict[str, object], ...] = (
+    {},
+    {"hoodie.clustering.plan.strategy.sort.columns": "v"},
+    {"hoodie.clustering.plan.strategy.max.num.groups": "1"},
+)
+SERVICES = ("compaction", "log_compaction", "clustering")
+
+
+def _door(table: Table, service: str) -> ServiceDoor:
+    found = {
+        "compaction": lambda: table.compaction,
+        "log_compaction": lambda: table.log_compaction,
+        "clustering": lambda: table.clustering,
+    }[service]()
+    assert isinstance(found, ServiceDoor)
+    return found
+
+
+def _is_possible(past: Past, service: str) -> bool:
+    if service == "clustering":
+        return past.kind.index != "BUCKET"
+    return past.kind.is_mor
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A service planned and carried out."""
+
+    name: str
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not _is_possible(past, self.name):
+            return None
+        options = dict(chance.choice(CLUSTERINGS)) if self.name == "clustering" else {}
+        cancellable = chance.random() < 0.5 if self.name == "clustering" else None
+        return Call(
+            text=f"{self.name} {options or ''}",
+            act=lambda table: _done(
+                _door(table, self.name).schedule_and_run(cancellable, options=options)
+            ),
+        )
+
+
+def _done(result: object) -> object:
+    """What has been done; a plan that failed is an error."""
+    for failure in getattr(result, "failures", ()):
+        raise failure.cause
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A plan that others may carry out later, or take back."""
+
+    name: str = "schedule"
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        service = chance.choice(SERVICES)
+        if not _is_possible(past, service):
+            return None
+        cancellable = chance.random() < 0.6
+
+        def learns(past: Past, answer: object) -> None:
+            if isinstance(answer, Plan):
+                past.plans = {**past.plans, answer.instant: service}
+
+        return Call(
+            text=f"schedule {'cancellable ' if cancellable else ''}{service}",
+            act=lambda table: _door(table, service).schedule(cancellable),
+            learns=learns,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    name: str = "run plan"
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.plans:
+            return None
+        plan = chance.choice(sorted(past.plans))
+        service = past.plans[plan]
+        return Call(
+            text=f"run {service} {plan}",
+            act=lambda table: _run_if_pending(table, service, plan),
+            effect=lambda past: _forget(past, plan),
+        )
+
+
+def _run_if_pending(table: Table, service: str, plan: str) -> object:
+    """A plan that somebody has needed to be out of the way is no more."""
+    door = _door(table, service)
+    if plan not in {one.instant for one in door.pending()}:
+        return None
+    return _done(door.run(plan))
+
+
+def _forget(past: Past, plan: str) -> None:
+    past.plans = {instant: name for instant, name in past.plans.items() if instant != plan}
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPlan:
+    name: str = "cancel plan"
+    weight: int = 2
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.plans:
+            return None
+        plan = chance.choice(sorted(past.plans))
+        service = past.plans[plan]
+
+        def act(table: Table) -> object:
+            is_pending = plan in {one.instant for one in _door(table, service).pending()}
+            return table.cancel(plan, force=True) if is_pending else None
+
+        return Call(text=f"cancel {plan}", act=act, effect=lambda past: _forget(past, plan))
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """A clean by one of its policies, which keeps little."""
+
+    name: str
+    weight: int = 2
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        kept = chance.choice((1, 1, 2, 3))
+        key = {
+            "clean commits": "hoodie.clean.commits.retained",
+            "clean versions": "hoodie.clean.fileversions.retained",
+            "clean hours": "hoodie.clean.hours.retained",
+        }[self.name]
+        return Call(
+            text=f"{self.name} {kept}",
+            act=lambda table: table.clean(options={key: str(kept)}),
+            effect=_is_cleaned,
+        )
+
+
+def _is_cleaned(past: Past) -> None:
+    past.is_cleaned = True
+
+
+ARCHIVING = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+SIMPLE: dict[str, tuple[int, Callable[[Table], object]]] = {
+    "archive": (2, lambda table: table.archive(options=ARCHIVING)),
+    "compact timeline": (
+        1,
+        lambda table: table.compact_timeline(
+            options={"hoodie.timeline.compaction.batch.size": "2"}
+        ),
+    ),
+    "sweep": (1, lambda table: table.sweep()),
+    "settle": (1, lambda table: table.rollback_failed_writes()),
+    "maintain metadata": (
+        1,
+        lambda table: table.maintain_metadata(),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A service that has no arguments."""
+
+    name: str
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if self.name == "maintain metadata" and not past.has_metadata:
+            return None
+        _, act = SIMPLE[self.name]
+        return Call(text=self.name, act=act, effect=_is_cleaned)
+
+
+def simple_services() -> list[Simple]:
+    return [Simple(name, weight) for name, (weight, _) in SIMPLE.items()]

@@ -1,0 +1,223 @@
+"""Writes of whole rows: upserts, inserts, deletes and overwrites."""
+
+from dataclasses import dataclass
+from random import Random
+
+from lakewarden import Table
+from tests.histories.operation import Call, Counts
+from tests.histories.past import Past, Row
+from tests.histories.rows import IDS, new_row, some_keys, table_of, unknown, upserted
+from tests.histories.tables import PARTITIONS
+
+
+def briefly(rows: list[Row]) -> str:
+    return " ".join(f"({row['id']},{row['p']},ts={row['ts']},v={row['v']})" for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    name: str = "upsert"
+    weight: int = 12
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        rows = upserted(past, chance, step)
+        known = sum(past.home(row) is not None for row in rows)
+        late = sum(past.comes_late(row) for row in rows)
+
+        def effect(past: Past) -> None:
+            for row in rows:
+                past.put(row, step)
+
+        return Call(
+            text=f"upsert {briefly(rows)}",
+            act=lambda table: table.upsert(table_of(rows, past.columns)),
+            effect=effect,
+            differs=Counts.of(past, len(rows) - known, known - late),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Rows that are new, in batches or in bulk."""
+
+    name: str
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        rows = unknown(past, chance, step, chance.randrange(1, 5))
+        if not rows:
+            return None
+
+        def act(table: Table) -> object:
+            given = table_of(rows, past.columns)
+            return table.insert(given) if self.name == "insert" else table.bulk_insert(given)
+
+        def effect(past: Past) -> None:
+            for row in rows:
+                past.set(row, step)
+
+        return Call(
+            text=f"{self.name} {briefly(rows)}",
+            act=act,
+            effect=effect,
+            differs=Counts.of(past, len(rows), 0),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Deletes by rows, of which some are not there."""
+
+    name: str = "delete"
+    weight: int = 4
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        keys = some_keys(past, chance)
+        rows = [{**past.rows[key].row, "ts": step * 1000} for key in keys]
+        others = [id_ for id_ in IDS if not past.keys_of(id_)]
+        if others and chance.random() < 0.3:
+            rows.append(dict(new_row(past, chance, step, chance.choice(others))))
+        if not rows:
+            return None
+        names = past.columns if chance.random() < 0.5 else ("id", "p")
+        return Call(
+            text=f"delete rows {briefly(rows)} by {', '.join(names)}",
+            act=lambda table: table.delete(table_of(rows, past.columns).select(names)),
+            effect=lambda past: past.remove(keys),
+            differs=Counts(inserted=0, updated=0),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteKeys:
+    name: str = "delete keys"
+    weight: int = 2
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        ids = chance.sample(IDS, chance.randrange(1, 3))
+
+        def effect(past: Past) -> None:
+            for id_ in ids:
+                past.remove(past.keys_of(id_))
+
+        return Call(
+            text=f"delete keys {ids}",
+            act=lambda table: table.delete(ids),
+            effect=effect,
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """Rows in the place of all, or of all in their partitions."""
+
+    name: str
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        is_whole = self.name == "overwrite"
+        partition = None if is_whole else chance.choice(PARTITIONS)
+        ids = chance.sample(IDS, chance.randrange(1, 5))
+        rows = [new_row(past, chance, step, id_, partition) for id_ in ids]
+        touched = {past.key(row)[0] for row in rows}
+        if not is_whole and past.kind.is_global:
+            # An overwrite looks for no keys, so that they must not live elsewhere.
+            rows = [
+                row
+                for row in rows
+                if all(key[0] in touched for key in past.keys_of(str(row["id"])))
+            ]
+        if not rows:
+            return None
+
+        def act(table: Table) -> object:
+            given = table_of(rows, past.columns)
+            return table.overwrite(given) if is_whole else table.overwrite_partitions(given)
+
+        def effect(past: Past) -> None:
+            past.drop_partitions({key[0] for key in past.rows} if is_whole else touched)
+            for row in rows:
+                past.set(row, step)
+
+        return Call(
+            text=f"{self.name} {briefly(rows)}",
+            act=act,
+            effect=effect,
+            differs=Counts.of(past, len(rows), 0, None),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePartitions:
+    """Partitions that are there by and large, by a write or by the service."""
+
+    name: str = "delete partitions"
+    weight: int = 2
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.kind.is_partitioned or not past.rows:
+            return None
+        gone = chance.choice(sorted({key[0] for key in past.rows}))
+        is_write = chance.random() < 0.5
+
+        def act(table: Table) -> object:
+            path = [f"p={gone}"]
+            return table.delete_partitions(path) if is_write else table.drop_partitions(path)
+
+        return Call(
+            text=f"{'delete' if is_write else 'drop'} partition {gone}",
+            act=act,
+            effect=lambda past: past.drop_partitions([gone]),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    name: str = "truncate"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        return Call(
+            text="truncate",
+            act=lambda table: table.truncate(),
+            effect=lambda past: past.rows.clear(),
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """An upsert with a column that the table lacks."""
+
+    name: str = "add column"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        extra = f"x{len(past.columns) - 6}"
+        if extra not in ("x0", "x1"):
+            return None
+        columns = (*past.columns, extra)
+        rows = [{**row, extra: step} for row in upserted(past, chance, step)]
+
+        def effect(past: Past) -> None:
+            past.columns = columns
+            for row in rows:
+                past.put(row, step)
+
+        return Call(
+            text=f"add {extra} by upsert {briefly(rows)}",
+            act=lambda table: table.upsert(table_of(rows, columns), **evolving()),
+            effect=effect,
+            is_write=True,
+        )
+
+
+def evolving() -> dict[str, bool]:
+    """What has the schema change, where that has to be asked for."""
+    return {"evolve": True} if "evolve" in Table.upsert.__annotations__ else {}

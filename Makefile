@@ -22,9 +22,13 @@ COMPAT_TESTS ?= tests/sql_ext --ignore=tests/sql_ext/test_jar.py
 # How many races to simulate: make simulate SEEDS=1000
 SEEDS ?= 100000
 
+# How many histories to play, and from which seed on: make histories HISTORIES=1000 FROM=20000
+HISTORIES ?= 20000
+FROM ?= 0
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate histories check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -57,6 +61,10 @@ simulate: $(READY) ## Kill, race and compare writers, and crowd a server, more o
 		tests/crash tests/races tests/rfc tests/writing tests/incremental tests/simulation tests/model
 	@$(WITH_SCRATCH) $(WITH_JAVA) LAKEWARDEN_LOAD_SECONDS=120 $(BIN)/pytest -n0 -rP \
 		tests/sql_ext/server/test_load.py
+
+histories: $(READY) ## Play random histories of all calls; their figures add up in .histories.json
+	@$(BIN)/python -m tests.histories --seeds $(FROM)-$$(( $(FROM) + $(HISTORIES) )) \
+		--jobs $$(nproc) --into .histories.json
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -1,45 +1,52 @@
-"""Play histories: `python -m tests.histories 1000`, `... 500-600`, or the text of one."""
+"""Play histories: `python -m tests.histories --seeds 0-1000`, or the text of one to replay it."""
 
 import sys
+from argparse import ArgumentParser, Namespace
 from collections import Counter
+from pathlib import Path
 from time import perf_counter
 
-from tests.histories.history import History, Played, play
-from tests.histories.shrink import shrunk
+from tests.histories.campaign import TOLD, campaign, told
+from tests.histories.coverage import Coverage, load_coverage
+from tests.histories.history import History, play
 
 
-def told(played: Played) -> str:
-    return "\n".join(
-        [
-            f"# {played.history.kind}",
-            *played.told,
-            played.failure,
-            f"replay: python -m tests.histories '{played.history}'",
-        ]
-    )
-
-
-def main(words: list[str]) -> None:
-    if "/" in words[0]:
-        played = play(History.parse(words[0]))
+def main() -> int:
+    arguments = _arguments()
+    if arguments.history:
+        played = play(History.parse(arguments.history))
         print(told(played))
-        return
-    first, _, last = words[0].rpartition("-")
-    without = frozenset(words[1].split(",")) if len(words) > 1 else frozenset()
-    sorts: Counter[str] = Counter()
-    began = perf_counter()
-    seeds = range(int(first or 0), int(last))
-    for seed in seeds:
-        played = play(History.drawn(seed, without=without))
-        if not played.failure:
-            continue
-        sorts[played.sort] += 1
-        if sorts[played.sort] <= 2:
-            print(f"\n## seed {seed}\n{told(shrunk(played))}", flush=True)
-    print(f"{len(seeds)} histories in {perf_counter() - began:.0f} s, {sorts.total()} failures")
-    for sort, count in sorts.most_common():
-        print(f"{count:5d} {sort}")
+        return bool(played.failure)
+    return _campaign(arguments)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m tests.histories")
+    parser.add_argument("history", nargs="?", help="what a failure has printed")
+    parser.add_argument("--seeds", default="0-100", help="from the first to before the last")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes play")
+    parser.add_argument("--without", default="", help="operations and checks to leave out")
+    parser.add_argument("--into", type=Path, help="the file in which campaigns add up")
+    return parser.parse_args()
+
+
+def _campaign(arguments: Namespace) -> int:
+    first, _, last = arguments.seeds.partition("-")
+    without = frozenset(filter(None, arguments.without.split(",")))
+    coverage, sorts, began = Coverage(), Counter[str](), perf_counter()
+    for part in campaign(range(int(first), int(last)), jobs=arguments.jobs, without=without):
+        coverage.merge(part.coverage)
+        for seed, played in part.failed:
+            sorts[played.sort] += 1
+            if sorts[played.sort] <= TOLD:
+                print(told(played, seed), end="\n\n", flush=True)
+    print(coverage.markdown())
+    print(f"\n{perf_counter() - began:.0f} s")
+    if arguments.into is not None:
+        coverage.save(arguments.into)
+        print(f"\nAll campaigns in {arguments.into}: {load_coverage(arguments.into).histories:,}.")
+    return bool(coverage.failures)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -50,7 +50,7 @@ class DeleteWhere:
             text=f"delete_where {filter_}",
             act=lambda table: table.delete_where(filter_),
             effect=lambda past: past.remove(gone),
-            differs=Counts(inserted=0, updated=0, deleted=len(gone)),
+            differs=Counts(deleted=None if past.kind.is_mor else len(gone)),
             is_write=True,
         )
 
@@ -147,16 +147,11 @@ class Merge:
             text=f"merge {briefly(rows)} of {', '.join(columns)} {on_match} {on_no_match}",
             act=act,
             effect=effect,
-            differs=Counts.of(past, inserted, updated, None) if _stays(homes, rows) else Counts(),
+            differs=Counts.of(past, inserted, updated, None)
+            if not past.any_moves(rows)
+            else Counts(),
             is_write=True,
         )
-
-
-def _stays(homes: list[Key | None], rows: list[Row]) -> bool:
-    """Whether no row changes its partition."""
-    return all(
-        home is None or home[0] in ("", row["p"]) for home, row in zip(homes, rows, strict=True)
-    )
 
 
 def _merge(

@@ -1,7 +1,9 @@
 """A history: a kind of table and steps, played one after the other and checked after each."""
 
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 
 from tests.histories.checks import Checks
@@ -17,6 +19,8 @@ class History:
 
     kind: TableKind
     steps: tuple[Step, ...]
+    # Operations and checks that take no part.
+    without: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return " ".join([str(self.kind), *map(str, self.steps)])
@@ -30,7 +34,8 @@ class History:
     def drawn(cls, seed: int, *, without: frozenset[str] = frozenset()) -> "History":
         chance = Random(f"history {seed}")
         kind = TableKind.drawn(chance)
-        return cls(kind, tuple(drawn_steps(chance, chance.randrange(18, 34), without=without)))
+        steps = drawn_steps(chance, chance.randrange(17, 30), without=without)
+        return cls(kind, tuple(steps), without)
 
     def only(self, steps: tuple[Step, ...]) -> "History":
         return replace(self, steps=steps)
@@ -48,6 +53,8 @@ class Played:
     refused_past: Counter[tuple[str, str]] = field(default_factory=Counter)
     answered_past: Counter[str] = field(default_factory=Counter)
     deaths: int = 0
+    # How many of the steps were needed until it failed.
+    steps: int = 0
     failure: str = ""
     # What two failures of the same cause by and large have in common.
     sort: str = ""
@@ -56,10 +63,11 @@ class Played:
 def play(history: History) -> Played:
     """Play all steps; a difference ends it, and so does any error that nobody has foreseen."""
     world = World(history.kind)
-    checks = Checks(world)
+    checks = Checks(world, history.without)
     played = Played(history, told=world.played)
     try:
         for step in history.steps:
+            played.steps += 1
             played.names.append(step.name)
             if world.play(step) is None:
                 played.names.pop()
@@ -67,17 +75,16 @@ def play(history: History) -> Played:
             checks.after_step(Random(f"checks {step.seed}"))
         checks.at_end(Random("end"))
     except Exception as error:
-        is_known = isinstance(error, Difference)
         code = getattr(error, "code", "")
-        name = "" if is_known else f"{type(error).__name__} {code}: "
-        played.failure = f"{name}{error}"
-        played.sort = _sort(played.failure)
+        name = f"{type(error).__name__} {code}".strip()
+        played.sort = error.sort if isinstance(error, Difference) else f"{name} {_place(error)}"
+        played.failure = f"{played.sort}: {error}"
     played.refusals, played.deaths = world.refusals, world.deaths
     played.refused_past, played.answered_past = checks.refusals, checks.answered
     return played
 
 
-def _sort(failure: str) -> str:
-    """The first words of a failure, without what differs from history to history."""
-    words = failure.replace("\n", " ").split()
-    return " ".join(word for word in words[:6] if not any(letter.isdigit() for letter in word))
+def _place(error: BaseException) -> str:
+    """Where in the engine an error comes from that nobody has foreseen."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].name}"

@@ -77,6 +77,10 @@ class Past:
             return False
         return int(str(self.rows[home].row["ts"])) > int(str(row["ts"]))
 
+    def any_moves(self, rows: Iterable[Row]) -> bool:
+        """Whether one of these rows leaves its partition."""
+        return any(self.home(row) not in (None, self.key(row)) for row in rows)
+
     def put(self, row: Row, step: int) -> None:
         """Insert or update by the table's merge rules."""
         home = self.home(row)

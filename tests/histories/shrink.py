@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.histories.history import History, Played, play
 from tests.histories.steps import Step
 
-PLAYS_MAX = 400
+PLAYS_MAX = 150
 
 
 def shrunk(failed: Played, *, plays: int = PLAYS_MAX) -> Played:
@@ -15,7 +15,7 @@ def shrunk(failed: Played, *, plays: int = PLAYS_MAX) -> Played:
     changed = True
     while changed and left > 0:
         changed = False
-        for candidate in _shorter(best.history):
+        for candidate in _shorter(best):
             left -= 1
             played = play(candidate)
             if played.failure and played.sort == failed.sort:
@@ -26,8 +26,10 @@ def shrunk(failed: Played, *, plays: int = PLAYS_MAX) -> Played:
     return best
 
 
-def _shorter(history: History) -> Iterator[History]:
-    steps = history.steps
+def _shorter(played: Played) -> Iterator[History]:
+    history, steps = played.history, played.history.steps
+    if played.steps < len(steps):
+        yield history.only(steps[: played.steps])
     size = len(steps) // 2
     while size >= 1:
         for start in range(len(steps) - size, -1, -size):

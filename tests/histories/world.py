@@ -19,7 +19,7 @@ from lakewarden.service_door import ServiceDoor
 from tests.histories.every_operation import OPERATIONS
 from tests.histories.operation import Call
 from tests.histories.past import Past
-from tests.histories.seen import Difference, rows_of, show
+from tests.histories.seen import Difference, plain, rows_of, show
 from tests.histories.steps import Step
 from tests.histories.tables import TableKind
 
@@ -85,11 +85,11 @@ class World:
 
     def _assert_answered(self, call: Call, answer: object) -> None:
         for difference in call.differs(answer):
-            raise Difference(f"counts: {call.text}: {difference}")
+            raise Difference("counts", f"{call.text}: {difference}")
 
     def _refused(self, call: Call, step: Step, error: LakewardenError) -> str:
         if error.kind in _NEVER_REFUSED:
-            raise Difference(f"{error.kind} {error.code}: {call.text}: {error}") from error
+            raise Difference(f"{error.kind} {error.code}", f"{call.text}: {error}") from error
         self.refusals[step.name, error.code] += 1
         return f"  [refused: {error.code}]"
 
@@ -111,9 +111,9 @@ class World:
 
     def _died(self, call: Call, after: Past, step: Step) -> str:
         """Somebody comes after one who died: the table is as it was, or as it should become."""
-        self._assert_between(call, after, "at once")
+        self._assert_between(call, after, step, "at once")
         self.clock.advance(DEAD_AFTER_MS)
-        self._assert_between(call, after, "later")
+        self._assert_between(call, after, step, "later")
         if call.is_repeated:
             try:
                 self._done(call, after, step, call.act(self.table(step.number + 5_000)))
@@ -138,18 +138,15 @@ class World:
         }
         return {plan.instant: name for name, door in doors.items() for plan in door.pending()}
 
-    def _assert_between(self, call: Call, after: Past, when: str) -> None:
-        allowed = [
-            {key: version.row for key, version in rows.items()}
-            for rows in (self.past.rows, after.rows, *call.between)
-        ]
+    def _assert_between(self, call: Call, after: Past, step: Step, when: str) -> None:
         names = self.past.columns
+        allowed = [plain(rows, names) for rows in (self.past.rows, after.rows, *call.between)]
         for use_metadata in (True, False):
-            seen = rows_of(self.table().read_arrow(names, use_metadata=use_metadata), self.kind)
-            if seen not in [
-                {k: {n: r.get(n) for n in names} for k, r in a.items()} for a in allowed
-            ]:
+            read = self.table().read_arrow(names, use_metadata=use_metadata)
+            seen = rows_of(read, self.kind, "after a death")
+            if seen not in allowed:
                 raise Difference(
-                    f"after a death ({when}, {use_metadata=}): {call.text}:\n{show(seen)}\n"
-                    f"instead of\n{show(allowed[0])}\nor\n{show(allowed[1])}"
+                    f"after a death of {step.name}",
+                    f"{when}, {use_metadata=}: {call.text}:\n{show(seen)}\ninstead of\n"
+                    f"{show(allowed[0])}\nor\n{show(allowed[1])}",
                 )

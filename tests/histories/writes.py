@@ -32,7 +32,9 @@ class Upsert:
             text=f"upsert {briefly(rows)}",
             act=lambda table: table.upsert(table_of(rows, past.columns)),
             effect=effect,
-            differs=Counts.of(past, len(rows) - known, known - late),
+            differs=Counts()
+            if past.any_moves(rows)
+            else Counts.of(past, len(rows) - known, known - (0 if past.kind.is_mor else late)),
             is_write=True,
         )
 

@@ -1,0 +1,118 @@
+"""Coverage: how often each operation was played, and each pair of them, on which tables."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from statistics import median
+
+from tests.histories.every_operation import OPERATIONS
+from tests.histories.history import Played
+
+Tally = Counter[str]
+_BETWEEN = " → "
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What many histories come to; the figures of campaigns add up."""
+
+    # All histories by the number of their steps.
+    lengths: Tally = field(default_factory=Counter)
+    operations: Tally = field(default_factory=Counter)
+    # The second at any time after the first, once for each history.
+    pairs: Tally = field(default_factory=Counter)
+    tables: Tally = field(default_factory=Counter)
+    # By operation and code.
+    refusals: Tally = field(default_factory=Counter)
+    # Of the past: what was answered, and what was refused by which code.
+    past: Tally = field(default_factory=Counter)
+    deaths: Tally = field(default_factory=Counter)
+    # By sort of failure.
+    failures: Tally = field(default_factory=Counter)
+
+    def add(self, played: Played) -> None:
+        """Count one history in."""
+        self.lengths[str(len(played.names))] += 1
+        self.operations.update(played.names)
+        self.pairs.update(_BETWEEN.join(pair) for pair in _pairs(played.names))
+        kind = played.history.kind
+        self.tables[f"{kind.type}, {kind.index}"] += 1
+        for name in ("is_partitioned", "is_event_time", "has_metadata", "is_partial"):
+            word = name.partition("_")[2].replace("_", " ")
+            self.tables[word if getattr(kind, name) else f"not {word}"] += 1
+        self.refusals.update({" ".join(key): count for key, count in played.refusals.items()})
+        self.past.update({" ".join(key): count for key, count in played.refused_past.items()})
+        self.past.update(played.answered_past)
+        self.deaths["deaths"] += played.deaths
+        if played.failure:
+            self.failures[played.sort] += 1
+
+    def merge(self, other: "Coverage") -> None:
+        """Count what another part of a campaign has come to."""
+        for name in _NAMES:
+            getattr(self, name).update(getattr(other, name))
+
+    @property
+    def histories(self) -> int:
+        return self.lengths.total()
+
+    @property
+    def steps(self) -> int:
+        return self.operations.total()
+
+    @property
+    def refused_share(self) -> float:
+        return self.refusals.total() / max(self.steps, 1)
+
+    def rarest_pairs(self, count: int) -> list[tuple[str, int]]:
+        """The pairs that were played least often."""
+        every = [_BETWEEN.join((a, b)) for a in OPERATIONS for b in OPERATIONS]
+        return sorted(((pair, self.pairs[pair]) for pair in every), key=lambda one: one[1])[:count]
+
+    def save(self, path: Path) -> None:
+        """Keep the figures, together with those that are there already."""
+        whole = load_coverage(path)
+        whole.merge(self)
+        path.write_text(json.dumps({name: getattr(whole, name) for name in _NAMES}, indent=1))
+
+    def markdown(self) -> str:
+        """The figures as a page has them."""
+        lengths = [int(length) for length, count in self.lengths.items() for _ in range(count)]
+        rarest = ", ".join(f"{pair}: {count}" for pair, count in self.rarest_pairs(5))
+        summary = (
+            f"{self.histories:,} histories, {self.steps:,} steps, {median(lengths or [0]):.0f} in"
+            f" the median; {self.deaths['deaths']:,} deaths; {100 * self.refused_share:.1f} % of"
+            f" the steps refused; rarest pairs: {rarest}."
+        )
+        return "\n\n".join(
+            [
+                summary,
+                _table("operation", "played", self.operations),
+                _table("table", "histories", self.tables),
+                _table("refused", "times", self.refusals),
+                _table("asked of the past", "times", self.past),
+                _table("failed", "histories", self.failures),
+            ]
+        )
+
+
+_NAMES = tuple(field.name for field in fields(Coverage))
+
+
+def load_coverage(path: Path) -> Coverage:
+    """The figures that were saved so far."""
+    if not path.exists():
+        return Coverage()
+    saved: Mapping[str, Mapping[str, int]] = json.loads(path.read_text())
+    return Coverage(**{name: Counter(saved[name]) for name in _NAMES})
+
+
+def _pairs(names: list[str]) -> Iterable[tuple[str, str]]:
+    return {(a, b) for place, a in enumerate(names) for b in names[place + 1 :]}
+
+
+def _table(what: str, how_often: str, tally: Tally) -> str:
+    rows = [f"| {name} | {count:,} |" for name, count in tally.most_common()]
+    return "\n".join([f"| {what} | {how_often} |", "| --- | ---: |", *rows])

@@ -1,8 +1,7 @@
 """Tables that histories are played on: what distinguishes one kind from another."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from itertools import product
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from random import Random
 
 import pyarrow as pa
@@ -105,18 +104,20 @@ class TableKind:
         """Whether the table has each key once, and not once in each partition."""
         return self.index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
 
-    def create(self, storage: MemoryStorage, ports: Ports) -> Table:
+    def create(
+        self, storage: MemoryStorage, ports: Ports, properties: Mapping[str, str] | None = None
+    ) -> Table:
         """An empty table of this kind."""
-        properties = {
+        given = {
             **SMALL,
             "hoodie.metadata.enable": str(self.has_metadata).lower(),
             # All kinds of global index shall mean the same.
             "hoodie.record.index.update.partition.path": "true",
         }
         if self.is_partial:
-            properties["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
+            given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
         if self.is_scattered:
-            properties["hoodie.parquet.small.file.limit"] = "0"
+            given["hoodie.parquet.small.file.limit"] = "0"
         return Table.create(
             "",
             SCHEMA,
@@ -126,20 +127,7 @@ class TableKind:
             type=self.type,
             merge_mode="event_time" if self.is_event_time else "commit_time",
             index=self.index,
-            properties=properties,
+            properties={**given, **(properties or {})},
             storage=storage,
             ports=ports,
         )
-
-
-def main_kinds() -> Iterator[TableKind]:
-    """Each index with each type of table, with and without partitions."""
-    for type_, index, is_partitioned in product(("cow", "mor"), INDEXES, (True, False)):
-        kind = TableKind(type_, index, is_partitioned)
-        if kind.is_possible:
-            yield kind
-
-
-def settings_of(kind: TableKind) -> dict[str, object]:
-    """What a kind says, by name."""
-    return asdict(kind)

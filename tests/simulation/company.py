@@ -73,8 +73,15 @@ class Company:
         self.lie: Lie | None = None
         self._deaths_are_seen = scheduler.chance.random() < 0.5
 
-    def enters(self, name: str, work: Callable[[Context], object], *, late_by: int = 0) -> Actor:
-        """One more process, which begins after so many steps."""
+    def enters(
+        self,
+        name: str,
+        work: Callable[[Context], object],
+        *,
+        late_by: int = 0,
+        skew_ms: int = 0,
+    ) -> Actor:
+        """One more process, which begins after so many steps; its clock is ahead by the skew."""
         actor = self.scheduler.join(name, lambda: work(context))
         actor.paused_until = late_by
         actor.resumes_ms = self.scheduler.clock.now_ms() + PAUSE_MAX_MS
@@ -83,7 +90,7 @@ class Company:
             own = self.lie(own)
         scheduler, seen = self.scheduler, self._deaths_are_seen
         ports = Ports(
-            clock=ActorClock(scheduler, actor),
+            clock=ActorClock(scheduler, actor, skew_ms),
             ids=SeededIds(scheduler.chance.getrandbits(32)),
             executor=LocalExecutor(1),
             background=ActorBackground(scheduler, actor),

@@ -138,6 +138,11 @@ class Scheduler:
         # How often the running actor is kept running: from always another one to long stretches.
         self._staying = self.chance.choice((0.0, 0.5, 0.8, 0.95))
 
+    @property
+    def steps(self) -> int:
+        """How many steps have been made so far."""
+        return self._step
+
     def join(self, name: str, work: Callable[[], object]) -> Actor:
         actor = Actor(name, len(self._actors) + 1, work)
         self._actors.append(actor)
@@ -302,14 +307,18 @@ class Scheduler:
 
 
 class ActorClock:
-    """The one clock of all, on which an actor sleeps while the others go on."""
+    """The one clock of all, on which an actor sleeps while the others go on.
 
-    def __init__(self, scheduler: Scheduler, actor: Actor) -> None:
+    Clocks of machines differ: an actor's may be ahead of the one clock, or behind it.
+    """
+
+    def __init__(self, scheduler: Scheduler, actor: Actor, skew_ms: int = 0) -> None:
         self._scheduler = scheduler
         self._actor = actor
+        self._skew_ms = skew_ms
 
     def now_ms(self) -> int:
-        return self._scheduler.clock.now_ms()
+        return self._scheduler.clock.now_ms() + self._skew_ms
 
     def elapsed_seconds(self) -> float:
         return self._scheduler.clock.elapsed_seconds()

@@ -1,0 +1,153 @@
+"""Clients of a table in a race: each a process with its own clock, lock and view of the storage."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Self
+
+import pyarrow.compute as pc
+
+from lakewarden import Table
+from lakewarden.engine.plans.context import Context
+from tests.histories.past import Past
+from tests.histories.rows import table_of
+from tests.histories.tables import PARTITIONS, TableKind
+
+
+class Client(Table):
+    """A table as one process has it, whose lock and ports are those of the race."""
+
+    _race: Context
+
+    @classmethod
+    def at(cls, context: Context) -> Self:
+        client = cls.__new__(cls)
+        client._race = context
+        client._open(context.storage, context.ports)
+        return client
+
+    def rest(self, seconds: float) -> None:
+        """Let others go on."""
+        self._race.ports.clock.sleep(seconds)
+
+    def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
+        return replace(super()._context(given, properties), lock=self._race.lock)
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """Something that a client does; `effect` is what it does to the rows, wherever it comes."""
+
+    text: str
+    act: Callable[[Table], object]
+    effect: Callable[[Past], None] | None = None
+
+
+OLD = tuple(f"k{number}" for number in range(6))
+NEW = ("n0", "n1")
+
+
+def home_of(kind: TableKind, id_: str) -> str:
+    """The partition of a key: a race is about who comes first, and not about where rows are."""
+    return PARTITIONS[int(id_[1:]) % 2] if kind.is_partitioned else PARTITIONS[0]
+
+
+def row(kind: TableKind, id_: str, number: int) -> dict[str, object]:
+    """A row that tells which deed has written it; ordering values are all the same."""
+    home = home_of(kind, id_)
+    return {"id": id_, "p": home, "ts": 1, "v": 0, "name": f"d{number}", "n": number}
+
+
+def drawn_deed(kind: TableKind, chance: Random, number: int) -> Deed:
+    """A write, by and large; two clients want the same keys often."""
+    makers = (_upsert, _upsert, _new, _new, _add, _merge, _delete)
+    return chance.choice(makers)(kind, chance, number)
+
+
+def _upsert(kind: TableKind, chance: Random, number: int) -> Deed:
+    rows = [row(kind, id_, number) for id_ in chance.sample((*OLD, *NEW), 2)]
+    return Deed(
+        f"upsert {', '.join(str(one['id']) for one in rows)}",
+        lambda table: table.upsert(table_of(rows)),
+        lambda past: _put(past, rows, number),
+    )
+
+
+def _new(kind: TableKind, chance: Random, number: int) -> Deed:
+    """Keys that others bring at the same time, or one that nobody else has."""
+    ids = [*chance.sample(NEW, chance.randrange(1, 3)), f"m{number}"]
+    rows = [row(kind, id_, number) for id_ in ids]
+    return Deed(
+        f"upsert new {', '.join(ids)}",
+        lambda table: table.upsert(table_of(rows)),
+        lambda past: _put(past, rows, number),
+    )
+
+
+def _put(past: Past, rows: list[dict[str, object]], number: int) -> None:
+    for one in rows:
+        past.put(one, number)
+
+
+def _add(kind: TableKind, chance: Random, number: int) -> Deed:
+    """Count up what is there: what another has counted may not be lost."""
+    ids = sorted(chance.sample(OLD, 2))
+
+    def effect(past: Past) -> None:
+        for id_ in ids:
+            for key in past.keys_of(id_):
+                old = past.rows[key].row
+                past.set({**old, "v": int(str(old["v"])) + 1}, number)
+
+    return Deed(
+        f"add to {', '.join(ids)}",
+        lambda table: table.update_where([("id", "in", ids)], {"v": pc.field("v") + 1}),
+        effect,
+    )
+
+
+def _merge(kind: TableKind, chance: Random, number: int) -> Deed:
+    """What matches is counted up, what doesn't comes in."""
+    rows = [row(kind, id_, number) for id_ in (*chance.sample(OLD, 1), *chance.sample(NEW, 1))]
+
+    def effect(past: Past) -> None:
+        for one in rows:
+            home = past.home(one)
+            old = one if home is None else past.rows[home].row
+            added = 0 if home is None else 1
+            past.set({**old, "v": int(str(old["v"])) + added}, number)
+
+    return Deed(
+        f"merge {', '.join(str(one['id']) for one in rows)}",
+        lambda table: table.merge(table_of(rows), {"v": pc.field("v") + 1}),
+        effect,
+    )
+
+
+def _delete(kind: TableKind, chance: Random, number: int) -> Deed:
+    ids = chance.sample((*OLD, *NEW), 2)
+
+    def effect(past: Past) -> None:
+        for id_ in ids:
+            past.remove(past.keys_of(id_))
+
+    return Deed(f"delete {', '.join(ids)}", lambda table: table.delete(ids), effect)
+
+
+def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
+    """Services by name, with as little kept as can be."""
+    one = {"hoodie.clean.commits.retained": "1"}
+    deeds: dict[str, Callable[[Table], object]] = {
+        "clean": lambda table: table.clean(options=one),
+        "archive": lambda table: table.archive(
+            options={**one, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+        ),
+        "savepoint": lambda table: table.savepoint(),
+        "settle": lambda table: (table.rollback_failed_writes(), table.sweep()),
+    }
+    if kind.index != "BUCKET":
+        deeds["clustering"] = lambda table: table.clustering.schedule_and_run()
+    if kind.is_mor:
+        deeds["compaction"] = lambda table: table.compaction.schedule_and_run()
+        deeds["log compaction"] = lambda table: table.log_compaction.schedule_and_run()
+    return deeds

@@ -1,0 +1,128 @@
+"""The order of a race: what the table held after each completed write, and which reads fit it.
+
+A write counts from the step at which its completed instant could be seen. The order of these steps
+and that of completion times are the same, or a reader who goes by times would miss a write.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lakewarden.engine.kernel.errors import LakewardenError
+from tests.histories.past import Key, Past, Row
+from tests.histories.seen import plain
+from tests.histories.tables import COLUMNS
+from tests.side_by_side.clients import Deed
+from tests.simulation.scheduler import Violation
+
+Contents = dict[Key, Row]
+
+
+@dataclass(slots=True)
+class Told:
+    """A deed as its client knows it, and the instants that it has begun."""
+
+    number: int
+    client: str
+    deed: Deed
+    began: int
+    ended: int | None = None
+    # None for who has died, an error, or what the call has returned.
+    answer: object = None
+    instants: list[str] = field(default_factory=list)
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self.ended is not None and not isinstance(self.answer, LakewardenError)
+
+    @property
+    def is_refused(self) -> bool:
+        """It has ended without effect, as the client was told."""
+        return isinstance(self.answer, LakewardenError) and self.answer.kind in (
+            "conflict",
+            "invalid_request",
+        )
+
+    def __str__(self) -> str:
+        end = "died" if self.ended is None else f"ended {self.ended}"
+        error = f" {self.answer.code}" if isinstance(self.answer, LakewardenError) else ""
+        return (
+            f"{self.number} {self.client} {self.deed.text}: began {self.began}, {end}{error},"
+            f" {self.instants}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A read that was answered."""
+
+    client: str
+    began: int
+    ended: int
+    rows: Contents
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A completed instant of the timeline, and the step from which on it could be seen."""
+
+    requested: str
+    completed: str
+    step: int
+
+
+def assert_order(
+    first: Past, deeds: Sequence[Told], completed: Mapping[str, Completed], reads: Sequence[Seen]
+) -> None:
+    """Raise unless the writes have an order in which every read is right."""
+    made = _made(deeds, completed)
+    steps, states = [0], [plain(first.rows, COLUMNS)]
+    past = first.copy()
+    for told, instant in made:
+        assert told.deed.effect is not None
+        told.deed.effect(past)
+        steps.append(instant.step)
+        states.append(plain(past.rows, COLUMNS))
+    listed = "\n".join(f"  {instant.step}: {told}" for told, instant in made)
+    for read in reads:
+        earliest = max(place for place, step in enumerate(steps) if step <= read.began)
+        latest = max(place for place, step in enumerate(steps) if step <= read.ended)
+        if read.rows not in states[earliest : latest + 1]:
+            raise Violation(
+                f"{read.client} read {read.how} from {read.began} to {read.ended}:\n"
+                f"{_difference(read.rows, states[latest])}\nWrites:\n{listed}"
+            )
+
+
+def _made(
+    deeds: Sequence[Told], completed: Mapping[str, Completed]
+) -> list[tuple[Told, Completed]]:
+    """The deeds that are on the timeline, by completion; what clients were told is so."""
+    made = []
+    for told in deeds:
+        if told.deed.effect is None:
+            continue
+        instants = [completed[one] for one in told.instants if one in completed]
+        if len(instants) > 1:
+            raise Violation(f"{told} has completed more than once.")
+        if told.is_acknowledged and not instants and told.instants:
+            raise Violation(f"{told} was acknowledged, and is not on the timeline.")
+        if told.is_refused and instants:
+            raise Violation(f"{told} was refused, and is on the timeline.")
+        made += [(told, one) for one in instants]
+    made.sort(key=lambda one: one[1].completed)
+    by_steps = sorted(made, key=lambda one: one[1].step)
+    if by_steps != made:
+        raise Violation(f"Completion times are not in the order of {[str(t) for t, _ in by_steps]}")
+    return made
+
+
+def _difference(seen: Contents, expected: Contents) -> str:
+    lines = [f"  lost     {expected[key]}" for key in sorted(expected.keys() - seen.keys())]
+    lines += [f"  invented {seen[key]}" for key in sorted(seen.keys() - expected.keys())]
+    lines += [
+        f"  wrong    {seen[key]} instead of {expected[key]}"
+        for key in sorted(seen.keys() & expected.keys())
+        if seen[key] != expected[key]
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,244 @@
+"""A race: clients that write, services and readers side by side on one real table.
+
+Everything that is drawn is drawn from one seed. Processes pause beyond every expiry, die, miss
+answers, and have clocks that differ by minutes. At the end somebody comes who repairs and reads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from random import Random
+
+from lakewarden import Table
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from tests.crash.victims import ports
+from tests.histories.past import Past
+from tests.histories.rows import table_of
+from tests.histories.seen import Difference, rows_of
+from tests.histories.tables import COLUMNS, INDEXES, TableKind
+from tests.side_by_side.clients import OLD, Client, Deed, drawn_deed, row, service_deeds
+from tests.side_by_side.order import Completed, Seen, Told, assert_order
+from tests.simulation.company import Company
+from tests.simulation.locks import LockKind
+from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
+from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
+
+TRIES = 3
+SKEW_MAX_MS = 240_000
+TOGETHER = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.clean.failed.writes.policy": "LAZY",
+    "hoodie.metadata.compact.max.delta.commits": "2",
+}
+_TIMELINE = ".hoodie/timeline/"
+_BEGUN = frozenset(f"{action}.requested" for action in ("commit", "deltacommit", "replacecommit"))
+_NEVER = frozenset({"corrupt_table", "defect"})
+
+
+@dataclass(frozen=True, slots=True)
+class RaceKind:
+    """What a race is on, and what its clients may rely on."""
+
+    lock: LockKind = LockKind.KEPT
+    chances: Chances = field(default_factory=Chances)
+    has_skew: bool = True
+    # Services that take no part.
+    without: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        return f"race-{self.lock}"
+
+
+def drawn_table(chance: Random) -> TableKind:
+    """Any kind of table; which row is newer is up to who commits last."""
+    while True:
+        kind = TableKind(
+            type=chance.choice(("cow", "mor")),
+            index=chance.choice((*INDEXES, "RECORD_INDEX")),
+            is_partitioned=chance.random() < 0.5,
+            is_event_time=False,
+            has_metadata=chance.random() < 0.7,
+            is_scattered=chance.random() < 0.6,
+        )
+        if kind.is_possible:
+            return kind
+
+
+@cache
+def _prepared(kind: TableKind) -> tuple[tuple[str, bytes], ...]:
+    """The files of a table with some commits."""
+    clock = ManualClock()
+    storage = fresh_memory_storage(clock=clock)
+    table = kind.create(storage, ports(clock, 1), properties=TOGETHER)
+    for ids in (OLD[:2], OLD[2:4], OLD[4:], OLD[:1]):
+        clock.advance(1_000)
+        table.upsert(table_of([row(kind, id_, 0) for id_ in ids]))
+    return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk(""))
+
+
+class Race:
+    """One race with a seed."""
+
+    def __init__(self, kind: RaceKind, seed: int) -> None:
+        self.kind = kind
+        self.scheduler = Scheduler(f"{kind.name} {seed}", kind.chances)
+        self.table_kind = drawn_table(self.chance)
+        self.storage = self._filled()
+        self._company = Company(self.storage, self.scheduler, kind.lock, Settings.of())
+        self._company.watch = self._watched
+        self._deeds: list[Told] = []
+        self._reads: list[Seen] = []
+        self._completed: dict[str, int] = {}
+        self._current: dict[str, Told] = {}
+        self._first = Past(self.table_kind)
+        for id_ in OLD:
+            self._first.set(row(self.table_kind, id_, 0), 0)
+
+    @property
+    def chance(self) -> Random:
+        return self.scheduler.chance
+
+    @property
+    def trace(self) -> list[Step]:
+        return self.scheduler.trace
+
+    def play(self) -> Counts:
+        """Run it, and raise what was broken."""
+        self.scheduler.clock.advance(600_000)
+        for number in range(self.chance.choice((2, 2, 3, 4))):
+            self._enters(f"client {number}", self._writes)
+        self._enters("keeper", self._keeps)
+        self._enters("reader", self._looks)
+        self.scheduler.run()
+        self.scheduler.chances = CALM
+        self._enters("fresh one", self._recovers, late_by=0)
+        self.scheduler.run()
+        assert_order(self._first, self._deeds, self._instants(), self._reads)
+        return self.scheduler.counts
+
+    def _filled(self) -> MemoryStorage:
+        storage = fresh_memory_storage(clock=self.scheduler.clock)
+        for path, content in _prepared(self.table_kind):
+            storage.put(path, content)
+        return storage
+
+    def _enters(
+        self, name: str, work: Callable[[str, Client], object], late_by: int | None = None
+    ) -> None:
+        skew_ms = self.chance.randrange(-SKEW_MAX_MS, SKEW_MAX_MS) if self.kind.has_skew else 0
+        late_by = self.chance.randrange(120) if late_by is None else late_by
+        self._company.enters(
+            name,
+            lambda context: work(name, Client.at(context)),
+            late_by=late_by,
+            skew_ms=skew_ms,
+        )
+
+    # What each of them does.
+
+    def _writes(self, name: str, table: Client) -> None:
+        for _ in range(self.chance.choice((1, 2, 2))):
+            deed = drawn_deed(self.table_kind, self.chance, len(self._deeds) + 1)
+            told = self._does(name, table, deed)
+            if told.is_acknowledged and self.chance.random() < 0.4:
+                self._reads_once(name, table)
+
+    def _keeps(self, name: str, table: Client) -> None:
+        deeds = service_deeds(self.table_kind)
+        names = sorted(deeds.keys() - self.kind.without)
+        for _ in range(self.chance.choice((1, 2, 3))):
+            service = self.chance.choice(names)
+            self._does(name, table, Deed(service, deeds[service]))
+
+    def _looks(self, name: str, table: Client) -> None:
+        for _ in range(self.chance.choice((1, 2, 3))):
+            self._reads_once(name, table)
+            table.rest(self.chance.choice((0.01, 1, 100, 200)))
+
+    def _recovers(self, name: str, table: Client) -> None:
+        for wait_ms in (DEAD_AFTER_MS, SWEPT_AFTER_MS):
+            self.scheduler.advance(wait_ms)
+            table.rollback_failed_writes()
+            table.sweep()
+        for use_metadata in (True, False):
+            self._reads_once(name, table, use_metadata=use_metadata)
+        for result in table.validate():
+            if result.finding.verdict is Verdict.FAILED:
+                finding = result.finding
+                raise Violation(f"validate: {result.check}: {finding.object} {finding.detail}")
+        # Whatever is wrong with an index shows in who writes next.
+        rows = [row(self.table_kind, id_, 99) for id_ in (*OLD, "n0", "n1")]
+        last = Deed(
+            "upsert all", lambda one: one.upsert(table_of(rows)), lambda past: _put(past, rows)
+        )
+        self._does(name, table, last)
+        self._reads_once(name, table)
+
+    def _does(self, name: str, table: Client, deed: Deed) -> Told:
+        """A deed, tried again where somebody else has won."""
+        for left in reversed(range(TRIES)):
+            told = Told(len(self._deeds) + 1, name, deed, self.scheduler.steps)
+            self._deeds.append(told)
+            self._current[name] = told
+            try:
+                told.answer = deed.act(table)
+            except LakewardenError as error:
+                told.answer = error
+                if error.kind in _NEVER:
+                    raise Violation(f"{told}: {error}") from error
+            told.ended = self.scheduler.steps
+            failed = isinstance(told.answer, LakewardenError)
+            if not failed or not left or isinstance(told.answer, Unsettled):
+                return told
+            table.rest(self.chance.choice((0.01, 1, 100, 200)))
+        raise AssertionError
+
+    def _reads_once(self, name: str, table: Table, *, use_metadata: bool | None = None) -> None:
+        began = self.scheduler.steps
+        chosen = self.chance.random() < 0.6 if use_metadata is None else use_metadata
+        try:
+            read = table.read_arrow(COLUMNS, use_metadata=chosen)
+        except LakewardenError as error:
+            if error.kind in _NEVER:
+                raise Violation(f"{name} reads, {use_metadata=}: {error}") from error
+            return
+        try:
+            rows = rows_of(read, self.table_kind, name)
+        except Difference as doubled:
+            raise Violation(f"{doubled}\n{self.told()}") from None
+        how = "by the metadata table" if chosen else "by listing"
+        self._reads.append(Seen(name, began, self.scheduler.steps, rows, how))
+
+    # What the storage has seen.
+
+    def _watched(self, operation: str, path: str) -> None:
+        """Remember whose instants are begun, and when each can be seen as completed."""
+        if not path.startswith(_TIMELINE) or operation in ("delete", "delete_folder", "touch"):
+            return
+        name = path.removeprefix(_TIMELINE)
+        time, _, rest = name.partition(".")
+        if "/" in name:
+            return
+        who = self.trace[-1].actor
+        if rest in _BEGUN and who in self._current:
+            self._current[who].instants.append(time)
+        elif "_" in time:
+            self._completed.setdefault(time.partition("_")[0], self.scheduler.steps)
+
+    def _instants(self) -> dict[str, Completed]:
+        """What has completed on the timeline, with its archive, in the end."""
+        found = {}
+        for instant in Table.on(self.storage).state().timeline.instants():
+            step = self._completed.get(instant.requested)
+            if instant.completed is not None and step is not None:
+                found[instant.requested] = Completed(instant.requested, instant.completed, step)
+        return found
+
+    def told(self) -> str:
+        """What was done, and what came of it."""
+        return "\n".join(f"  {told}" for told in self._deeds)

@@ -173,9 +173,12 @@ class Race:
                 raise Violation(f"validate: {result.check}: {finding.object} {finding.detail}")
         # Whatever is wrong with an index shows in who writes next.
         rows = [row(self.table_kind, id_, 99) for id_ in (*OLD, "n0", "n1")]
-        last = Deed(
-            "upsert all", lambda one: one.upsert(table_of(rows)), lambda past: _put(past, rows)
-        )
+
+        def effect(past: Past) -> None:
+            for one in rows:
+                past.put(one, 99)
+
+        last = Deed("upsert all", lambda one: one.upsert(table_of(rows)), effect)
         self._does(name, table, last)
         self._reads_once(name, table)
 

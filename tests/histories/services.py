@@ -65,7 +65,7 @@ class Schedule:
     """A plan that others may carry out later, or take back."""
 
     name: str = "schedule"
-    weight: int = 3
+    weight: int = 5
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         service = chance.choice(SERVICES)
@@ -87,7 +87,7 @@ class Schedule:
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     name: str = "run plan"
-    weight: int = 3
+    weight: int = 5
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.plans:
@@ -116,7 +116,7 @@ def _forget(past: Past, plan: str) -> None:
 @dataclass(frozen=True, slots=True)
 class CancelPlan:
     name: str = "cancel plan"
-    weight: int = 2
+    weight: int = 4
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.plans:
@@ -171,9 +171,17 @@ SIMPLE: dict[str, tuple[int, Callable[[Table], object]]] = {
     ),
     "sweep": (1, lambda table: table.sweep()),
     "settle": (1, lambda table: table.rollback_failed_writes()),
-    "maintain metadata": (
+    "maintain metadata": (1, lambda table: table.maintain_metadata()),
+    "end stale": (1, lambda table: table.end_stale(0, with_writes=True)),
+    "reset plans": (
         1,
-        lambda table: table.maintain_metadata(),
+        lambda table: [table.reset_plan(plan.instant) for plan in table.plans()],
+    ),
+    "refresh indexes": (
+        1,
+        lambda table: [
+            table.refresh_index(index.name) for index in table.indexes() if index.name != "files"
+        ],
     ),
 }
 
@@ -186,7 +194,7 @@ class Simple:
     weight: int = 1
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        if self.name == "maintain metadata" and not past.has_metadata:
+        if self.name in ("maintain metadata", "refresh indexes") and not past.has_metadata:
             return None
         _, act = SIMPLE[self.name]
         return Call(text=self.name, act=act, effect=_is_cleaned)

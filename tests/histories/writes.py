@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from random import Random
 
-from lakewarden import Table
+from lakewarden import InvalidRequest, Table
 from tests.histories.operation import Call, Counts
 from tests.histories.past import Past, Row
 from tests.histories.rows import IDS, new_row, some_keys, table_of, unknown, upserted
+from tests.histories.seen import Difference
 from tests.histories.tables import PARTITIONS
 
 
@@ -217,6 +218,40 @@ class AddColumn:
             act=lambda table: table.upsert(table_of(rows, columns), **evolving()),
             effect=effect,
             is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OtherIndex:
+    """An upsert that names an index: one that means the same passes, any other is refused."""
+
+    name: str = "upsert by other index"
+    weight: int = 2
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        index = chance.choice(("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"))
+        rows = upserted(past, chance, step)
+        is_same = index == past.kind.index or (
+            "BUCKET" not in (index, past.kind.index)
+            and (not past.kind.is_partitioned or ("GLOBAL" in index) == past.kind.is_global)
+        )
+
+        def act(table: Table) -> object:
+            options = {"hoodie.index.type": index}
+            if is_same:
+                return table.upsert(table_of(rows, past.columns), options)
+            try:
+                table.upsert(table_of(rows, past.columns), options)
+            except InvalidRequest:
+                return None
+            raise Difference("identity", f"{past.kind} takes a write by the index {index}.")
+
+        def effect(past: Past) -> None:
+            for row in rows if is_same else ():
+                past.put(row, step)
+
+        return Call(
+            text=f"upsert by {index} {briefly(rows)}", act=act, effect=effect, is_write=is_same
         )
 
 

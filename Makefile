@@ -22,13 +22,14 @@ COMPAT_TESTS ?= tests/sql_ext --ignore=tests/sql_ext/test_jar.py
 # How many races to simulate: make simulate SEEDS=1000
 SEEDS ?= 100000
 
-# How many histories to play, and from which seed on: make histories HISTORIES=1000 FROM=20000
+# How many histories and races to play, and from which seed on: make histories HISTORIES=1000 FROM=20000
 HISTORIES ?= 20000
+RACES ?= 100000
 FROM ?= 0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate histories check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate histories races check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -56,7 +57,7 @@ compat: $(READY) ## Run the tests of SQL with the older Sparks that are supporte
 jar: $(READY) ## Build the jar of sql_ext anew (needs javac of JDK 17)
 	@$(BIN)/python scripts/build_jar.py
 
-simulate: $(READY) ## Kill, race and compare writers, and crowd a server, more often than `make test` does
+simulate: $(READY) histories races ## Kill, race and compare writers, and crowd a server, more often than `make test` does
 	@$(WITH_SCRATCH) LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
 		tests/crash tests/races tests/rfc tests/writing tests/incremental tests/simulation tests/model
 	@$(WITH_SCRATCH) $(WITH_JAVA) LAKEWARDEN_LOAD_SECONDS=120 $(BIN)/pytest -n0 -rP \
@@ -65,6 +66,10 @@ simulate: $(READY) ## Kill, race and compare writers, and crowd a server, more o
 histories: $(READY) ## Play random histories of all calls; their figures add up in .histories.json
 	@$(BIN)/python -m tests.histories --seeds $(FROM)-$$(( $(FROM) + $(HISTORIES) )) \
 		--jobs $$(nproc) --into .histories.json
+
+races: $(READY) ## Race real writes and services; the figures add up in .races.json
+	@$(BIN)/python -m tests.side_by_side --seeds $(FROM)-$$(( $(FROM) + $(RACES) )) \
+		--jobs $$(nproc) --into .races.json
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -12,7 +12,7 @@ import pytest
 from tests.histories.campaign import campaign, told
 from tests.histories.history import History
 
-HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "36"))
+HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "30"))
 PER_TEST = 6
 FIRST = int(os.environ.get("LAKEWARDEN_SEED", f"{datetime.now(UTC):%Y%m%d}000"))
 # What is left out until it holds: by operation, or by check.

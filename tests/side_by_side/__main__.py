@@ -1,44 +1,59 @@
-"""Race: `python -m tests.side_by_side --seeds 0-1000`, or `--seed 17 --steps` to replay one."""
+"""Race: `python -m tests.side_by_side --seeds 0-1000`, or `--seed 17` to replay one."""
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections import Counter
+from pathlib import Path
 from time import perf_counter
 
+from tests.side_by_side.campaign import Figures, campaign
 from tests.side_by_side.race import Race, RaceKind
 from tests.simulation.locks import LockKind
-from tests.simulation.scheduler import Counts
 
 TOLD = 2
 
 
 def main() -> int:
-    parser = ArgumentParser(prog="python -m tests.side_by_side")
-    parser.add_argument("--seeds", default="0-100", help="from the first to before the last")
-    parser.add_argument("--seed", type=int, help="one, whose failure is told in full")
-    parser.add_argument("--steps", action="store_true", help="tell all steps of that one")
-    parser.add_argument("--lock", default=str(LockKind.KEPT), help="kept, leased or none")
-    parser.add_argument("--without", default="", help="services to leave out")
-    arguments = parser.parse_args()
+    arguments = _arguments()
     without = frozenset(filter(None, arguments.without.split(",")))
     kind = RaceKind(LockKind(arguments.lock), without=without)
+    if arguments.seed is not None:
+        return _replay(kind, arguments.seed)
+    return _campaign(kind, arguments)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m tests.side_by_side")
+    parser.add_argument("--seeds", default="0-100", help="from the first to before the last")
+    parser.add_argument("--seed", type=int, help="one, of which all is told")
+    parser.add_argument("--lock", default=str(LockKind.KEPT), help="kept, leased or none")
+    parser.add_argument("--without", default="", help="deeds to leave out")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes play")
+    parser.add_argument("--into", type=Path, help="the file in which campaigns add up")
+    return parser.parse_args()
+
+
+def _replay(kind: RaceKind, seed: int) -> int:
+    race = Race(kind, seed)
+    try:
+        race.play()
+    finally:
+        print(*race.trace, f"{race.table_kind}", race.told(), sep="\n")
+    return 0
+
+
+def _campaign(kind: RaceKind, arguments: Namespace) -> int:
     first, _, last = arguments.seeds.partition("-")
-    seeds = range(int(first), int(last)) if arguments.seed is None else [arguments.seed]
-    counts, sorts, began = Counts(), Counter[str](), perf_counter()
-    for seed in seeds:
-        race = Race(kind, seed)
-        try:
-            counts.add(race.play())
-        except BaseException as broken:
-            sort = " ".join(str(broken).split()[:3])
-            sorts[sort] += 1
-            if sorts[sort] <= TOLD:
-                steps = "\n".join(map(str, race.trace)) if arguments.steps else ""
-                print(
-                    f"seed {seed}, {race.table_kind}: {broken!r}\n{race.told()}\n{steps}",
-                    flush=True,
-                )
-    print(counts, f"{perf_counter() - began:.0f} s", *sorts.most_common(), sep="\n")
+    figures, sorts, began = Figures(), Counter[str](), perf_counter()
+    for part in campaign(kind, range(int(first), int(last)), jobs=arguments.jobs):
+        figures.tally.update(part.figures.tally)
+        for broken in part.broken:
+            sorts[broken.sort] += 1
+            if sorts[broken.sort] <= TOLD:
+                print(broken.told, end="\n\n", flush=True)
+    print(figures.markdown(), f"{perf_counter() - began:.0f} s", sep="\n\n")
+    if arguments.into is not None:
+        print(f"All campaigns in {arguments.into}: {figures.save(arguments.into):,} races.")
     return bool(sorts)
 
 

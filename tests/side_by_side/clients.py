@@ -58,16 +58,37 @@ def row(kind: TableKind, id_: str, number: int) -> dict[str, object]:
     return {"id": id_, "p": home, "ts": 1, "v": 0, "name": f"d{number}", "n": number}
 
 
-def drawn_deed(kind: TableKind, chance: Random, number: int) -> Deed:
-    """A write, by and large; two clients want the same keys often."""
-    makers = (_upsert, _upsert, _new, _new, _add, _merge, _delete)
-    return chance.choice(makers)(kind, chance, number)
+def drawn_deed(
+    kind: TableKind, chance: Random, number: int, without: frozenset[str] = frozenset()
+) -> Deed:
+    """A write; two clients want the same keys often."""
+    makers = {
+        "upsert": _upsert,
+        "update": _update,
+        "new": _new,
+        "new, too": _new,
+        "add": _add,
+        "merge": _merge,
+        "delete": _delete,
+    }
+    known = {name: make for name, make in makers.items() if name.partition(",")[0] not in without}
+    return known[chance.choice(sorted(known))](kind, chance, number)
 
 
 def _upsert(kind: TableKind, chance: Random, number: int) -> Deed:
     rows = [row(kind, id_, number) for id_ in chance.sample((*OLD, *NEW), 2)]
     return Deed(
         f"upsert {', '.join(str(one['id']) for one in rows)}",
+        lambda table: table.upsert(table_of(rows)),
+        lambda past: _put(past, rows, number),
+    )
+
+
+def _update(kind: TableKind, chance: Random, number: int) -> Deed:
+    """Rows that are there from the start, unless somebody deletes them."""
+    rows = [row(kind, id_, number) for id_ in chance.sample(OLD, 2)]
+    return Deed(
+        f"update {', '.join(str(one['id']) for one in rows)}",
         lambda table: table.upsert(table_of(rows)),
         lambda past: _put(past, rows, number),
     )

@@ -17,6 +17,14 @@ from tests.simulation.scheduler import Violation
 Contents = dict[Key, Row]
 
 
+class Broken(Violation):
+    """A promise to users was broken; `sort` says in a few words which."""
+
+    def __init__(self, sort: str, text: str) -> None:
+        super().__init__(f"{sort}: {text}")
+        self.sort = sort
+
+
 @dataclass(slots=True)
 class Told:
     """A deed as its client knows it, and the instants that it has begun."""
@@ -88,9 +96,10 @@ def assert_order(
         earliest = max(place for place, step in enumerate(steps) if step <= read.began)
         latest = max(place for place, step in enumerate(steps) if step <= read.ended)
         if read.rows not in states[earliest : latest + 1]:
-            raise Violation(
+            raise Broken(
+                "a read that no order explains",
                 f"{read.client} read {read.how} from {read.began} to {read.ended}:\n"
-                f"{_difference(read.rows, states[latest])}\nWrites:\n{listed}"
+                f"{_difference(read.rows, states[latest])}\nWrites:\n{listed}",
             )
 
 
@@ -104,16 +113,16 @@ def _made(
             continue
         instants = [completed[one] for one in told.instants if one in completed]
         if len(instants) > 1:
-            raise Violation(f"{told} has completed more than once.")
+            raise Broken("completed twice", str(told))
         if told.is_acknowledged and not instants and told.instants:
-            raise Violation(f"{told} was acknowledged, and is not on the timeline.")
+            raise Broken("acknowledged, and not there", str(told))
         if told.is_refused and instants:
-            raise Violation(f"{told} was refused, and is on the timeline.")
+            raise Broken("refused, and there", str(told))
         made += [(told, one) for one in instants]
     made.sort(key=lambda one: one[1].completed)
     by_steps = sorted(made, key=lambda one: one[1].step)
     if by_steps != made:
-        raise Violation(f"Completion times are not in the order of {[str(t) for t, _ in by_steps]}")
+        raise Broken("times out of order", str([str(one) for one, _ in by_steps]))
     return made
 
 

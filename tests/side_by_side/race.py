@@ -4,6 +4,7 @@ Everything that is drawn is drawn from one seed. Processes pause beyond every ex
 answers, and have clocks that differ by minutes. At the end somebody comes who repairs and reads.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,11 +22,11 @@ from tests.histories.rows import table_of
 from tests.histories.seen import Difference, rows_of
 from tests.histories.tables import COLUMNS, INDEXES, TableKind
 from tests.side_by_side.clients import OLD, Client, Deed, drawn_deed, row, service_deeds
-from tests.side_by_side.order import Completed, Seen, Told, assert_order
+from tests.side_by_side.order import Broken, Completed, Seen, Told, assert_order
 from tests.simulation.company import Company
 from tests.simulation.locks import LockKind
 from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
+from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step
 
 TRIES = 3
 SKEW_MAX_MS = 240_000
@@ -46,7 +47,7 @@ class RaceKind:
     lock: LockKind = LockKind.KEPT
     chances: Chances = field(default_factory=Chances)
     has_skew: bool = True
-    # Services that take no part.
+    # Services and writes that take no part.
     without: frozenset[str] = frozenset()
 
     @property
@@ -143,7 +144,8 @@ class Race:
 
     def _writes(self, name: str, table: Client) -> None:
         for _ in range(self.chance.choice((1, 2, 2))):
-            deed = drawn_deed(self.table_kind, self.chance, len(self._deeds) + 1)
+            number = len(self._deeds) + 1
+            deed = drawn_deed(self.table_kind, self.chance, number, self.kind.without)
             told = self._does(name, table, deed)
             if told.is_acknowledged and self.chance.random() < 0.4:
                 self._reads_once(name, table)
@@ -170,7 +172,7 @@ class Race:
         for result in table.validate():
             if result.finding.verdict is Verdict.FAILED:
                 finding = result.finding
-                raise Violation(f"validate: {result.check}: {finding.object} {finding.detail}")
+                raise Broken(f"validate {result.check}", f"{finding.object} {finding.detail}")
         # Whatever is wrong with an index shows in who writes next.
         rows = [row(self.table_kind, id_, 99) for id_ in (*OLD, "n0", "n1")]
 
@@ -193,7 +195,7 @@ class Race:
             except LakewardenError as error:
                 told.answer = error
                 if error.kind in _NEVER:
-                    raise Violation(f"{told}: {error}") from error
+                    raise Broken(f"write: {error.code}", f"{told}: {error}") from error
             told.ended = self.scheduler.steps
             failed = isinstance(told.answer, LakewardenError)
             if not failed or not left or isinstance(told.answer, Unsettled):
@@ -208,12 +210,12 @@ class Race:
             read = table.read_arrow(COLUMNS, use_metadata=chosen)
         except LakewardenError as error:
             if error.kind in _NEVER:
-                raise Violation(f"{name} reads, {use_metadata=}: {error}") from error
+                raise Broken(f"read: {error.code}", f"{name}: {error}") from error
             return
         try:
             rows = rows_of(read, self.table_kind, name)
         except Difference as doubled:
-            raise Violation(f"{doubled}\n{self.told()}") from None
+            raise Broken("a key that is there twice", str(doubled)) from None
         how = "by the metadata table" if chosen else "by listing"
         self._reads.append(Seen(name, began, self.scheduler.steps, rows, how))
 
@@ -241,6 +243,16 @@ class Race:
             if instant.completed is not None and step is not None:
                 found[instant.requested] = Completed(instant.requested, instant.completed, step)
         return found
+
+    def figures(self) -> Counter[str]:
+        """What has come of deeds and reads, for whoever adds it up."""
+        tally = Counter({"reads": len(self._reads), str(self.table_kind.index): 1})
+        for told in self._deeds:
+            word = told.deed.text.partition(" ")[0]
+            error = told.answer.code if isinstance(told.answer, LakewardenError) else ""
+            end = error or ("done" if told.is_acknowledged else "died")
+            tally[f"{word}: {end}"] += 1
+        return tally
 
     def told(self) -> str:
         """What was done, and what came of it."""

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from lakewarden.engine.index.existing import ABSENT, ExistingReader, ExistingRows
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.living import without_dead
 from lakewarden.engine.index.matches import Matches, are_elsewhere, no_matches
 from lakewarden.engine.read.entries import Records, log_entries
 from lakewarden.engine.read.fold import fold
@@ -40,8 +39,7 @@ class Moves:
 def moved(
     state: Snapshot, rows: KeyedRows, matches: Matches, index: IndexChoice, executor: Executor
 ) -> Moves:
-    """Decide about the rows whose keys are in another partition, or were deleted where they are."""
-    matches = without_dead(state, rows, matches, executor)
+    """Decide about the rows whose keys are in another partition."""
     if not index.is_global:
         return Moves(rows, matches, no_matches())
     elsewhere = are_elsewhere(rows, matches)

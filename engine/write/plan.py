@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.index.living import without_dead
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
@@ -98,7 +99,8 @@ class Planner:
         return limits, known is None
 
     def _routed(self, rows: KeyedRows, matches: Matches) -> WritePlan:
-        moves = moved(self._state, rows, matches, self._index, self._ports.executor)
+        living = without_dead(self._state, rows, matches, self._ports.executor)
+        moves = moved(self._state, rows, living, self._index, self._ports.executor)
         routed = route(
             moves.rows,
             moves.matches,

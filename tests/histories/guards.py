@@ -56,7 +56,7 @@ def _none(*arguments: object, **keywords: object) -> tuple[object, ...]:
 GUARDS = (
     Guard(
         "a key that was deleted in one file group is not written to it",
-        ("lakewarden.engine.index.moves:without_dead",),
+        ("lakewarden.engine.write.plan:without_dead",),
         lambda state, rows, matches, executor: matches,
     ),
     Guard(

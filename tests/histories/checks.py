@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.validation.finding import Verdict
+from tests.histories.kept import Kept
 from tests.histories.past import Key, Moment, Row
 from tests.histories.rows import IDS
 from tests.histories.seen import Difference, assert_same, plain, rows_of
@@ -75,7 +76,8 @@ class Checks:
             expected = {} if moment is None else plain(moment.rows, columns)
             use_metadata = chance.random() < 0.5
             ask = partial(table.read_arrow, columns, as_of=point, use_metadata=use_metadata)
-            seen = self._answer("as_of", ask)
+            kept = partial(Kept.has_moment, point=point)
+            seen = self._answer("as_of", ask, kept)
             if seen is not None:
                 got = self._rows(seen, "as of")
                 assert_same(got, expected, "as of", f"{point}, {use_metadata=}")
@@ -91,7 +93,8 @@ class Checks:
             since = "0" if first < 0 else moments[first].completed
             until = moments[last].completed
             ask = partial(table.changes_arrow, since, until, columns=COLUMNS)
-            seen = self._answer("changes", ask)
+            kept = partial(Kept.has_window, since=since, until=until)
+            seen = self._answer("changes", ask, kept)
             if seen is not None:
                 self._assert_window(seen, moments[first + 1 : last + 1], f"({since}, {until}]")
 
@@ -131,13 +134,17 @@ class Checks:
     def _rows(self, table: pa.Table, what: str) -> dict[Key, Row]:
         return rows_of(table, self._world.kind, what)
 
-    def _answer(self, what: str, ask: Callable[[], pa.Table]) -> pa.Table | None:
-        """What the table says of its past; it may be gone only if something has cleaned up."""
+    def _answer(
+        self, what: str, ask: Callable[[], pa.Table], is_kept: Callable[[Kept], bool]
+    ) -> pa.Table | None:
+        """What the table says of its past: all that its retention admits."""
         try:
             answer = ask()
         except InvalidRequest as refusal:
-            if not self._world.past.is_cleaned:
-                raise Difference(f"{what}: refused", f"{what} without a clean: {refusal}") from None
+            kept = Kept.of(self._world.table())
+            if not self._world.past.is_cleaned or is_kept(kept):
+                text = f"{what} is refused, and not gone: {refusal} {kept}"
+                raise Difference(f"{what}: refused", text) from None
             self.refusals[what, refusal.code] += 1
             return None
         self.answered[what] += 1

@@ -149,6 +149,8 @@ class Clean:
             text=f"{self.name} {kept}",
             act=lambda table: table.clean(options={key: str(kept)}),
             effect=_is_cleaned,
+            # A clean that died has removed files that the metadata table still lists.
+            is_repeated=True,
         )
 
 

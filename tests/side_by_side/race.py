@@ -166,6 +166,7 @@ class Race:
         for wait_ms in (DEAD_AFTER_MS, SWEPT_AFTER_MS):
             self.scheduler.advance(wait_ms)
             table.rollback_failed_writes()
+            table.clean(only_pending=True)
             table.sweep()
         for use_metadata in (True, False):
             self._reads_once(name, table, use_metadata=use_metadata)

@@ -34,7 +34,7 @@ class History:
     def drawn(cls, seed: int, *, without: frozenset[str] = frozenset()) -> "History":
         chance = Random(f"history {seed}")
         kind = TableKind.drawn(chance)
-        steps = drawn_steps(chance, chance.randrange(17, 30), without=without)
+        steps = drawn_steps(chance, chance.randrange(19, 33), without=without)
         return cls(kind, tuple(steps), without)
 
     def only(self, steps: tuple[Step, ...]) -> "History":

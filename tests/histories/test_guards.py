@@ -1,0 +1,27 @@
+"""The net finds what a missing guard does, and makes the history that shows it short."""
+
+from tests.histories.guards import GUARDS
+from tests.histories.history import History, play
+from tests.histories.shrink import shrunk
+
+LIVING = next(guard for guard in GUARDS if "deleted in one file group" in guard.name)
+SHORT = (
+    "mor/SIMPLE 1:upsert:138636046: 8:delete:4131517504: 10:bulk_insert:4151115731:"
+    " 13:upsert:1252383625:"
+)
+
+
+def test_a_history_is_red_without_a_guard_and_green_with_it() -> None:
+    history = History.parse(SHORT)
+    assert not play(history).failure
+    with LIVING.removed():
+        assert play(history).failure
+
+
+def test_a_failing_history_loses_the_steps_that_do_not_matter() -> None:
+    first, *rest = History.parse(SHORT).steps
+    others = History.parse("mor/SIMPLE 2:settle:1: 3:savepoint:5: 4:sweep:3:").steps
+    history = History(History.parse(SHORT).kind, (first, *others, *rest))
+    with LIVING.removed():
+        short = shrunk(play(history))
+    assert str(short.history) == SHORT

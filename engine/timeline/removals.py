@@ -26,16 +26,27 @@ def removals_between(before: ActiveTimeline, after: ActiveTimeline) -> tuple[Ins
     begun = [one for one in after.instants if one.action in REMOVING and one.key not in known]
     if begun:
         return tuple(begun)
-    start = after.first_write()
     newest = max((instant.requested for instant in before.instants), default="")
-    if start is not None and start.requested > newest:
+    oldest = _oldest_completed(after)
+    if oldest is not None and oldest.requested > newest:
         # All that was known is archived, and with it perhaps a clean that came later.
         return before.completed()
+    start = after.first_write()
     left = {instant.key: instant for instant in after.instants if instant.is_completed}
     archived_until = "" if start is None else start.requested
     return tuple(
         one for one in before.completed() if one.requested >= archived_until and one.key not in left
     )
+
+
+def _oldest_completed(active: ActiveTimeline) -> Instant | None:
+    """The oldest completed write that no savepoint keeps from being archived.
+
+    A pending one says nothing: the archive leaves completed ones behind, and the next write after a
+    savepoint of all that there is finds none.
+    """
+    kept = {one.requested for one in active.instants if one.action is Action.SAVEPOINT}
+    return next((one for one in active.completed() if one.requested not in kept), None)
 
 
 def outdated(why: str) -> Conflict:

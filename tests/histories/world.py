@@ -27,6 +27,8 @@ DEAD_AFTER_MS = 10 * 60 * 1000
 # From a moment to more than any file or sign of life is kept.
 PAUSES_MS = (1_000, 1_000, 5_000, 61_000, 2 * 3_600_000)
 _NEVER_REFUSED = frozenset({"corrupt_table", "defect", "unavailable", "unsettled"})
+# What others do to a table; here nobody else is there.
+_OF_OTHERS = frozenset({"files_vanished", "snapshot_outdated", "clock_skew", "lock_lost"})
 
 
 @dataclass
@@ -88,7 +90,7 @@ class World:
             raise Difference("counts", f"{call.text}: {difference}")
 
     def _refused(self, call: Call, step: Step, error: LakewardenError) -> str:
-        if error.kind in _NEVER_REFUSED:
+        if error.kind in _NEVER_REFUSED or error.code in _OF_OTHERS:
             raise Difference(f"{error.kind} {error.code}", f"{call.text}: {error}") from error
         self.refusals[step.name, error.code] += 1
         return f"  [refused: {error.code}]"

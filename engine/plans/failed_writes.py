@@ -5,6 +5,8 @@ them out: a write rolls back only those that were cancelled, a clean gives up ca
 time is over, and an immutable one is never given up.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -71,7 +73,7 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
     settled: list[Settled] = []
     begun: list[Undoing] = []
     for instant in _candidates(context, look(context), with_plans=with_plans):
-        with context.lock.hold() as held:
+        with context.lock.hold() as held, _as_holder(held):
             moment = reload(context)
             settled += [_forwarded(moment, rolled) for rolled in moment.rolled_forward]
             rollbacks = _whole_rollbacks(context, moment)
@@ -93,6 +95,16 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
                 )
             )
     return tuple(settled)
+
+
+@contextmanager
+def _as_holder(held: HeldLock) -> Iterator[None]:
+    """Files that somebody misses who has lost the lock were removed by its next holder."""
+    try:
+        yield
+    except CorruptTable:
+        held.assert_held()
+        raise
 
 
 def load_settled(context: Context) -> Snapshot:

@@ -4,8 +4,7 @@ The table as it was when an instant completed is what is left without all that c
 compaction counts by when it was planned, as in Java: the logs written since are on top of it.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
@@ -13,9 +12,9 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action, Instant
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.without import Without
 from lakewarden.engine.view.file_names import DataFile
-from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
+from lakewarden.engine.view.slices import Visibility
 from lakewarden.engine.view.visibility import load_visibility
 
 
@@ -49,20 +48,6 @@ def _is_later(files: InstantFiles, target: Instant, *, is_mor: bool) -> bool:
     return instant.completed > (target.completed or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Without:
-    """What the timeline says of completions once some instants are no more."""
-
-    timeline: Timeline
-    gone: frozenset[str]
-
-    def completion_time(self, requested: str) -> str | None:
-        return None if requested in self.gone else self.timeline.completion_time(requested)
-
-    def is_completed(self, requested: str) -> bool:
-        return requested not in self.gone and self.timeline.is_completed(requested)
-
-
 def visibility_without(moment: Snapshot, gone: frozenset[str]) -> Visibility:
     """How the table is seen once some instants are no more."""
     active = moment.timeline.active
@@ -70,15 +55,6 @@ def visibility_without(moment: Snapshot, gone: frozenset[str]) -> Visibility:
     whole = load_visibility(active, completions, names_decide=False)
     pending = {key: plan for key, plan in whole.pending_compactions.items() if plan not in gone}
     return Visibility(completions=completions, replaced=whole.replaced, pending_compactions=pending)
-
-
-def slices_in(
-    files: Mapping[str, tuple[DataFile, ...]], visibility: Visibility
-) -> Iterator[FileSlice]:
-    """The slices that a reader sees, by partition and file id."""
-    for partition in sorted(files):
-        for group in file_groups(partition, files[partition], visibility):
-            yield group.latest_merged()
 
 
 def all_files(state: Snapshot) -> Mapping[str, tuple[DataFile, ...]]:

@@ -12,9 +12,11 @@ from lakewarden.engine.plans.markers import MarkedFile
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.plans.service import TABLE_SERVICES
 from lakewarden.engine.plans.written_files import look_at_paths
+from lakewarden.engine.read.removed import Past, first_missed
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.without import Without
 from lakewarden.engine.view.listing import StorageListing
 
 
@@ -85,7 +87,7 @@ def _refuse_missing_inputs(
     paths = sorted({file.path for file in _inputs(moment, files, metadata)})
     entries = look_at_paths(context, paths)
     missing = next((path for path, e in zip(paths, entries, strict=True) if e is None), None)
-    missing = missing or _missing_group(context, metadata)
+    missing = missing or _missing_slice(context, moment, files.instant, metadata)
     if missing is not None:
         raise _refused(
             files.instant,
@@ -114,18 +116,27 @@ def _inputs(
                     yield MarkedFile(operation.partition_path or "", name)
 
 
-def _missing_group(context: Context, metadata: CommitMetadata) -> str | None:
-    """A file group that the write has replaced and that has no file any more."""
+def _missing_slice(
+    context: Context, moment: Snapshot, write: Instant, metadata: CommitMetadata
+) -> str | None:
+    """What the table without the write would miss of the file groups that it has replaced.
+
+    Of one whose newest slice was cleaned, older ones may be there still: a savepoint keeps them.
+    """
     if not isinstance(metadata, ReplaceCommitMetadata):
         return None
     replaced = metadata.partition_to_replace_file_ids
-    listed = StorageListing(context.storage).files(sorted(replaced))
-    for partition in sorted(replaced):
+    places = tuple(sorted(replaced))
+    listed = StorageListing(context.storage).files(places)
+    for partition in places:
         there = {file.file_id for file in listed[partition]}
         for file_id in replaced[partition]:
             if file_id not in there:
                 return f"{partition}/{file_id}"
-    return None
+    without = Without(moment.timeline, frozenset((write.requested,)))
+    past = Past.of(listed, moment.visibility(completions=without), places)
+    missed = first_missed(moment, past, write.requested)
+    return None if missed is None else missed.removed.path
 
 
 def _refuse_folded_metadata(context: Context, moment: Snapshot, write: Instant) -> None:

@@ -45,10 +45,15 @@ class Past:
         return {one.key: one.base_instant for one in slices if one.base_file is not None}
 
     @classmethod
-    def of(cls, files: Mapping[str, Sequence[DataFile]], visibility: Visibility) -> "Past":
-        """The past that all files of a table give."""
+    def of(
+        cls,
+        files: Mapping[str, Sequence[DataFile]],
+        visibility: Visibility,
+        partitions: Collection[str] | None = None,
+    ) -> "Past":
+        """The past that the files of some partitions give, or those of all."""
         found = (file_groups(partition, files[partition], visibility) for partition in files)
-        return cls(visibility, tuple(group for groups in found for group in groups))
+        return cls(visibility, tuple(group for groups in found for group in groups), partitions)
 
 
 @dataclass(frozen=True, slots=True)

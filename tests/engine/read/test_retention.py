@@ -311,6 +311,18 @@ def test_a_savepoint_that_a_clean_has_overlooked_keeps_nothing() -> None:
     assert tale.now().retention().savepoints == ()
 
 
+def test_an_overwrite_is_not_rolled_back_when_a_clean_has_removed_what_it_replaced() -> None:
+    tale = Tale("cow")
+    tale.upsert("a1", v=1)
+    # Older slices of the file group stay, and the newest one goes.
+    tale.now().savepoint()
+    tale.upsert("a1", v=2)
+    done = tale.now().overwrite_partitions([{"id": "a2", "p": "a", "v": 3}])
+    tale.now().clean(options=ONE_VERSION)
+    assert refusal(lambda: tale.now().rollback(done.instant)) == "inputs_cleaned"
+    assert tale.rows() == [("a2", 3)]
+
+
 def test_a_snapshot_reads_no_clean_and_nothing_of_the_archive() -> None:
     tale = Tale("cow")
     for v in range(2, 8):

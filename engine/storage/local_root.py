@@ -106,6 +106,9 @@ class LocalRoot:
         """Refuse a link that leads out of the root, or into the folder of the table's own files."""
         root = os.path.realpath(self._place)
         target = os.path.realpath(link)
+        if os.path.islink(target):
+            # It goes round for ever, which the system says itself.
+            return
         own = f"{root}/{_OWN_FOLDER}"
         if f"{target}/".startswith(f"{root.rstrip('/')}/") and not f"{target}/".startswith(
             f"{own}/"

@@ -192,10 +192,12 @@ def test_missing_columns_are_refused_unless_null_is_meant() -> None:
     assert rows_of(table) == [{**row("a", ts=2), "v": None}]
 
 
-def test_columns_may_come_in_any_order_and_new_ones_are_added() -> None:
+def test_columns_may_come_in_any_order_and_new_ones_are_added_if_asked() -> None:
     table = table_of("mor")
     table.upsert([row("a")])
-    table.upsert([{"v": "2", "extra": 7, "ts": 2, "p": "a", "id": "b"}])
+    new = [{"v": "2", "extra": 7, "ts": 2, "p": "a", "id": "b"}]
+    assert refused(table, new).code == "unknown_columns"
+    assert table.upsert(new, evolve=True).columns_added == ("extra",)
     found = table.read_arrow([*SCHEMA.names, "extra"]).to_pylist()
     assert {one["id"]: one["extra"] for one in found} == {"a": None, "b": 7}
 

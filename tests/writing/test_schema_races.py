@@ -40,10 +40,10 @@ def raced(storage: MemoryStorage, options: dict[str, object]) -> Table:
     )
 
     def rival() -> None:
-        table.insert([{"id": "b", "v": 2, "theirs": 20}], small_file_limit=0)
+        table.insert([{"id": "b", "v": 2, "theirs": 20}], small_file_limit=0, evolve=True)
 
     writer = Table.on(storage, Ports(executor=RivalFirst(rival)))
-    writer.insert([{"id": "a", "v": 1, "mine": 10}], options, small_file_limit=0)
+    writer.insert([{"id": "a", "v": 1, "mine": 10}], options, small_file_limit=0, evolve=True)
     return table
 
 

@@ -459,7 +459,7 @@ def test_new_rows_do_not_go_into_files_that_are_about_to_be_clustered() -> None:
 def test_columns_that_came_later_are_null_in_older_rows() -> None:
     world = world_of(COW, more(1))
     wider = more(2).table().append_column("extra", pa.array(range(6)))
-    world.table(70).bulk_insert(wider)
+    world.table(70).bulk_insert(wider, evolve=True)
     world.clock.advance(1000)
     clustered(world, **COPIED)
     found = world.table(71).read_arrow(columns=["id", "extra"])

@@ -146,7 +146,7 @@ def test_a_slice_whose_rows_are_all_deleted_becomes_an_empty_file() -> None:
 def test_columns_that_came_later_are_in_the_new_files() -> None:
     world = new_service_world(MOR, inserted())
     wider = updated(1, ts=4).table().append_column("extra", pa.array(["new"]))
-    world.table(7).upsert(wider)
+    world.table(7).upsert(wider, evolve=True)
     before = world.table(8).read_arrow().sort_by("id")
     compacted(world)
     after = world.table(9).read_arrow().sort_by("id")

@@ -84,3 +84,12 @@ def test_rows_in_a_slice_with_a_nan_are_deleted_and_updated_by_filters(kind: str
     assert table.delete_where([("w", "=", 7.0)]).rows_deleted == 1
     assert table.delete_where([("v", "!=", 1.0)]).rows_deleted == 1
     assert table.read_arrow(["id"])["id"].to_pylist() == ["2"]
+
+
+def test_a_nan_that_a_row_group_does_not_tell_of_is_found() -> None:
+    table = table_of(fresh_memory_storage(), "cow")
+    table.upsert(rows_of([NAN, 2.0]))
+    for filter_ in ([("v", "!=", 2.0)], [("v", "not in", [2.0])], ~(V > 1.5)):
+        for use_metadata in (True, False):
+            found = table.read_arrow(["id"], filter_, use_metadata=use_metadata)
+            assert found["id"].to_pylist() == ["0"]

@@ -178,3 +178,16 @@ def test_bounds_that_python_has_no_words_for_are_bounds_all_the_same() -> None:
     ranges = {"": {"b": {"t": ColumnRange(late, late, 0, 1)}}}
     kept, _ = prune_slices([slice_of()], ranges, schema, predicate)
     assert not kept
+
+
+def test_bounds_that_call_milliseconds_microseconds_are_read_as_the_values_are() -> None:
+    """Releases before 1.1 wrote such files, and statistics are made of what files say."""
+    schema = pa.schema([("t", pa.timestamp("ms", "UTC"))])
+    said = pa.scalar(1_577_836_800_000, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    meant = pa.scalar(1_577_836_800_000, pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    ranges = {"": {"b": {"t": ColumnRange(said, said, 0, 1)}}}
+    for operator, count in (("=", 1), (">", 0)):
+        predicate = bind_filter([("t", operator, meant)], schema)
+        assert predicate is not None
+        kept, _ = prune_slices([slice_of()], ranges, schema, predicate)
+        assert len(kept) == count

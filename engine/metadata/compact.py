@@ -30,7 +30,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instant import Action, epoch_ms
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.view.file_names import BaseFile
 from lakewarden.engine.view.planned_slices import operation_of, recorded_logs, slice_of
@@ -188,7 +188,9 @@ def _carry_out(
     state: WriteState, instant: str, plan: CompactionPlan, ports: Ports
 ) -> tuple[WriteStat, ...] | None:
     """The new base files; None where the plan does not hold any more, and was withdrawn."""
-    created_ms = ports.clock.now_ms()
+    # All attempts write the same bytes: whoever completes it says how large the files are, and
+    # another one who had paused may write them over afterwards.
+    created_ms = epoch_ms(instant, state.layout.zone) or 0
     # What a log has lost would be lost for good.
     recorded = RecordedSizes(state.timeline.active)
     tasks = [

@@ -31,3 +31,9 @@ def test_what_was_acknowledged_has_an_order(
     campaign: Campaign, record_property: Callable[[str, object], None]
 ) -> None:
     campaign.run(record_property)
+
+
+@pytest.mark.parametrize("seed", [66, 100, 108])
+def test_who_lost_the_lock_has_spoilt_nothing(seed: int) -> None:
+    """Seeds that have found something: an instant settled twice, a file written over."""
+    Race(RaceKind(LockKind.LEASED), seed).play()

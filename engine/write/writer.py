@@ -4,7 +4,7 @@ The walk: settle what others left behind, prepare the rows (nothing is written i
 with them), publish an instant, find the keys and plan, make the files, commit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lakewarden.engine.index.settings import choose_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Seen
 from lakewarden.engine.locks.strategies import strategy_of
+from lakewarden.engine.metadata.changes import Removed
 from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.metadata.writer import refuse_unmaintained
@@ -275,9 +276,22 @@ class TableWriter:
             files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
             forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
-        history = history_to_keep(
-            prepared.state, prepared.current, prepared.schema, attempt.instant
-        )
+        if prepared.may_repeat_keys:
+            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor)
+        return self._outcome_of(request, prepared, attempt.instant, plan, files, forgotten)
+
+    def _outcome_of(
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        instant: str,
+        plan: WritePlan,
+        files: Sequence[WrittenFile],
+        forgotten: Sequence[Removed],
+    ) -> Outcome:
+        """What the files of a write mean for the table, ready to be committed."""
+        context = self._context
+        history = history_to_keep(prepared.state, prepared.current, prepared.schema, instant)
         metadata = commit_metadata(
             files,
             request.operation,
@@ -287,14 +301,12 @@ class TableWriter:
         )
         seen = Seen.of(prepared.state.timeline.active)
         change = table_change(
-            attempt.instant,
+            instant,
             files,
             forgotten=forgotten,
             stays=plan.stays,
             is_global=not prepared.has_partitioned_record_index,
         )
-        if prepared.may_repeat_keys:
-            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor)
         stays = frozenset(one.home for one in plan.stays)
         return Outcome(
             metadata=metadata,
@@ -309,7 +321,7 @@ class TableWriter:
             strategy=strategy_of(
                 context.settings, has_bucket_index=prepared.index.buckets is not None
             ),
-            key_check=self._key_check(request, prepared, plan, seen, attempt.instant),
+            key_check=self._key_check(request, prepared, plan, seen, instant),
             outputs=outputs_of(metadata),
             at_commit=AtCommit(
                 context.storage,

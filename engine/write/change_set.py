@@ -41,6 +41,11 @@ class ChangeSet:
     new: pa.Table
     added: pa.Table
 
+    def without(self, left: Mask) -> "ChangeSet":
+        """The same without some of the rows that change."""
+        kept = pa.array(~left)
+        return replace(self, old=self.old.filter(kept), new=self.new.filter(kept))
+
     @property
     def effect(self) -> Effect:
         return Effect(inserted=len(self.added), updated=len(self.old), deleted=len(self.gone))
@@ -62,11 +67,18 @@ class Changing:
         effect = changes.effect
         config = self.state.config
         _refuse_uncounted(changes, config.merge)
-        changes = self._without_lowered(changes)
-        gone, old, new, added = map(
-            self._places, (changes.gone, changes.old, changes.new, changes.added)
+        gone, old, new, added = (
+            places_of(rows, self.state)
+            for rows in (changes.gone, changes.old, changes.new, changes.added)
         )
         _refuse_other_keys(old, new)
+        _refuse_two_fates(gone, old)
+        is_lowered = self._are_lowered(changes)
+        if is_lowered.any():
+            if self.refuses_lowered:
+                raise _lowered(old.only(is_lowered), ", ".join(config.merge.ordering_fields))
+            old, new = old.only(~is_lowered), new.only(~is_lowered)
+            changes = changes.without(is_lowered)
         moved = np.asarray(pc.not_equal(new.partitions, old.partitions), dtype=bool)
         written = joined_places(new, added)
         _refuse_repeated(written, by_partition=self.by_partition)
@@ -81,26 +93,16 @@ class Changing:
             effect=effect,
         )
 
-    def _places(self, rows: pa.Table) -> Places:
-        return places_of(rows, self.state)
-
-    def _without_lowered(self, changes: ChangeSet) -> ChangeSet:
-        """The changes without rows that the table would keep as they are."""
+    def _are_lowered(self, changes: ChangeSet) -> Mask:
+        """Which rows that change the table would keep as they are, since they are newer so."""
         rules = self.state.config.merge
         if rules.mode is not MergeMode.EVENT_TIME or not len(changes.old):
-            return changes
+            return np.zeros(len(changes.old), dtype=bool)
         columns = self.state.schema().columns
         new, old = (
             _ordering(rows, columns, rules.ordering_fields) for rows in (changes.new, changes.old)
         )
-        stays = new.are_at_least(old)
-        if stays.all():
-            return changes
-        if self.refuses_lowered:
-            lowered = self._places(changes.old).only(~stays)
-            raise _lowered(lowered, ", ".join(rules.ordering_fields))
-        kept = pa.array(stays)
-        return replace(changes, old=changes.old.filter(kept), new=changes.new.filter(kept))
+        return ~new.are_at_least(old)
 
     def _refuse_known(self, arriving: Places, leaving: Places, known: Places | None) -> None:
         """Refuse rows that arrive where the table has a row of theirs: that one would be lost."""
@@ -153,6 +155,15 @@ def _refuse_other_keys(old: Places, new: Places) -> None:
             now="Delete the rows and insert others.",
             keys=refused_keys(old.only(is_other)),
         )
+
+
+def _refuse_two_fates(gone: Places, old: Places) -> None:
+    """Refuse rows that matched twice, unless all that becomes of them is that they go."""
+    names = old.names(by_partition=True)
+    goes = np.asarray(pc.is_in(names, value_set=gone.names(by_partition=True)), dtype=bool)
+    is_twice = goes | old.are_repeated(by_partition=True)
+    if is_twice.any():
+        raise repeated_keys(old.only(is_twice), "What is to be written")
 
 
 def _refuse_repeated(written: Places, *, by_partition: bool) -> None:

@@ -134,7 +134,19 @@ def test_what_hudi_has_in_front_of_rows_is_not_inserted(
 REFUSED = [
     ("ALTER TABLE {t} ADD COLUMN more INT", "UNSUPPORTED_ALTER_TABLE"),
     ("UPDATE {t} SET id = 5 WHERE id = 1", "KEY_CHANGED"),
-    (merge("(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')", WHOLE), "MERGE_CARDINALITY_VIOLATION"),
+    (merge("(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')", WHOLE), "REPEATED_KEYS"),
+    (
+        merge(
+            "(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')",
+            "WHEN MATCHED AND s.qty = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET *",
+        ),
+        "REPEATED_KEYS",
+    ),
+    (
+        # The condition is not about the key alone.
+        merge("(1, 'x', 9L, 'Oslo'), (1, 'y', 8L, 'Oslo')", WHOLE, "t.id = s.id AND t.qty > 0"),
+        "1 in city=Oslo",
+    ),
     (merge("(8, 'x', 1L, 'Oslo'), (8, 'y', 2L, 'Oslo')", WHOLE), "REPEATED_KEYS"),
     (
         merge("(1, 'x', 1L, 'Oslo')", "WHEN NOT MATCHED THEN INSERT *", "t.id = s.id AND false"),
@@ -175,6 +187,69 @@ def test_an_update_that_merging_would_undo_is_refused(
     name = make(properties="orderingFields = 'qty'")
     assert "ORDERING_LOWERED" in str(refused(f"UPDATE {name} SET qty = 1 WHERE id = 3"))
     assert stored(name) == BEGINNING
+
+
+TWICE = "(1, 'old', 40L, 'Oslo'), (1, 'new', 50L, 'Oslo'), (9, 'old', 1L, 'Rome'), (9, 'new', 2L, 'Rome')"
+
+
+@pytest.mark.parametrize("on", ["t.id = s.id", "s.city = t.city AND s.id <=> t.id"])
+@pytest.mark.parametrize("clauses", [WHOLE, "WHEN NOT MATCHED THEN INSERT *"])
+def test_a_merge_by_the_key_takes_the_newest_row_of_its_source(
+    run: Run, make: Make, stored: Stored, on: str, clauses: str
+) -> None:
+    name = make(properties="orderingFields = 'qty'")
+    run(merge(TWICE, clauses, on).format(t=name))
+    updated = (1, "new", 50, "Oslo") if clauses == WHOLE else BEGINNING[0]
+    assert stored(name) == [updated, *BEGINNING[1:], (9, "new", 2, "Rome")]
+
+
+def test_a_merge_without_a_newest_row_is_refused_with_the_keys(
+    refused: Refused, make: Make, stored: Stored
+) -> None:
+    name = make(properties="orderingFields = 'qty'")
+    for rows, key in (
+        ("(1, 'x', 50L, 'Oslo'), (1, 'y', 50L, 'Oslo')", "1 in city=Oslo"),
+        ("(8, 'x', 50L, 'Rome'), (8, 'y', 50L, 'Rome')", "8 in city=Rome"),
+    ):
+        told = str(refused(merge(rows, WHOLE).format(t=name)))
+        assert "REPEATED_KEYS" in told
+        assert key in told
+        assert stored(name) == BEGINNING
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "RECORD_INDEX", "BUCKET"])
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_rows_move_between_partitions_whatever_index_there_is(
+    run: Run, refused: Refused, make: Make, stored: Stored, type: str, index: str
+) -> None:
+    name = make(type, properties=f"'hoodie.index.type' = '{index}'")
+    run(f"UPDATE {name} SET city = if(city = 'Oslo', 'Rome', 'Oslo')")
+    moved = [(1, "a", 10, "Rome"), (2, "b", 20, "Oslo"), (3, "c", 30, "Rome")]
+    assert stored(name) == moved
+    run(
+        merge(
+            "(2, 'z', 5L, 'Bonn'), (3, 'y', 0L, 'Oslo')",
+            f"WHEN MATCHED AND s.qty = 0 THEN DELETE {WHOLE}",
+        ).format(t=name)
+    )
+    assert stored(name) == [moved[0], (2, "z", 5, "Bonn")]
+    run(f"DELETE FROM {name} WHERE city = 'Rome'")
+    assert stored(name) == [(2, "z", 5, "Bonn")]
+
+
+def test_a_row_that_moves_leaves_the_row_of_its_key_elsewhere_alone(
+    run: Run, refused: Refused, make: Make, stored: Stored
+) -> None:
+    name = make(rows="(1, 'a', 1, 'Oslo'), (1, 'b', 2, 'Rome')")
+    run(f"UPDATE {name} SET city = 'Bonn' WHERE city = 'Oslo'")
+    left = [(1, "a", 1, "Bonn"), (1, "b", 2, "Rome")]
+    assert stored(name) == left
+    for city, code in (("Rome", "KEY_EXISTS"), ("Cork", "REPEATED_KEYS")):
+        where = "WHERE city = 'Bonn'" if city == "Rome" else ""
+        told = str(refused(f"UPDATE {name} SET city = '{city}' {where}"))
+        assert code in told
+        assert f"1 in city={city}" in told
+        assert stored(name) == left
 
 
 def test_explain_changes_nothing(run: Run, make: Make, stored: Stored) -> None:

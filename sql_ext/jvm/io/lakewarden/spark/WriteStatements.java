@@ -58,7 +58,8 @@ final class WriteStatements extends PlanRule {
     }
     if (table.isMerged()) {
       // A MERGE that only inserts; its rows are not to be there twice.
-      return new TableWrite("merge", table, inserted(write.query()), Map.of());
+      LogicalPlan query = NewestRows.of(write.query(), table);
+      return new TableWrite("merge", table, inserted(query), Map.of());
     }
     if (node instanceof AppendData append) {
       return taken("append", table, write, append.writeOptions());
@@ -121,7 +122,9 @@ final class WriteStatements extends PlanRule {
       return null;
     }
     String kind = delta.operation().command().name().toLowerCase(Locale.ROOT);
-    return new TableWrite(kind, table, described(delta), Map.of());
+    LogicalPlan rows = described(delta);
+    return new TableWrite(
+        kind, table, table.isMerged() ? NewestRows.of(rows, table) : rows, Map.of());
   }
 
   /** The rows of a change: the operation, the row as it shall be, and what identified it before. */
@@ -157,7 +160,7 @@ final class WriteStatements extends PlanRule {
     return new Project(CollectionConverters.asScala(columns).toSeq(), query);
   }
 
-  private static Alias alias(Expression expression, String name) {
+  static Alias alias(Expression expression, String name) {
     return new Alias(
         expression,
         name,

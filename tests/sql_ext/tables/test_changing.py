@@ -189,7 +189,10 @@ def test_an_update_that_merging_would_undo_is_refused(
     assert stored(name) == BEGINNING
 
 
-TWICE = "(1, 'old', 40L, 'Oslo'), (1, 'new', 50L, 'Oslo'), (9, 'old', 1L, 'Rome'), (9, 'new', 2L, 'Rome')"
+TWICE = (
+    "(1, 'old', 40L, 'Oslo'), (1, 'new', 50L, 'Oslo'),"
+    " (9, 'old', 1L, 'Rome'), (9, 'new', 2L, 'Rome')"
+)
 
 
 @pytest.mark.parametrize("on", ["t.id = s.id", "s.city = t.city AND s.id <=> t.id"])

@@ -6,7 +6,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One committed write. `rows_written` counts rows in new files, moved ones among them."""
+    """One committed write. `rows_written` counts rows in new files, moved ones among them.
+
+    For updates and merges `rows_updated` counts the rows that matched, also those that merging
+    keeps because they are newer.
+    """
 
     instant: str
     completed: str

@@ -95,8 +95,8 @@ class Story:
     """A random sequence of writes that makes sense, the same one for the same seed.
 
     Ordering values grow, with a share of latecomers. A key that was deleted comes back with a
-    larger value only: on merge-on-read tables a base file that still has the key takes part in
-    the decision, which is Hudi's design and not for this model to repeat.
+    larger value only: to Java, which plays these stories, too, a base file that still has the key
+    takes part in the decision.
     """
 
     def __init__(self, seed: int, model: Model, *, kinds: Sequence[Kind], keys: int = 40) -> None:

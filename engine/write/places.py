@@ -52,8 +52,12 @@ def places_of(rows: pa.Table, state: Snapshot) -> Places:
     """The places of rows by their columns; without those of the partition, all are in one place."""
     if not rows.num_columns:
         return Places(pa.array([], pa.string()), pa.array([], pa.string()))
-    matters = has_partition(set(rows.column_names), state.config)
-    keyed = keyed_rows(rows, state.config, state.schema(), deletes=True, partition_matters=matters)
+    config, present = state.config, set(rows.column_names)
+    fields = (*config.key_fields, *(field.name for field in config.partitions.fields))
+    roots = dict.fromkeys(name.split(".")[0] for name in fields)
+    telling = rows.select([name for name in roots if name in present])
+    matters = has_partition(present, config)
+    keyed = keyed_rows(telling, config, state.schema(), deletes=True, partition_matters=matters)
     return Places(keyed.keys, keyed.partitions.cast(pa.string()))
 
 

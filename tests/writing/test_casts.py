@@ -59,7 +59,7 @@ def is_held(value: object, type_: pa.DataType) -> bool:
         )
     except OverflowError:
         return False
-    return bool(Fraction(packed[0]) == exact)
+    return math.isfinite(packed[0]) and bool(Fraction(packed[0]) == exact)
 
 
 @given(st.data(), st.sampled_from(NUMBERS), st.sampled_from(NUMBERS))

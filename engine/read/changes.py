@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.plan_query import Query, block_judge, narrow, plan_query, read_spec
-from lakewarden.engine.read.removed import Past
+from lakewarden.engine.read.removed import Past, first_vanished
 from lakewarden.engine.read.retention import check_whole
 from lakewarden.engine.read.scan import Scan
 from lakewarden.engine.read.spec import BlockJudge
@@ -163,17 +163,25 @@ def _check_kept(
     visibility: Visibility,
 ) -> None:
     """Refuse a window of which a clean has removed files that nothing in it has superseded."""
-    for removed in written.files:
-        key = removed.key
-        if visibility.is_replaced(key) or _is_kept(state, removed.file, slices.get(key)):
-            continue
-        raise InvalidRequest(
-            "history_cleaned",
-            what=f"Changes of the commit {removed.instant} can't be read any more.",
-            why=f"A clean removed {removed.path}, which it wrote to file group {key.file_id}.",
-            now="Choose a later end for the window, or none; clean less often to keep more.",
-            instant=removed.instant,
-        )
+    for one in written.files:
+        if not visibility.is_replaced(one.key) and not _is_kept(
+            state, one.file, slices.get(one.key)
+        ):
+            why = f"A clean removed {one.path}, which it wrote to file group {one.key.file_id}."
+            raise _cleaned(one.instant, why)
+    missed = first_vanished(state, slices.values())
+    if missed is not None:
+        raise _cleaned(missed.removed.instant, missed.why)
+
+
+def _cleaned(instant: str, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "history_cleaned",
+        what=f"Changes of the commit {instant} can't be read any more.",
+        why=why,
+        now="Choose a later end for the window, or none; clean less often to keep more.",
+        instant=instant,
+    )
 
 
 def _is_kept(state: Snapshot, file: DataFile, slice_: FileSlice | None) -> bool:

@@ -4,7 +4,7 @@ A clean says itself what it has deleted, whoever made it and whatever it was to 
 missed where a later base file of its file group is seen instead, or where the group was replaced.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.avro.container import is_whole_container
@@ -15,7 +15,7 @@ from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.file_names import DataFile
 from lakewarden.engine.view.listing import StorageListing
-from lakewarden.engine.view.slices import FileGroup, SliceKey, Visibility, file_groups
+from lakewarden.engine.view.slices import FileGroup, FileSlice, SliceKey, Visibility, file_groups
 from lakewarden.engine.view.visibility import replaced_by
 
 _REPLACES = (Action.REPLACE_COMMIT,)
@@ -121,11 +121,9 @@ def _gone(state: Snapshot, past: Past, removal: Removal) -> list[PlacedFile]:
         and bases.get(removed.key, "") <= removed.instant
         and past.visibility.is_visible(removed.instant)
     ]
-    if missed and not removal.clean.is_completed:
+    if not removal.clean.is_completed:
         # It may not have come to these files yet.
-        places = sorted({removed.partition for removed in missed})
-        listed = StorageListing(state.storage).files(places)
-        missed = [one for one in missed if one.file.name not in _names(listed[one.partition])]
+        missed = _not_there(state, missed)
     if missed:
         replaced = archived_replaces(state.timeline, min(one.instant for one in missed))
         is_visible = past.visibility.is_visible
@@ -133,8 +131,25 @@ def _gone(state: Snapshot, past: Past, removal: Removal) -> list[PlacedFile]:
     return missed
 
 
-def _names(files: Sequence[DataFile]) -> frozenset[str]:
-    return frozenset(file.name for file in files)
+def first_vanished(state: Snapshot, slices: Iterable[FileSlice]) -> Missed | None:
+    """A file of some slices that a clean has removed which is not through yet.
+
+    Until it is, the metadata table has all of its files.
+    """
+    for instant in state.timeline.active.pending((Action.CLEAN,)):
+        removal = _active_removal(state.timeline, instant)
+        doomed = {one.path: one for one in removal.files}
+        needed = {slice_.path(file) for slice_ in slices for file in slice_.files}
+        for removed in _not_there(state, [doomed[path] for path in sorted(doomed.keys() & needed)]):
+            return Missed(instant, removed)
+    return None
+
+
+def _not_there(state: Snapshot, files: Sequence[PlacedFile]) -> list[PlacedFile]:
+    """Those of some files that the storage does not have; one look at each partition."""
+    listed = StorageListing(state.storage).files(sorted({one.partition for one in files}))
+    names = {partition: {file.name for file in found} for partition, found in listed.items()}
+    return [one for one in files if one.file.name not in names[one.partition]]
 
 
 def archived_replaces(timeline: Timeline, since: str) -> Replaced:

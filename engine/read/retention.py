@@ -210,8 +210,7 @@ def _until(state: Snapshot, moment: str, past: Past) -> str | None:
         (group.key.partition, file.name)
         for group in past.groups
         for slice_ in group.slices
-        for file in (slice_.base_file, *slice_.log_files)
-        if file is not None
+        for file in slice_.files
     }
     listed = savepoint.decode(content, active.path(own)).partition_metadata
     named = {

@@ -42,6 +42,11 @@ class FileSlice:
         base = self.base_file.size_bytes if self.base_file else 0
         return base + sum(log.size_bytes for log in self.log_files)
 
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The base file, if there is one, and the logs."""
+        return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
+
     def path(self, file: DataFile) -> str:
         return f"{self.partition}/{file.name}" if self.partition else file.name
 

@@ -24,7 +24,7 @@ from tests.engine.services.worlds import (
     new_service_world,
     updated,
 )
-from tests.writing.shapes import Shape
+from tests.writing.shapes import PARTITIONED_RECORD_INDEX, Shape
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 ONE_VERSION: dict[str, object] = {
@@ -34,11 +34,11 @@ ONE_VERSION: dict[str, object] = {
 ONE_COMMIT: dict[str, object] = {"hoodie__clean__commits__retained": 1}
 TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
-SEEDS = range(300 if IS_SIMULATION else 2)
+SEEDS = range(300 if IS_SIMULATION else 1)
 STEPS = 40 if IS_SIMULATION else 20
 SHAPES = (
     Shape("cow", is_event_time=False),
-    Shape("mor", is_event_time=False, index="RECORD_INDEX"),
+    Shape("mor", is_event_time=False, index=PARTITIONED_RECORD_INDEX),
     Shape("cow", is_event_time=False, has_metadata=False),
     Shape("mor", is_event_time=False, has_metadata=False),
     Shape("mor", is_event_time=False, index="BUCKET"),
@@ -187,18 +187,22 @@ def test_a_log_that_is_gone_is_missed_though_its_file_group_has_newer_ones_in_th
 def test_a_clean_that_died_refuses_what_it_has_removed_and_nothing_else(
     *, use_metadata: bool
 ) -> None:
-    world = new_service_world(COW, inserted(4), updated(4), updated(4, ts=3))
-    first = world.table(97).timeline().completed()[0].requested
-    expected = contents(COW, inserted(4))
+    world = new_service_world(COW, inserted(4), *(updated(4, ts=at) for at in range(2, 5)))
+    first, second, *_ = world.table(97).timeline().completed()
+    expected, changed = contents(COW, inserted(4)), contents(COW, updated(4))
+    window = first.completed or "", second.completed
     answers = set()
 
     def cleaning(one: World, stage: FaultyStorage) -> object:
         return clean(ServiceWorld(one.clock, one.storage).context(50, stage, **ONE_COMMIT))
 
     for death in killed(world, cleaning, every=3).values():
-        read = partial(death.world.table(60).read_arrow, as_of=first, use_metadata=use_metadata)
+        table = death.world.table(60)
+        read = partial(table.read_arrow, as_of=first.requested, use_metadata=use_metadata)
         found = answer(read)
         assert found in (expected, "history_cleaned"), death
+        answered = answer(partial(table.changes_arrow, *window))
+        assert answered in (changed, "history_cleaned"), death
         is_pending = bool(death.world.table(61).timeline().pending((Action.CLEAN,)))
         answers.add((is_pending, found == expected))
     # Before it has come to the files they are read, and afterwards they are known to be gone.

@@ -1,6 +1,6 @@
 """The table's schema: the one the newest write recorded, with Hudi's meta columns in front."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -72,14 +72,28 @@ def _newest_first(
 ) -> Iterator[tuple[bytes, str]]:
     """The contents of the completed writes up to a time, and where they are from."""
     completed = active.completed()
-    for instant in reversed(completed):
-        if as_of is None or instant.requested <= as_of:
-            yield active.read(instant), active.path(instant)
     # An archival leaves some writes active, so that without any there is no archive.
-    if archive is None or not completed:
-        return
+    if archive is not None and not completed:
+        archive = None
     known = {instant.key for instant in completed}
-    for row in archive.rows(COMPLETED_WRITES, until=as_of):
+    reached = [one for one in completed if as_of is None or one.requested <= as_of]
+    if archive is not None and as_of is not None and reached and active.layout.version > 1:
+        # Beyond a savepoint, writes are archived that are newer than its own.
+        yield from _archived(active, archive, known, reached[-1].requested, as_of)
+    for instant in reversed(reached):
+        yield active.read(instant), active.path(instant)
+    if archive is not None:
+        yield from _archived(active, archive, known, None, as_of)
+
+
+def _archived(
+    active: ActiveTimeline,
+    archive: Archive,
+    known: Collection[tuple[str, str]],
+    since: str | None,
+    until: str | None,
+) -> Iterator[tuple[bytes, str]]:
+    for row in archive.rows(COMPLETED_WRITES, since, until):
         if row.instant.key not in known and row.metadata is not None:
             yield row.metadata, f"{active.layout.history_folder} ({row.instant})"
 

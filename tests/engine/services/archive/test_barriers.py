@@ -144,6 +144,21 @@ def test_columns_of_a_past_are_known_when_it_is_archived() -> None:
     assert state.schema().columns.names == [*SCHEMA.names, "more"]
 
 
+def test_columns_of_a_past_are_known_when_it_is_archived_beyond_a_savepoint() -> None:
+    world = new_service_world(COW, inserted())
+    kept = savepoint(world.context(40)).instant
+    more = inserted().table().append_column("more", inserted().table()["name"])
+    for _ in range(5):
+        world.clock.advance(1000)
+        world.table(41).upsert(more)
+    wide = world.table(42).timeline().completed()[1].requested
+    assert archive(world.context(42, **FEW, hoodie__archive__beyond__savepoint="true"))
+    state = load_snapshot(world.storage)
+    assert wide not in {one.requested for one in state.timeline.active.completed()}
+    assert state.schema(wide).columns.names == [*SCHEMA.names, "more"]
+    assert state.schema(kept).columns.names == SCHEMA.names
+
+
 def test_beyond_a_savepoint_its_write_stays_active_and_readers_see_no_difference() -> None:
     world = new_service_world(MOR, inserted(), updated(ts=2))
     kept = savepoint(world.context(40)).instant

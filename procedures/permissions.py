@@ -40,14 +40,26 @@ class Permissions:
                 procedure=procedure,
             )
 
+    def check_storage(self, statement: str) -> None:
+        """Refuse a statement that is not about tables of ours, and changes what is stored."""
+        if self.is_read_only:
+            raise InvalidRequest(
+                "read_only",
+                what=f"{statement} changes files or the catalog, which is not allowed here.",
+                why="`lakewarden.read.only` is set.",
+                now="Use a session that may write.",
+                statement=statement,
+            )
+
 
 def is_under(path: str, roots: Sequence[str]) -> bool:
     """Whether a path is one of some folders or inside of one, wherever links and dots lead."""
-    place = _resolved(path)
-    return any(place == root or place.startswith(f"{root}/") for root in map(_resolved, roots))
+    place = resolved(path)
+    return any(place == root or place.startswith(f"{root}/") for root in map(resolved, roots))
 
 
-def _resolved(path: str) -> str:
+def resolved(path: str) -> str:
+    """Where a path leads to, without links and dots."""
     scheme = scheme_of(path)
     if scheme in (None, "file"):
         return os.path.realpath(absolute(path)[1]).rstrip("/")

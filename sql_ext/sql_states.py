@@ -39,6 +39,8 @@ OF_CODE: Mapping[str, str] = {
     "not_a_table": "42809",
     "path_not_allowed": "42501",
     "read_only": "42501",
+    "statement_not_allowed": "42501",
+    "folder_of_table": "42501",
     "interrupted": "57014",
 }
 

@@ -7,6 +7,8 @@ from lakewarden.sessions import jar_path
 from lakewarden.sql_ext.server.wish import LOOPBACK, ServerWish
 
 _CLASS_PATH = "spark.driver.extraClassPath"
+_INTERCEPTORS = "spark.connect.grpc.interceptor.classes"
+_DOORMAN = "io.lakewarden.spark.ConnectDoorman"
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
@@ -79,3 +81,7 @@ def _limits(wish: ServerWish) -> Iterator[tuple[str, str]]:
         yield "lakewarden.allowed.roots", ",".join(wish.allowed_roots)
     if wish.is_read_only:
         yield "lakewarden.read.only", "true"
+    is_limited = bool(wish.allowed_roots) or wish.is_read_only
+    if is_limited and wish.connect_port is not None:
+        given = wish.settings.get(_INTERCEPTORS)
+        yield _INTERCEPTORS, ",".join(filter(None, (_DOORMAN, given)))

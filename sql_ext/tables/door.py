@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
+from lakewarden.procedures.permissions import resolved
 from lakewarden.sql_ext.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, drop, shown
@@ -52,6 +53,17 @@ class TableDoor(ABC):
         allowed.check_change(what)
         for path in paths:
             allowed.check_path(path)
+
+    def check_statement(
+        self, what: str, paths: Sequence[str], permissions: Mapping[str, str], *, changes: bool
+    ) -> list[str]:
+        """Whether a statement of Spark's own may be carried out; where its paths lead to."""
+        allowed = permissions_in(permissions)
+        if changes:
+            allowed.check_storage(what)
+        for path in paths:
+            allowed.check_path(path)
+        return [resolved(path) for path in paths]
 
     def scan_table(
         self,

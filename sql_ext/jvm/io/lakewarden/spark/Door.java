@@ -15,6 +15,8 @@ import net.razorvine.pickle.Unpickler;
 public final class Door {
   private static volatile BiFunction<Object, Object, Object> handler;
   private static volatile Lines lines;
+  // Per thread: whether Python answers a question of it, and how deep.
+  private static final ThreadLocal<Integer> ANSWERING = ThreadLocal.withInitial(() -> 0);
 
   private Door() {}
 
@@ -36,6 +38,11 @@ public final class Door {
     return handler != null;
   }
 
+  /** Whether this thread does what Python asks of it for an answer, and not what a client asks. */
+  static boolean isAnswering() {
+    return ANSWERING.get() > 0;
+  }
+
   /** Ask Python for an operation; the names and values of its request take turns. */
   static Object ask(String operation, Object... request) {
     if (handler == null) {
@@ -50,6 +57,7 @@ public final class Door {
   }
 
   private static Object asked(String operation, byte[] request) {
+    ANSWERING.set(ANSWERING.get() + 1);
     try {
       return handler.apply(operation, request);
     } catch (RuntimeException gone) {
@@ -60,6 +68,7 @@ public final class Door {
           "The connection to the driver's Python process broke.",
           "Look whether the process lives; what it did is told by show_timeline.");
     } finally {
+      ANSWERING.set(ANSWERING.get() - 1);
       if (lines != null) {
         lines.remember();
       }

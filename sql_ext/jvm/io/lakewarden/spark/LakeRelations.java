@@ -16,11 +16,13 @@ final class LakeRelations {
     if (!(node instanceof DataSourceV2Relation relation)) {
       return null;
     }
-    Table table = relation.table();
-    if (table instanceof RowLevelOperationTable wrapped) {
-      table = wrapped.table();
-    }
-    return table instanceof LakeTable lake ? lake : null;
+    return unwrapped(relation.table());
+  }
+
+  /** The table of ours that Spark's is, or has wrapped; null if it is something else. */
+  static LakeTable unwrapped(Table table) {
+    Table inner = table instanceof RowLevelOperationTable wrapped ? wrapped.table() : table;
+    return inner instanceof LakeTable lake ? lake : null;
   }
 
   /** The table that a statement writes to; null if it is something else. */

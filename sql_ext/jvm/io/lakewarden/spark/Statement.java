@@ -64,6 +64,13 @@ public final class Statement {
     return permissions;
   }
 
+  /** Whether the owner of the server allows anything less than everything. */
+  static boolean isLimited() {
+    Map<String, String> permissions = permissions();
+    return permissions.containsKey(PERMISSIONS[0])
+        || !permissions.getOrDefault(PERMISSIONS[1], "false").equalsIgnoreCase("false");
+  }
+
   /** What the session sets for tables, by its own key. */
   static Map<String, String> settings() {
     Map<String, String> settings = new HashMap<>();

@@ -8,15 +8,21 @@ import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
+import scala.Function1;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
+import scala.runtime.BoxedUnit;
 
 /** Our rules: tables of the format `lakewarden` are Spark's, functions and calls know names. */
 final class TableRules {
   // Hints are resolved first of all, so that Spark never looks for our format by itself.
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
-      List.of(SourceLimits::new, TableRelations::new, CreateStatements.Naming::new);
+      List.of(
+          SparkSources::new,
+          SourceLimits::new,
+          TableRelations::new,
+          CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
       List.of(TimeTravels::new, InsertedQueries::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
@@ -31,6 +37,8 @@ final class TableRules {
           ConstantArguments::new,
           ScriptResults::new);
 
+  private static final List<Function<SparkSession, Judge>> JUDGES = List.of(Judge::new);
+
   private TableRules() {}
 
   static void inject(SparkSessionExtensions extensions) {
@@ -38,6 +46,14 @@ final class TableRules {
     RESOLVING.forEach(rule -> extensions.injectResolutionRule(asScala(rule)));
     RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
     extensions.injectPreCBORule(asScala(ScanSubstitution::new));
+    extensions.injectCheckRule(
+        new AbstractFunction1<>() {
+          @Override
+          public Function1<LogicalPlan, BoxedUnit> apply(
+              org.apache.spark.sql.SparkSession session) {
+            return new Judge((SparkSession) session);
+          }
+        });
     // What is a constant shows when Spark has worked out all it can.
     extensions.injectPreCBORule(asScala(FunctionRows::new));
     extensions.injectPreCBORule(asScala(ConstantArguments::new));
@@ -53,6 +69,7 @@ final class TableRules {
     append(analyzer, "hintResolutionRules", FIRST, session);
     append(analyzer, "extendedResolutionRules", RESOLVING, session);
     append(analyzer, "postHocResolutionRules", RESOLVED, session);
+    append(analyzer, "extendedCheckRules", JUDGES, session);
     ChangesFunction.register(session);
   }
 
@@ -60,7 +77,7 @@ final class TableRules {
   private static void append(
       Analyzer analyzer,
       String name,
-      List<Function<SparkSession, Rule<LogicalPlan>>> rules,
+      List<? extends Function<SparkSession, ?>> rules,
       SparkSession session)
       throws ReflectiveOperationException {
     Field field = analyzer.getClass().getDeclaredField(name);

@@ -26,6 +26,7 @@ import org.apache.spark.sql.execution.command.CreateDatabaseCommand;
 import org.apache.spark.sql.execution.command.CreateSQLFunctionCommand;
 import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.command.DropDatabaseCommand;
+import org.apache.spark.sql.execution.command.DropFunctionCommand;
 import org.apache.spark.sql.execution.command.DropTableCommand;
 import org.apache.spark.sql.execution.command.InsertIntoDataSourceDirCommand;
 import org.apache.spark.sql.execution.command.SetCommand;
@@ -76,6 +77,8 @@ final class FileStatements {
       changeCatalog(node, view.viewType() == PersistedView$.MODULE$);
     } else if (node instanceof CreateSQLFunctionCommand function) {
       changeCatalog(node, !function.isTemp());
+    } else if (node instanceof DropFunctionCommand drop) {
+      changeCatalog(node, !drop.isTemp());
     } else if (node instanceof CreateTempViewUsing view) {
       Places.checkProviderOrOurs(view.provider());
     } else if (node instanceof SetCommand set) {

@@ -73,14 +73,18 @@ public final class Verdicts {
         ShowTablesCommand ShowTablesExtended ShowTablesJsonCommand ShowViews ShowViewsCommand
         UncacheTable ShowNamespaces ShowFunctionsV2 ShowTableExtended
         """);
-    put(Verdict.DEPENDS, "CreateSQLFunctionCommand CreateTempViewUsing CreateViewCommand SetCommand");
+    put(
+        Verdict.DEPENDS,
+        """
+        CreateSQLFunctionCommand CreateTempViewUsing CreateViewCommand DropFunctionCommand SetCommand
+        """);
     put(
         Verdict.CATALOG,
         """
         AlterDatabasePropertiesCommand AlterTableAddColumnsCommand AlterTableChangeColumnCommand
         AlterTableChangeColumnCommentsCommand AlterTableSetPropertiesCommand
         AlterTableUnsetPropertiesCommand AlterViewAsCommand AlterViewSchemaBindingCommand
-        CommentOnNamespace CommentOnTable CreateMetricViewCommand DropFunctionCommand DropView
+        CommentOnNamespace CommentOnTable CreateMetricViewCommand DropView
         SetNamespaceCollationCommand SetNamespaceProperties SetTableProperties SetViewProperties
         UnsetNamespacePropertiesCommand UnsetTableProperties UnsetViewProperties
         """);

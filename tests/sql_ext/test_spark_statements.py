@@ -50,11 +50,11 @@ CREATE TABLE apart.n USING csv OPTIONS (path '{t}') AS SELECT 1 AS id
 CREATE TABLE apart.n (id STRING) USING csv OPTIONS ('fs.file.impl' = 'x')
 CREATE OR REPLACE TABLE apart.plain (id STRING) USING parquet
 CREATE TABLE apart.n LIKE apart.plain LOCATION '{t}'
-CREATE TABLE apart.n (id STRING) USING jdbc OPTIONS (url 'jdbc:derby:{r}/new;create=true', dbtable 'x')
-CREATE TEMPORARY VIEW n USING jdbc OPTIONS (url 'jdbc:derby:{r}/new;create=true', dbtable 'x')
+CREATE TABLE apart.n (id STRING) USING jdbc OPTIONS (url 'jdbc:derby:{r}/d;create=true')
+CREATE TEMPORARY VIEW n USING jdbc OPTIONS (url 'jdbc:derby:{r}/d;create=true')
 LOAD DATA INPATH '{t}' OVERWRITE INTO TABLE apart.plain
 LOAD DATA LOCAL INPATH '{t}' INTO TABLE apart.plain
-FROM VALUES (1) AS v(a) INSERT OVERWRITE DIRECTORY '{t}' USING parquet SELECT a INSERT INTO apart.plain SELECT '1'
+FROM VALUES (1) AS v(a) INSERT INTO apart.plain SELECT a INSERT INTO apart.on_table SELECT a
 WITH q AS (SELECT 1 AS a) INSERT OVERWRITE apart.on_table SELECT a FROM q
 EXECUTE IMMEDIATE "INSERT OVERWRITE DIRECTORY '{t}' USING parquet SELECT 1"
 BEGIN INSERT OVERWRITE DIRECTORY '{t}' USING parquet SELECT 1; END
@@ -183,10 +183,21 @@ def test_code_of_clients_is_refused(
         lambda: sql_session.range(1).mapInArrow(lambda rows: rows, "id LONG").collect(),
         lambda: sql_session.readStream.format("rate").load(),
         lambda: sql_session.range(1).write.format("jdbc").save(),
+        lambda: with_setting(sql_session, "spark.sql.catalog.c", "any.Catalog"),
+        lambda: with_setting(sql_session, "fs.file.impl", "any.FileSystem"),
     ):
         with pytest.raises(PySparkException, match="is not allowed here"):
             attempt()
     assert contents_of(lake) == before
+
+
+def with_setting(spark: SparkSession, key: str, value: str) -> None:
+    """A query of a session that has set something otherwise than by SET."""
+    spark.conf.set(key, value)
+    try:
+        spark.sql("SELECT 1").collect()
+    finally:
+        spark.conf.unset(key)
 
 
 def test_files_outside_are_not_read(
@@ -239,6 +250,13 @@ def test_queries_and_files_beside_tables_are_left_alone(
     run("CREATE TABLE free.ours (id STRING) USING lakewarden TBLPROPERTIES (primaryKey = 'id')")
     run("INSERT INTO free.ours SELECT id FROM free.t")
     run("ALTER TABLE free.ours RENAME TO free.renamed")
+    run("UPDATE free.renamed SET id = id WHERE id = '1'")
+    run("MERGE INTO free.renamed o USING free.t n ON o.id = n.id WHEN NOT MATCHED THEN INSERT *")
+    run("INSERT INTO free.renamed VALUES ('3')")
+    run("DELETE FROM free.renamed WHERE id = '3'")
+    assert len(run("SELECT * FROM table_changes('free.renamed', '0')")) >= 2
+    more = sql_session.sql("SELECT '2' AS id").write
+    more.format("lakewarden").mode("append").save(f"{lake}/free/renamed")
     run("CREATE VIEW free.v AS SELECT * FROM free.t JOIN free.renamed USING (id)")
     assert len(run("SELECT * FROM free.v")) == 2
     assert len(run(f"SELECT * FROM parquet.`{lake}/free/t`")) == 2

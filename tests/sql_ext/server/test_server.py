@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from lakewarden.table import Table
-from tests.sql_examples.clients import Refused, ThriftClient
+from tests.procedures.calls import contents_of
+from tests.sql_examples.clients import Refused, SparkClient, ThriftClient
 from tests.sql_ext.server.beeline import beeline
 from tests.sql_server import Ports, running_server
 
@@ -101,6 +103,30 @@ def test_tables_elsewhere_are_out_of_reach_whatever_a_client_sets(
             ):
                 with pytest.raises(Refused, match=r"PATH_NOT_ALLOWED|must not be touched"):
                     client.ask(statement)
+
+
+def test_tables_inside_are_not_touched_by_their_folders(guarded: Ports, folder: Path) -> None:
+    lake = folder / "allowed" / "beside"
+    table = orders(lake)
+    before = contents_of(lake)
+    session = connected(guarded)
+    with ThriftClient(guarded.thrift, "ada", PASSWORD) as client:
+        for statement in (
+            f"CREATE DATABASE e LOCATION '{table}'",
+            f"INSERT OVERWRITE DIRECTORY '{table}' USING parquet SELECT 1",
+            f"CREATE TABLE p (id STRING) USING parquet LOCATION '{table}'",
+            f"CREATE TABLE p USING csv LOCATION '{lake}' AS SELECT 1 AS id",
+        ):
+            for asked in (client, SparkClient(session)):
+                with pytest.raises(Refused, match="FOLDER_OF_TABLE"):
+                    asked.ask(statement)
+    for write in (session.range(1).write.parquet, session.range(1).write.mode("overwrite").csv):
+        with pytest.raises(PySparkException, match="FOLDER_OF_TABLE"):
+            write(table)
+    assert contents_of(lake) == before
+    session.range(3).write.parquet(f"{folder}/allowed/files")
+    assert session.read.parquet(f"{folder}/allowed/files").count() == 3
+    session.stop()
 
 
 def test_a_port_that_is_taken_ends_the_server_with_an_error(guarded: Ports) -> None:

@@ -48,7 +48,6 @@ final class FileStatements {
 
   /** A statement whose places are all that it changes, and tell all about it. */
   void judge(LogicalPlan node) {
-    Places.checkFileSystems();
     Places places = new Places(session);
     if (node instanceof InsertIntoHadoopFsRelationCommand write) {
       places.options(write.options()).add(write.outputPath()).add(write.catalogTable());

@@ -71,13 +71,14 @@ final class Places {
   }
 
   /** The same for those that a session has however they got there; the owner's own are left. */
-  static void checkFileSystems() {
+  static void checkSettings() {
     SparkConf owners = SparkContext$.MODULE$.getActive().get().conf();
     Iterator<Tuple2<String, String>> all = SQLConf.get().getAllConfs().iterator();
     while (all.hasNext()) {
-      String key = all.next()._1();
-      if (key.startsWith(FILE_SYSTEMS) && !owners.contains(key)) {
-        checkSetting(key);
+      Tuple2<String, String> setting = all.next();
+      boolean isOurs = setting.equals(new Tuple2<>(Procedures.SETTING, Procedures.class.getName()));
+      if (!isOurs && !setting._2().equals(owners.get(setting._1(), null))) {
+        checkSetting(setting._1());
       }
     }
   }

@@ -18,7 +18,11 @@ final class SparkSources extends PlanRule {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return Limits.hold() ? super.apply(plan) : plan;
+    if (!Limits.hold()) {
+      return plan;
+    }
+    Places.checkSettings();
+    return super.apply(plan);
   }
 
   @Override
@@ -46,7 +50,6 @@ final class SparkSources extends PlanRule {
 
   private static void read(Places places) {
     if (!places.found().isEmpty()) {
-      Places.checkFileSystems();
       Limits.check("The statement", false, places.found());
     }
   }

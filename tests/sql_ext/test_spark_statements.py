@@ -23,6 +23,8 @@ Limit = Callable[[Mapping[str, str]], None]
 CHANGES = """
 CREATE DATABASE e LOCATION '{t}'
 CREATE DATABASE e LOCATION '{t}/p'
+CREATE DATABASE e LOCATION '../orders'
+CREATE TABLE apart.n (id STRING) USING parquet LOCATION '../orders'
 CREATE DATABASE e LOCATION '{t}/.hoodie/e'
 ALTER DATABASE apart SET LOCATION '{t}'
 DROP DATABASE above CASCADE

@@ -3,6 +3,7 @@ package io.lakewarden.spark;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.PersistedView$;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
@@ -178,9 +179,9 @@ final class FileStatements {
   private void createDatabase(LogicalPlan node, String name, Option<String> path) {
     Places places = new Places(session);
     if (path.isDefined()) {
-      places.path(path.get());
+      places.uri(new Path(path.get()).toUri());
     } else {
-      places.uri(catalog().getDefaultDBPath(name));
+      places.database(name);
     }
     // Tables of ours may be in the folder of a database; it is not to be in one of theirs.
     Folders folders = new Folders(session, List.of());

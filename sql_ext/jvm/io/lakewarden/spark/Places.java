@@ -137,8 +137,19 @@ final class Places {
     return options(storage.properties());
   }
 
+  /** A location; catalogs complete those that begin nowhere, each in a way of its own. */
   Places uri(URI place) {
-    return path(new Path(place).toString());
+    Path path = new Path(place);
+    if (!path.isAbsolute()) {
+      throw Limits.refusal("The relative location " + place);
+    }
+    return path(path.toString());
+  }
+
+  /** The folder of a database that says none. */
+  Places database(String name) {
+    Path warehouse = new Path(session.sessionState().conf().warehousePath());
+    return path(new Path(warehouse, catalog().getDefaultDBPath(name).getPath()).toString());
   }
 
   /** A table's folder, which may be one to come, and those of its partitions that are elsewhere. */

@@ -145,7 +145,7 @@ def _commits(state: State, me: Executor, rules: Rules) -> Iterator[tuple[str, St
     is_last = len(state.entries) == me.attempt and end_of(state) is None
     match me.at:
         case "looks":
-            yield "commit 3 still mine", state, me._replace(at="checks" if is_last else "gives up")
+            yield "commit 2 still mine", state, me._replace(at="checks" if is_last else "gives up")
         case "checks":
             is_there = me.attempt in state.files
             leftovers = _others(state.files & state.marked, me.attempt, rules)

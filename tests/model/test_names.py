@@ -53,7 +53,7 @@ NOT_MODELLED = {
     "acknowledge 5 not cancellable",
     "abort 2 reload",
     "abort 3 a live attempt is left to see the end of its ledger itself",
-    "commit 2 reload",
+    "commit 3 reload and fence",
     # Nobody else is asked by them: they are for readers, for Java, or between different instants.
     "publish 2 reload",
     "publish 3 time",

@@ -177,10 +177,10 @@ def doubled_key(path: Path) -> None:
         (wrong_key, {"files", "metadata_table", "record_index", "column_stats"}),
         (wrong_value, {"files", "metadata_table", "column_stats"}),
         (torn_ledger, {"ledgers"}),
-        (lost_instant, {"files", "ledgers"}),
+        (lost_instant, {"files", "ledgers", "metadata_table"}),
         # The ledger tells of a commit, and the timeline that Java has rolled it back.
-        (rolled_back_by_java, {"files"}),
-        (restored_by_java, {"files"}),
+        (rolled_back_by_java, {"files", "metadata_table"}),
+        (restored_by_java, {"files", "metadata_table"}),
         (doubled_key, {"record_index", "keys"}),
     ],
 )

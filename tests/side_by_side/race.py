@@ -240,7 +240,8 @@ class Race:
         """What has completed on the timeline, with its archive, in the end."""
         found = {}
         for instant in Table.on(self.storage).state().timeline.instants():
-            step = self._completed.get(instant.requested)
+            # A savepoint has the time of its write, and completes later.
+            step = self._completed.get(instant.requested) if instant.action.is_write else None
             if instant.completed is not None and step is not None:
                 found[instant.requested] = Completed(instant.requested, instant.completed, step)
         return found

@@ -131,11 +131,11 @@ def test_columns_of_a_past_are_known_when_it_is_archived() -> None:
     world = new_service_world(COW, inserted())
     narrow = world.table(40).timeline().completed()[0].requested
     more = inserted().table().append_column("more", inserted().table()["name"])
-    world.table(41).upsert(more)
+    world.table(41).upsert(more, evolve=True)
     wide = world.table(40).timeline().completed()[1].requested
     for _ in range(4):
         world.clock.advance(1000)
-        world.table(42).upsert(more)
+        world.table(42).upsert(more, evolve=True)
     archived(world)
     state = load_snapshot(world.storage)
     assert narrow < wide < (state.timeline.first_active or "")
@@ -150,7 +150,7 @@ def test_columns_of_a_past_are_known_when_it_is_archived_beyond_a_savepoint() ->
     more = inserted().table().append_column("more", inserted().table()["name"])
     for _ in range(5):
         world.clock.advance(1000)
-        world.table(41).upsert(more)
+        world.table(41).upsert(more, evolve=True)
     wide = world.table(42).timeline().completed()[1].requested
     assert archive(world.context(42, **FEW, hoodie__archive__beyond__savepoint="true"))
     state = load_snapshot(world.storage)

@@ -64,7 +64,7 @@ def refusal(table: Table, rows: pa.Table) -> str | None:
 
 
 @given(columns(), st.booleans(), st.booleans(), st.sampled_from(["cow", "mor"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_rows_read_back_and_filters_find_what_they_say(
     column: tuple[pa.DataType, list[object]], hive: bool, encoded: bool, kind: str
 ) -> None:

@@ -5,14 +5,15 @@ there. It completes before that instant does, which may never be: because its wr
 still while others took the instant back. What the timeline does not know came later if it is newer
 than all that the timeline knows, is archived if the archive has it, and else was taken back. A
 compaction counts if everything it has folded does; where one does not, the slice under it is read,
-as long as that is there.
+as long as that is there. What Java tells at the end of a restore has a time of its own, at which
+nobody else can have begun anything: it counts with that restore.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.removals import outdated
 from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
@@ -22,6 +23,7 @@ from lakewarden.engine.view.slices import FileGroup, SliceKey
 _INITIAL = "00000000000000"
 # The first log of a file group is empty and has this write token.
 _FIRST_TOKEN = "0-0-0"
+_RESTORES = (Action.RESTORE,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +51,17 @@ class Validity:
         completed = self.known.get(instant)
         if completed is not None:
             return completed
-        if instant in self.services or instant.startswith(_INITIAL):
+        if instant in self.services or instant.startswith(_INITIAL) or self._is_of_restore(instant):
             return True
         return not self.is_later(instant) and self._is_archived(instant)
 
     def is_later(self, instant: str) -> bool:
         """Whether an instant completes, if it does, after the look at the data's timeline."""
         completed = self.known.get(instant)
-        is_service = instant in self.services
-        return not completed if completed is not None else instant > self.newest and not is_service
+        if completed is not None:
+            return not completed
+        is_told = instant in self.services or self._is_of_restore(instant)
+        return instant > self.newest and not is_told
 
     def completion_time(self, requested: str) -> str | None:
         """When an instant completed; None while it does not count."""
@@ -94,10 +98,21 @@ class Validity:
     def _counts(self, requested: str) -> bool:
         return requested not in self.ahead and self.is_valid(requested)
 
+    def _is_of_restore(self, instant: str) -> bool:
+        """Whether a restore was under way at that time, which has completed since."""
+        return any(_was_under_way(one, instant) for one in self.data.active.completed(_RESTORES))
+
     def _is_archived(self, instant: str) -> bool:
         if self.data.active.layout.version == 1 or self.data.is_completed(instant):
             return True
-        return self.data.archive.completion_time(instant) is not None
+        if self.data.archive.completion_time(instant) is not None:
+            return True
+        last = next((row.instant for row in self.data.archive.rows(_RESTORES, until=instant)), None)
+        return last is not None and _was_under_way(last, instant)
+
+
+def _was_under_way(restore: Instant, time: str) -> bool:
+    return restore.requested < time <= (restore.completed or "")
 
 
 def _known(active: ActiveTimeline) -> dict[str, bool]:

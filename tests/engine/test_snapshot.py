@@ -10,12 +10,14 @@ from lakewarden import Table
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.metadata.validity import Validity
 from lakewarden.engine.read.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.write.request import Incoming, WriteRequest
 from tests.crash.victims import ports
 from tests.engine.plans.hooked import Hook
@@ -90,14 +92,33 @@ def test_a_snapshot_never_shows_fewer_rows_after_a_clean(kind: str, use_metadata
 
 def test_a_snapshot_stays_as_it_is_while_others_compact_the_metadata_table() -> None:
     world = World(hoodie__metadata__compact__max__delta__commits=2)
-    snapshot = load_snapshot(world.storage)
-    for value in range(1, 6):
+    taken = load_snapshot(world.storage)
+    before = taken.file_groups(taken.visibility(), None, use_metadata=True)
+    # What the clean has removed is not in the base files of the compaction after it.
+    world.go_on()
+    for value in range(4, 8):
         world.upsert(value)
-    found = snapshot.file_groups(snapshot.visibility(), None, use_metadata=True)
-    listed = snapshot.file_groups(snapshot.visibility(), None, use_metadata=False)
-    assert [group.latest_merged() for group in found] == [
-        replace(group.latest_merged()) for group in listed
-    ]
+    later = replace(taken)
+    assert later.file_groups(later.visibility(), None, use_metadata=True) == before
+    assert later.metadata.timeline.active.completed((Action.COMMIT,))
+
+
+def test_what_is_told_during_a_restore_counts_with_it() -> None:
+    """Java tells the metadata table at the end of a restore at a time of its own."""
+    world = World()
+    first = load_snapshot(world.storage).timeline.active.completed()[0]
+    world.upsert(1)
+    world.clock.advance(1000)
+    world.table().restore(first.requested)
+    snapshot = load_snapshot(world.storage)
+    [restore] = snapshot.timeline.active.completed((Action.RESTORE,))
+    assert restore.completed is not None
+    validity = Validity.of(snapshot.timeline, snapshot.metadata.timeline)
+    assert validity.is_valid(restore.completed)
+    assert not validity.is_later(restore.completed)
+    after = str(int(restore.completed) + 1)
+    assert not validity.is_valid(after)
+    assert validity.is_later(after)
 
 
 @pytest.mark.parametrize("use_metadata", [True, False])

@@ -119,3 +119,23 @@ def test_an_entry_of_hudi_is_read_where_hudi_is_absent(
     catalog.alterTable(entry.copy(*parts))
     run(f"DELETE FROM {name} WHERE id = 1")
     assert run(f"SELECT id FROM {name} ORDER BY id") == [(2,), (3,)]
+
+
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_frames_and_views_have_all_rows_after_a_clean(
+    sql_session: SparkSession, make: Make, tmp_path: Path, type: str
+) -> None:
+    name = make(type, partitioned=False)
+    table = lakewarden.Table(str(tmp_path / name))
+    looked_at, never_looked_at = sql_session.table(name), sql_session.table(name)
+    sql_session.sql(f"CREATE TEMPORARY VIEW view_of_{name} AS SELECT id, qty FROM {name}")
+    assert looked_at.count() == 3
+    for qty in range(3):
+        table.update_where([("id", ">", 0)], {"qty": qty})
+        if type == "mor":
+            table.compaction.schedule_and_run()
+    assert table.clean(commits_retained=1).files_deleted
+    assert looked_at.count() == never_looked_at.count() == 3
+    assert {row.qty for row in looked_at.collect()} == {2}
+    assert sql_session.sql(f"SELECT * FROM view_of_{name}").count() == 3
+    sql_session.sql(f"DROP VIEW view_of_{name}")

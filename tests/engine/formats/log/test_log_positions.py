@@ -73,12 +73,12 @@ def test_positions_above_32_bits_are_read():
 
 def test_more_positions_than_records_are_refused_before_they_are_expanded():
     bitmap = struct.pack("<IBHHHHH", 12347, 1, 0, 65535, 1, 0, 65535)
-    with pytest.raises(CorruptTable, match="more record positions"):
+    with pytest.raises(CorruptTable, match="65536 positions of 10"):
         decode_positions(text_of(struct.pack("<q", 1), bucket(0, bitmap)), 10, PATH)
 
 
 def test_fewer_positions_than_records_are_refused():
-    with pytest.raises(CorruptTable, match="do not match"):
+    with pytest.raises(CorruptTable, match="1 positions of 2"):
         decode_positions(JAVA_VECTOR, 2, PATH)
 
 
@@ -90,7 +90,7 @@ def test_a_negative_position_is_refused():
 
 def test_positions_out_of_order_are_refused():
     text = text_of(struct.pack("<q", 1), bucket(0, array_bitmap(0, [9, 7])))
-    with pytest.raises(CorruptTable, match="ascending"):
+    with pytest.raises(CorruptTable, match="no roaring bitmap"):
         decode_positions(text, 2, PATH)
 
 

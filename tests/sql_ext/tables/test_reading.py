@@ -1,9 +1,12 @@
 """SELECT: rows, times, changes, and what a query does not touch."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import lakewarden
@@ -139,3 +142,31 @@ def test_frames_and_views_have_all_rows_after_a_clean(
     assert {row.qty for row in looked_at.collect()} == {2}
     assert sql_session.sql(f"SELECT * FROM view_of_{name}").count() == 3
     sql_session.sql(f"DROP VIEW view_of_{name}")
+
+
+def test_a_view_of_a_frame_shows_the_table_as_it_is(
+    sql_session: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    name = make("cow", partitioned=False)
+    table = lakewarden.Table(str(tmp_path / name))
+    view = f"view_of_frame_of_{name}"
+    sql_session.sql(f"SELECT id, qty FROM {name} WHERE id > 1").createOrReplaceTempView(view)
+    assert sql_session.table(view).count() == 2
+    table.update_where([("id", ">", 0)], {"qty": 77})
+    table.clean(commits_retained=1)
+    assert {row.qty for row in sql_session.sql(f"SELECT * FROM {view}").collect()} == {77}
+    sql_session.sql(f"DROP VIEW {view}")
+
+
+def test_a_view_of_a_frame_whose_column_is_another_is_refused(
+    sql_session: SparkSession, make: Make, tmp_path: Path
+) -> None:
+    name = make("cow", partitioned=False)
+    view = f"view_of_frame_of_{name}"
+    sql_session.sql(f"SELECT id, qty FROM {name}").createOrReplaceTempView(view)
+    shutil.rmtree(tmp_path / name)
+    schema = pa.schema([("id", pa.int32()), ("qty", pa.string())])
+    lakewarden.Table.create(str(tmp_path / name), schema, key=["id"])
+    with pytest.raises(AnalysisException, match=r"VIEW_OUTDATED.*reads the column name"):
+        sql_session.sql(f"SELECT * FROM {view}")
+    sql_session.sql(f"DROP VIEW {view}")

@@ -27,6 +27,7 @@ final class TableRules {
       List.of(TimeTravels::new, InsertedQueries::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVED =
       List.of(
+          FrameViews::new,
           OneMoment::new,
           CreateStatements::new,
           RemovalStatements::new,

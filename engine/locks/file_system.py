@@ -165,7 +165,7 @@ class FileSystemLock:
         return age_ms > self._expiry.ours_seconds * 1000
 
     def _broken(self, found: _Found) -> bool:
-        """Remove a stale lock; False when it is somebody else's business, or stale no more.
+        """Step `lock.break`: remove a stale lock; False if others do, or it is stale no more.
 
         The ticket keeps away everybody else who found this lock stale. Looking again under the
         ticket guards against having been late: the lock may have been broken, released or renewed

@@ -1,4 +1,8 @@
-"""The table lock: waits for a provider's lock, keeps it alive while it is needed, gives it back."""
+"""The table lock: waits for a provider's lock, keeps it alive while it is needed, gives it back.
+
+Steps of `lock`: take, renew, check, give-back, break. The last one is of providers whose lock stays
+when its holder dies.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -47,14 +51,14 @@ class HeldLock:
         return self._provider.name
 
     def assert_held(self) -> None:
-        """Raise `lock_lost` unless the lock is still ours, asked of the place where it is."""
+        """Step `lock.check`: raise `lock_lost` unless the lock is ours, asked where it is."""
         if self._lost_ms is None and not self._provider.is_held():
             self._lost_ms = self._clock.now_ms()
         if self._lost_ms is not None:
             raise self._lost(self._lost_ms)
 
     def renew(self) -> None:
-        """Prolong the lock, or remember that it is lost; what is out of reach is tried again."""
+        """Step `lock.renew`: prolong it, or remember that it is lost; out of reach, try again."""
         with suppress(LakewardenError):
             if self._lost_ms is None and not self._provider.renew():
                 self._lost_ms = self._clock.now_ms()
@@ -108,6 +112,7 @@ class TableLock:
             self._release(provider)
 
     def _acquire(self, provider: LockProvider, check_wanted: Callable[[], None]) -> None:
+        """Step `lock.take`."""
         clock, began = self._ports.clock, self._ports.clock.elapsed_seconds()
         while not isinstance(answer := _tried(provider), Acquired):
             check_wanted()
@@ -134,6 +139,7 @@ class TableLock:
             repetition.stop()
 
     def _release(self, provider: LockProvider) -> None:
+        """Step `lock.give-back`."""
         # What was done under the lock is done, whether or not giving it back works: it expires.
         try:
             provider.release()

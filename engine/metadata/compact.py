@@ -78,11 +78,8 @@ def compact_if_due(
 ) -> bool:
     """Finish compactions that were begun, then compact if it is time; whether anything was done.
 
-    Steps; a crash after the first leaves a plan that the next write carries out:
-      1 plan      requested, with the slices as they are
-      2 fold      a base file for each slice with logs, be it empty
-      3 compare   with what lies below its time now; where that is something else, it is withdrawn
-      4 complete
+    Steps of `metadata-compaction`: plan, fold, compare, complete. A crash after the first leaves a
+    plan that the next write carries out.
     """
     if finish_compactions(state, ports):
         return True

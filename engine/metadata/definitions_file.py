@@ -74,7 +74,7 @@ def remove_definitions(storage: Storage, path: str) -> None:
 def _store(storage: Storage, path: str, changes: Mapping[str, Mapping[str, object] | None]) -> None:
     """Set definitions, or remove those that are changed to None.
 
-    Steps: 1 backup of what the file says now, 2 replace, 3 forget the backup.
+    Steps of `definitions`: backup, replace, forget.
     """
     present = stored_definitions(storage, path)
     after = {name: record for name, record in {**present, **changes}.items() if record is not None}

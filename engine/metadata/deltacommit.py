@@ -54,11 +54,8 @@ def write_deltacommit(
 ) -> None:
     """Write entries as the deltacommit of an instant of the data table.
 
-    Steps; until the last one readers see nothing of it:
-      1 begin     requested and inflight
-      2 shards    the file groups of a shard that is new, each with its initial log
-      3 logs      one for each touched file group
-      4 complete
+    Steps `metadata-write.begin`, `metadata-write.shards`, `metadata-write.logs` and
+    `metadata-write.complete`; until the last one readers see nothing of it.
     """
     begin(state, instant, Action.DELTA_COMMIT)
     created_ms = ports.clock.now_ms()

@@ -1,9 +1,7 @@
 """Dropping partitions of the metadata table, or all of it.
 
-Steps; whatever a crash leaves after the first is in nobody's way, and a later build replaces it:
-  1 unlist    the table's properties name them no more
-  2 forget    their definitions
-  3 delete    their files
+Steps of `index-drop`: properties, definitions, files. Whatever a crash leaves after the first is in
+nobody's way, and a later build replaces it.
 """
 
 from collections.abc import Collection

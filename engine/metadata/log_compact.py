@@ -85,10 +85,8 @@ def compact_logs(
     """Carry a draft out.
 
     Its instant is older than those of all writes that are under way, so that the logs of these come
-    behind it for every reader. Steps; after a crash the next writer withdraws what there is:
-      1 plan      requested, with the slices as they are
-      2 fold      a log for each slice
-      3 complete
+    behind it for every reader. Steps of `metadata-log-compaction`: plan, fold, complete. After a
+    crash the next writer withdraws what there is.
     """
     assert draft.instant is not None
     plan = CompactionPlan(

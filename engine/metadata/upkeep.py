@@ -33,8 +33,8 @@ def keep_up(
 ) -> bool:
     """Compact the metadata table if it is time, else its logs; whether anything has changed.
 
-    What crashes have left is finished or withdrawn first. A table that cannot be compacted, and has
-    grown beyond what is set, is refused.
+    Step `metadata-write.upkeep`. What crashes have left is finished or withdrawn first. A table
+    that cannot be compacted, and has grown beyond what is set, is refused.
     """
     refuse_growth(state, settings)
     # The state shows what is withdrawn here, so a compaction that is due waits for the next write.

@@ -56,7 +56,8 @@ def write_change(
 ) -> None:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
-    Safe to repeat: what an earlier attempt at the same instant has left is withdrawn first.
+    Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Safe to
+    repeat: what an earlier attempt at the same instant has left is withdrawn first.
     """
     if not config.metadata_partitions:
         return
@@ -105,14 +106,10 @@ def rollback_change(
 ) -> None:
     """Undo what an instant has told the metadata table, at the instant of the data's rollback.
 
-    The caller holds the table's lock and completes its own rollback afterwards. Steps; whoever
-    finds them begun goes on with the same rollback instant:
-      1 begin     the rollback, with the plan
-      2 hide      the deltacommit is not completed any more
-      3 delete    its log files
-      4 forget    its instant
-      5 complete  the rollback
-    Nothing is done where the instant never got as far as the metadata table.
+    The caller holds the table's lock and completes its own rollback afterwards. Steps of
+    `metadata-rollback`: begin, hide, files, instant, complete. Whoever finds them begun goes on
+    with the same rollback instant. Nothing is done where the instant never got as far as the
+    metadata table.
     """
     if not config.metadata_partitions:
         return

@@ -18,9 +18,8 @@ from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
 def abort(context: Context, instant: str) -> RolledBack | None:
     """Roll a cancelled instant back; None if that is left to its live attempt, or done already.
 
-    Steps: 1 lock, 2 reload, 3 a live attempt is left to see the end of its ledger itself, 4 take
-    over or publish the rollback, 5 unlock, and then those of `carry_out`. A crash anywhere leaves a
-    cancelled instant, or one with a pending rollback.
+    Steps of `abort`: lock, reload, live, plan, hide, unlock. Then those of `rollback-execution`. A
+    crash anywhere leaves a cancelled instant, or one with a pending rollback.
     """
     with context.lock.hold() as held:
         moment = reload(context)

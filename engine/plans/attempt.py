@@ -2,6 +2,9 @@
 
 The beat tells others that work goes on; it is no licence. Whether an attempt may go on is decided
 by the ledger alone: as long as its claim is the last entry there.
+
+Steps of `work`: heartbeat, look, marker, file. They repeat, until all files of the attempt are
+there and it commits.
 """
 
 from contextlib import suppress
@@ -109,7 +112,7 @@ class Attempt:
                 self.look()
 
     def look(self) -> Ledger:
-        """The ledger as it is now; raises unless it still ends in this attempt's claim."""
+        """Step `work.look`: the ledger as it is now; raises unless it ends in this claim."""
         ledger = assert_last(self._context.storage, self._claim)
         self._looked_at = self._context.ports.clock.elapsed_seconds()
         return ledger
@@ -147,7 +150,7 @@ class Attempt:
         self.stop()
 
     def _beat(self) -> None:
-        """One beat in the background: what goes wrong is kept, and ends the attempt in time."""
+        """Step `work.heartbeat`, in the background: a failure is kept, and ends the attempt."""
         try:
             self._give_sign()
         except LakewardenError as error:

@@ -62,8 +62,7 @@ def acknowledge(
 ) -> Cancellation:
     """Cancel an instant, and leave the cleanup to the caller.
 
-    Steps: 1 lock, 2 reload, 3 completed, 4 rolled back or cancelled, 5 not cancellable, 6 append
-    `cancelled`, 7 unlock.
+    Steps of `cancel`: lock, reload, completed, ended, refuse, append, unlock.
     """
     with context.lock.hold():
         return cancel_in(context, reload(context), instant, reason, by=by, force=force)
@@ -78,7 +77,7 @@ def cancel_in(
     by: str | None = None,
     force: bool = False,
 ) -> Cancellation:
-    """Steps 3 to 6, for whoever has the lock and has reloaded."""
+    """Steps `cancel.completed` to `cancel.append`, by a caller that has the lock and reloaded."""
     files = moment.pending(instant)
     if files is None:
         return _of_ended(context, moment, instant)

@@ -102,13 +102,13 @@ def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
 def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     """End an attempt well.
 
-    Steps, by the names of the protocol: 1 lock, 2 still mine, 3 reload and fence, 4 conflicts,
-    5 outputs, 6 metadata table, 7 completion time, 8 append `committed`, 9 publish, 10 unlock,
-    11 markers and beats. An attempt that another committer fences begins again at 2. Where 4 has to
-    read more keys of others than these can wait for, it is 10, reading, and 1 again. What fails
-    before 8 ends the attempt and removes what it made, and the error is raised; after 8 the instant
-    is committed whatever happens. Only where it is not known whether 8 took place, everything stays
-    as it is, and the next operation on the table settles it.
+    Steps of `commit`: lock, own-ledger, reload, fence, conflicts, outputs, metadata, time, append,
+    publish, unlock, tidy. An attempt that another committer fences begins again at
+    `commit.own-ledger`. Where `commit.conflicts` has to read more keys of others than these can
+    wait for, it unlocks, reads them, and begins again at `commit.lock`. What fails before
+    `commit.append` ends the attempt and removes what it made, and the error is raised; after it the
+    instant is committed whatever happens. Only where it is not known whether the entry is there,
+    everything stays as it is, and the next operation on the table settles it.
     """
     with giving_up(context, attempt):
         ledger, receipt = _in_turns(context, attempt, outcome)
@@ -117,7 +117,7 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
 
 
 def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Ledger, Receipt]:
-    """Steps 1 to 10; between two turns the keys of others are read."""
+    """Steps `commit.lock` to `commit.unlock`; between two turns the keys of others are read."""
     for _ in range(TURNS_MAX):
         with context.lock.hold() as held:
             committed = _commit_unfenced(context, held, attempt, outcome)
@@ -131,7 +131,7 @@ def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Led
 def _commit_unfenced(
     context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
 ) -> tuple[Ledger, Receipt] | None:
-    """Steps 2 to 9, once more where another committer has come in between."""
+    """Steps `commit.own-ledger` to `commit.publish`, again after another committer's fence."""
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
         ledger = attempt.look()
@@ -161,7 +161,7 @@ def _committed(
     ledger: Ledger,
     outcome: Outcome,
 ) -> tuple[Ledger, Receipt] | None:
-    """Steps 4 to 9; None where too many keys have to be read for doing so under the lock."""
+    """Steps `commit.conflicts` to `commit.publish`; None if too many keys are to be read first."""
     pre_empted = _resolve_conflicts(context, moment, attempt, outcome)
     if pre_empted is None:
         return None
@@ -186,7 +186,7 @@ def _committed(
 def _tell_metadata(
     context: Context, moment: Snapshot, attempt: Attempt, change: TableChange
 ) -> None:
-    """Step 6."""
+    """Step `commit.metadata`."""
     storage, config, ports = context.storage, moment.config, context.ports
     try:
         write_change(storage, config, change, moment.times, ports, context.settings)
@@ -206,7 +206,7 @@ def _assert_pending(moment: Snapshot, attempt: Attempt) -> None:
 def _resolve_conflicts(
     context: Context, moment: Snapshot, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...] | None:
-    """Step 4: a write has cancellable plans give way, and gives way itself to anything else.
+    """Step `commit.conflicts`: cancellable plans give way to a write, which yields to all else.
 
     None where that is not known without reading much.
     """
@@ -259,7 +259,7 @@ def _resolve_of_plan(
 
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
-    """Step 5: outputs are there as recorded, and what else was announced is removed; how much."""
+    """Step `commit.outputs`: they are there as recorded; how many leftovers were removed."""
     marked = {file.path for file in read_markers(context.storage, attempt.instant) or ()}
     unmarked = sorted(set(outcome.outputs) - marked)
     if unmarked:
@@ -295,7 +295,7 @@ def _content(metadata: CommitMetadata) -> bytes:
 
 
 def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:
-    """Step 11, and what others have left; nothing of it can fail a commit any more."""
+    """Step `commit.tidy`, and what others have left; nothing of it can fail a commit any more."""
     attempt.stop()
     try:
         clear_traces(context.storage, ledger)

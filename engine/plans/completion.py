@@ -1,4 +1,4 @@
-"""Completion: how every instant ends well, by steps 7 to 9 of the protocol's commit."""
+"""Completion: how every instant ends well, by the last steps of a commit under the lock."""
 
 from dataclasses import dataclass
 
@@ -31,8 +31,9 @@ def complete(
 ) -> Completion:
     """Commit and publish an instant whose ledger ends in the caller's claim.
 
-    Steps: 7 completion time, 8 append `committed`, 9 publish. A crash before 8 leaves the instant
-    pending, after 8 it is committed whatever happens, and anyone rolls it forward.
+    Steps `commit.time`, `commit.append` and `commit.publish`. A crash before `commit.append` leaves
+    the instant pending; after it the instant is committed whatever happens, and anyone rolls it
+    forward.
     """
     claim = ledger.last
     assert isinstance(claim, Claim)

@@ -66,9 +66,9 @@ def settle(context: Context, *, with_plans: bool = False) -> tuple[Settled, ...]
     """Bring every instant to its end that nobody works on; without any it is one look at the table.
 
     With plans, as a clean asks for it, cancellable ones are given up that were begun and left, or
-    that have waited too long to be begun with. For each candidate in a lock of its own: 1 lock,
-    2 reload, 3 due no more, 4 append `cancelled`, publish its rollback, 5 unlock; then the
-    rollbacks are carried out. A crash anywhere leaves instants that the next call settles.
+    that have waited too long to be begun with. Steps of `recover`: find, lock, reload, due, cancel,
+    plan, hide, unlock, execute. All from the lock to the unlock is done for each instant in a lock
+    of its own. A crash anywhere leaves instants that the next call settles.
     """
     settled: list[Settled] = []
     begun: list[Undoing] = []

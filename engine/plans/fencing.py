@@ -18,7 +18,7 @@ from lakewarden.engine.timeline.state import LedgerEnd
 
 
 def fence_rivals(context: Context, snapshot: Snapshot, by: str) -> bool:
-    """Fence all pending instants but one; False where one of them has committed meanwhile.
+    """Step `commit.fence`: fence all pending instants but one; False if one has committed.
 
     The caller has the lock, and has read its own ledger before it reloaded. Instants of engines
     without ledgers cannot be fenced: against those only the lock helps.

@@ -22,8 +22,9 @@ def give_up(context: Context, attempt: Attempt, reason: str) -> RolledBack | Non
 
     A write is cancelled and rolled back, and so is a plan that may be cancelled: it has one attempt
     only. Any other plan stays for the next attempt, which need not wait and removes what this one
-    has left. An attempt that was superseded or cancelled by others removes its own files. One that
-    turns out to have committed is left as it is.
+    has left. Steps of `abort-attempt`: heartbeats, cancel, own-files. An attempt that was
+    superseded or cancelled by others removes its own files. One that turns out to have committed is
+    left as it is.
     """
     try:
         scope = _scope(context, attempt)

@@ -57,7 +57,7 @@ def marker_path(instant: str, file: MarkedFile, kind: MarkerKind) -> str:
 
 
 def leave_marker(storage: Storage, instant: str, file: MarkedFile, kind: MarkerKind) -> None:
-    """Announce a data file; to be done before the file comes into being."""
+    """Step `work.marker`: announce a data file, before the file comes into being."""
     storage.put(marker_path(instant, file, kind), b"")
 
 

@@ -43,8 +43,9 @@ def publish(
 ) -> Published:
     """Put a new instant on the timeline, later than all that is there.
 
-    Steps: 1 lock, 2 reload, 3 time, 4 requested, 5 claim, 6 unlock. For whoever works on it at
-    once the sign of life comes before the requested file, or Java would take it for dead.
+    Steps of `publish`: lock, reload, time, first-heartbeat, requested, claim, heartbeat, unlock,
+    inflight. Who works on the instant at once gives the first heartbeat before the requested file,
+    or Java would take the instant for dead; a plan that waits has neither heartbeat nor claim.
     """
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
@@ -66,7 +67,7 @@ def publish_in(
     *,
     claims: bool,
 ) -> Published:
-    """Steps 3 to 5, for whoever has the lock and has reloaded."""
+    """Steps `publish.time` to `publish.heartbeat`, by a caller that has the lock and reloaded."""
     _refuse_while_restored(moment)
     if claims:
         # It takes a while once, which should not pass between publishing and claiming.
@@ -90,7 +91,10 @@ def publish_in(
 
 
 def to_inflight(context: Context, attempt: Attempt, content: bytes = b"") -> None:
-    """Say on the timeline that the work has begun; a later attempt finds that said already."""
+    """Say on the timeline that the work has begun; a later attempt finds that said already.
+
+    Steps `publish.inflight`, `start.inflight` and `take-over.inflight`.
+    """
     attempt.look()
     inflight = Instant(attempt.instant, attempt.action, State.INFLIGHT)
     create_inflight(context, attempt.layout, inflight, content)
@@ -129,6 +133,7 @@ def _is_created(context: Context, layout: Layout, requested: Instant, content: b
 
 
 def _claimed(context: Context, layout: Layout, requested: Instant) -> Attempt:
+    """Steps `publish.claim` and `publish.heartbeat`."""
     owner = context.ports.ids.fresh()
     answer = append_claim(context, Ledger(requested.requested), requested.action, owner)
     claim = answer.ledger.last_claim if isinstance(answer, Appended) else None

@@ -48,9 +48,9 @@ def reset(
 ) -> Reset:
     """Take back what dead attempts at a plan have done, and the plan too if that is wanted.
 
-    Steps: 1 refuse what is alive, 2 those of `start`, which claim it, 3 lock, 4 reload, 5 still
-    mine, 6 the inflight file goes, 7 unlock, 8 the beats stop. A crash leaves an inflight plan
-    that was claimed and left, as it was before.
+    Steps of `reset`: refuse, start, lock, reload, own-ledger, inflight, unlock, heartbeats. Those
+    of `start` claim it. A crash leaves an inflight plan that was claimed and left, as it was
+    before.
     """
     moment = look(context)
     files = _refused_unless_left(context, moment, instant)

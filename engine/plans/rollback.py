@@ -30,9 +30,9 @@ def rollback(
 ) -> RolledBack:
     """Take a write back: a failed one, or the newest completed one; twice is once.
 
-    Steps: 1 lock, 2 reload, 3 refuse what would lose rows, 4 append `withdrawn`, 5 publish the
-    rollback, 6 the completed file goes, 7 unlock, then those of `carry_out`. A crash before 5
-    leaves the table as it was, after 5 a pending rollback, which the next operation finishes.
+    Steps of `rollback`: lock, reload, refuse, withdraw, plan, hide, unlock. Then those of
+    `rollback-execution`. A crash before `rollback.plan` leaves the table as it was, after it a
+    pending rollback, which the next operation finishes.
     """
     settle(context)
     files = look(context).pending(instant)

@@ -39,9 +39,9 @@ def start(context: Context, instant: str, service: Service | None = None) -> Sta
 
     With a service only a plan of that one is begun: another would misread it.
 
-    Steps: 1 lock, 2 reload, 3 completed, 4 cancelled, 5 held, 6 not executable, 7 claim, 8 first
-    beat, 9 unlock, 10 files of earlier attempts, 11 inflight. A crash after 7 leaves a claim
-    without work, and the next start claims behind it.
+    Steps of `start`: lock, reload, completed, cancelled, held, executable, claim, heartbeat,
+    unlock, earlier-files, inflight. A crash after `start.claim` leaves a claim without work, and
+    the next start claims behind it.
     """
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
@@ -109,7 +109,7 @@ def _assert_whole(moment: Snapshot, files: InstantFiles) -> None:
 
 
 def _executable(context: Context, moment: Snapshot, instant: str) -> InstantFiles:
-    """Steps 4 to 6."""
+    """Steps `start.cancelled`, `start.held` and `start.executable`."""
     files = moment.pending(instant)
     if files is None or files.begun_as not in TABLE_SERVICES:
         raise _unknown(instant)
@@ -130,7 +130,7 @@ def _executable(context: Context, moment: Snapshot, instant: str) -> InstantFile
 
 
 def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
-    """Step 7."""
+    """Step `start.claim`."""
     answer = append_claim(context, ledger, files.begun_as, context.ports.ids.fresh())
     if isinstance(answer, Appended):
         return answer.ledger
@@ -142,7 +142,7 @@ def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
 def _remove_earlier(
     context: Context, attempt: Attempt, moment: Snapshot, files: InstantFiles, ledger: Ledger
 ) -> None:
-    """Step 10: what superseded attempts have left; the plan stays."""
+    """Step `start.earlier-files`: what superseded attempts left goes; the plan stays."""
     if attempt.number == 1:
         return
     written = written_of(context, moment, files, ledger)

@@ -35,8 +35,8 @@ class TakenOver:
 def take_over(context: Context, action: Action, instant: str) -> TakenOver:
     """Begin an attempt at a pending instant that is no write, unless somebody is at it.
 
-    Steps: 1 lock, 2 reload, 3 ended or held, 4 claim, 5 first beat, 6 unlock, 7 inflight. A crash
-    after 4 leaves a claim without work, and the next one claims behind it.
+    Steps of `take-over`: lock, reload, held, claim, heartbeat, unlock, inflight. A crash after
+    `take-over.claim` leaves a claim without work, and the next one claims behind it.
     """
     # One that fails before anybody has it in hand must not go on beating: nobody else could begin.
     with ExitStack() as on_the_way:

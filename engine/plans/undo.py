@@ -80,7 +80,8 @@ def begin_undoing(
 ) -> Undoing:
     """Take over the rollback of a cancelled instant, or publish one, and make it inflight.
 
-    `written` are the files to be removed, where they are known and need not be looked for.
+    Steps `abort.plan` and `abort.hide`, `rollback.plan` and `rollback.hide`. `written` are the
+    files to be removed, where they are known and need not be looked for.
 
     The caller has the lock and has reloaded. A crash leaves a cancelled instant, or one with a
     pending rollback, which the next one takes over.
@@ -126,9 +127,9 @@ def _planned_anew(
 def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoing) -> None:
     """Make the target invisible and the rollback inflight, before any file goes; under the lock.
 
-    From here readers do not see a completed target any more, and indexes that were built on it are
-    gone. Its inflight file has to be there, as else it would be gone from the timeline before the
-    metadata table has forgotten it.
+    Steps `abort.hide` and `rollback.hide`. From here readers do not see a completed target any
+    more, and indexes that were built on it are gone. Its inflight file has to be there, as else it
+    would be gone from the timeline before the metadata table has forgotten it.
     """
     assert_may_delete(read_ledger(context.storage, undoing.rollback.target), 0)
     held.assert_held()
@@ -179,10 +180,10 @@ def _withdraw_overtaken(
 def carry_out(context: Context, undoing: Undoing) -> RolledBack | None:
     """Remove what the target made, and complete its rollback; None if others completed it.
 
-    Steps, by the names of the protocol's abort: 9 sweep entry, 6 delete the files, 7 metadata
-    table, instant files, completion, 8 markers and beats. The sweep entry is written first, so
-    that no crash can lose it; it is a hint for later and does nothing before it is due. A crash
-    anywhere leaves the rollback pending, and carrying it out again from the start is right.
+    Steps of `rollback-execution`: sweep-entry, files, lock, reload, metadata, instant-files,
+    complete, unlock, tidy. The sweep entry is written first, so that no crash can lose it; it is a
+    hint for later and does nothing before it is due. A crash anywhere leaves the rollback pending,
+    and carrying it out again from the start is right.
     """
     target = undoing.rollback.target
     began = context.ports.clock.elapsed_seconds()
@@ -268,9 +269,10 @@ def _completed(
     written: tuple[MarkedFile, ...],
     spent_ms: int,
 ) -> tuple[str, tuple[str, ...]] | None:
-    """Step 7, under the lock: the completion time, and what the metadata table has lost.
+    """The completion time, and what the metadata table has lost; the caller has the lock.
 
-    None if others have completed it.
+    Steps `rollback-execution.metadata`, `rollback-execution.instant-files` and
+    `rollback-execution.complete`. None if others have completed it.
     """
     planned = undoing.rollback
     if moment.pending(planned.instant) is None:

@@ -40,9 +40,10 @@ class Scheduled:
 def schedule(context: Context, service: TableService, wish: Wish) -> Scheduled | Refusal:
     """Publish a plan, or say why there is none.
 
-    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 cancel what makes room
-    for it, 6 publish, 7 unlock, and then what was cancelled is removed. A crash before 5 leaves
-    nothing, before 6 plans that were cancelled in vain, after it a plan that waits.
+    Steps of `schedule`: draft, lock, reload, holds, pre-empt, publish, unlock, abort. Where the
+    draft does not hold any more there is another one. A crash before `schedule.pre-empt` leaves
+    nothing, before `schedule.publish` plans that were cancelled in vain, after it a plan that
+    waits.
     """
     scheduled = _scheduled(context, service, wish)
     if isinstance(scheduled, Scheduled):

@@ -41,11 +41,8 @@ def write_properties(storage: Storage, properties: Mapping[str, str]) -> None:
 def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> Mapping[str, str]:
     """Set properties, or remove those that are changed to None; the answer is all of them after.
 
-    The caller holds the table's lock. Steps, each of which leaves a whole file behind:
-      1 recover  a file that an earlier update left damaged comes back from its backup
-      2 backup   what the file says now
-      3 replace  the new content, in one call
-      4 forget   the backup is not needed any more
+    The caller holds the table's lock. Steps of `properties`: recover, backup, replace, forget. Each
+    of them leaves a whole file behind.
     """
     current = _recovered(storage)
     kept = {key: value for key, value in current.items() if key not in changes}

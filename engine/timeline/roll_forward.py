@@ -27,8 +27,9 @@ class RolledForward:
 def roll_forward(storage: Storage, timeline: Timeline, ledger: Ledger) -> RolledForward:
     """Publish what a ledger has committed, unless it is published already.
 
-    Java may have completed the same plan under another completion time after a crash; a second
-    completed file beside that one must not come into being.
+    Steps `commit.publish` and `reload.roll-forward`. Java may have completed the same plan under
+    another completion time after a crash; a second completed file beside that one must not come
+    into being.
     """
     entry = assert_may_publish(ledger)
     action = entry.action.completed_as

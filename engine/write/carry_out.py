@@ -33,7 +33,7 @@ _NO_KEYS = pa.array([], pa.string())
 
 
 def carry_out(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile:
-    """Make the file that takes in a task's rows: a new base file, a rewritten one, or a log."""
+    """Step `work.file`: a new base file, a rewritten one, or a log takes in a task's rows."""
     work = _Work(storage, spec, task)
     if _goes_to_log(spec, task):
         return work.appended()

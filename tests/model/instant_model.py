@@ -1,8 +1,8 @@
 """A model of one instant: its ledger, its files, and all who may act upon it. There is no lock.
 
-Each action is named after the step of the code that it stands for, as the step's docstring has it:
-the function, the number, the words. Every process may pause anywhere for any time, which is what
-looking at all interleavings means, and may die; so nothing here rests on beats, clocks or locks.
+Each action is named after the step of the protocol that it stands for. Every process may pause
+anywhere for any time, which is what looking at all interleavings means, and may die; so nothing
+here rests on beats, clocks or locks.
 
 The variant "decision" keeps the end of an instant in a file of its own, beside the numbered claims,
 and shows why claims and ends have to compete for one next number.
@@ -119,24 +119,24 @@ def _executes(state: State, me: Executor, rules: Rules) -> Iterator[tuple[str, S
     match me.at:
         case "idle":
             if end_of(state) is None and state.is_pending and claims(state) < rules.claims_max:
-                yield "start 2 reload", state, Executor("claims", 0, len(state.entries))
+                yield "start.reload", state, Executor("claims", 0, len(state.entries))
         case "claims":
             if len(state.entries) == me.seen:
                 after = state._replace(entries=(*state.entries, CLAIM))
-                yield "start 7 claim", after, Executor("cleans", me.seen + 1)
+                yield "start.claim", after, Executor("cleans", me.seen + 1)
             else:
-                yield "start 7 claim", state, Executor()
+                yield "start.claim", state, Executor()
         case "cleans":
             after = _removed(state, _others(state.files, me.attempt, rules))
             if rules.lacks is not Guard.TAKE_OVER:
                 after = after._replace(swept=frozenset(range(1, me.attempt)) | state.swept)
-            yield "start 10 files of earlier attempts", after, me._replace(at="marks")
+            yield "start.earlier-files", after, me._replace(at="marks")
         case "marks":
             after = state._replace(marked=state.marked | {me.attempt})
-            yield "work: marker", after, me._replace(at="writes")
+            yield "work.marker", after, me._replace(at="writes")
         case "writes":
             after = state._replace(files=state.files | {me.attempt})
-            yield "work: file", after, me._replace(at="looks")
+            yield "work.file", after, me._replace(at="looks")
         case _:
             yield from _commits(state, me, rules)
 
@@ -145,23 +145,23 @@ def _commits(state: State, me: Executor, rules: Rules) -> Iterator[tuple[str, St
     is_last = len(state.entries) == me.attempt and end_of(state) is None
     match me.at:
         case "looks":
-            yield "commit 2 still mine", state, me._replace(at="checks" if is_last else "gives up")
+            yield "commit.own-ledger", state, me._replace(at="checks" if is_last else "gives up")
         case "checks":
             is_there = me.attempt in state.files
             leftovers = _others(state.files & state.marked, me.attempt, rules)
             after = _removed(state, leftovers) if is_there else state
-            yield "commit 5 outputs", after, me._replace(at="appends" if is_there else "gives up")
+            yield "commit.outputs", after, me._replace(at="appends" if is_there else "gives up")
         case "appends":
             after = _committed(state, me.attempt, rules)
             at = "gives up" if after is None else "publishes"
-            yield "commit 8 append `committed`", after or state, me._replace(at=at)
+            yield "commit.append", after or state, me._replace(at=at)
         case "publishes":
-            yield "commit 9 publish", _published(state), me._replace(at="tidies")
+            yield "commit.publish", _published(state), me._replace(at="tidies")
         case "tidies":
             after = state._replace(marked=frozenset())
-            yield "commit 11 markers and beats", after, Executor("done")
+            yield "commit.tidy", after, Executor("done")
         case "gives up":
-            yield "give_up", _given_up(state, me.attempt), Executor()
+            yield "abort-attempt.own-files", _given_up(state, me.attempt), Executor()
 
 
 def _others(files: frozenset[int], mine: int, rules: Rules) -> frozenset[int]:
@@ -193,12 +193,12 @@ def _cancels(state: State, me: Canceller, rules: Rules) -> Iterator[tuple[str, S
         case "idle":
             if end_of(state) is None and state.is_pending:
                 yield (
-                    "acknowledge 2 reload",
+                    "cancel.reload",
                     state,
                     me._replace(at="appends", seen=len(state.entries)),
                 )
         case "appends":
-            name = "acknowledge 6 append `cancelled`"
+            name = "cancel.append"
             told = me._replace(at="acknowledged" if me.is_asked else "done", seen=0)
             if rules.variant is Variant.DECISION and state.decision is None:
                 yield name, state._replace(decision=(CANCELLED, 0)), told
@@ -215,35 +215,35 @@ def _aborts(state: State, me: Aborter, rules: Rules) -> Iterator[tuple[str, Stat
             if end is not None and end[0] == CANCELLED and state.is_pending:
                 # Markers say where to look; without any it is looked for everywhere.
                 found = state.files & state.marked if state.marked else state.files
-                name = "abort 4 take over or publish the rollback"
+                name = "abort.plan"
                 yield name, state, Aborter("schedules", found)
         case "schedules":
             after = state._replace(swept=state.swept | state.marked | me.found)
-            yield "carry_out 9 sweep entry", after, me._replace(at="removes")
+            yield "rollback-execution.sweep-entry", after, me._replace(at="removes")
         case "removes":
             after = _removed(state, me.found)
-            yield "carry_out 6 delete the files", after, me._replace(at="completes")
+            yield "rollback-execution.files", after, me._replace(at="completes")
         case "completes":
             after = state._replace(is_pending=False)
             yield (
-                "carry_out 7 metadata table, instant files, completion",
+                "rollback-execution.complete",
                 after,
                 me._replace(at="clears"),
             )
         case "clears":
             kept = frozenset() if rules.lacks is Guard.MARKERS else state.marked
             after = state._replace(swept=state.swept | kept, marked=frozenset())
-            yield "carry_out 8 markers and beats", after, Aborter()
+            yield "rollback-execution.tidy", after, Aborter()
 
 
 def _anybody(state: State) -> Iterator[Action]:
     if not state.is_requested:
-        yield "publish 4 requested", state._replace(is_requested=True, is_pending=True)
+        yield "publish.requested", state._replace(is_requested=True, is_pending=True)
     end = end_of(state)
     if end is None:
         return
     if end[0] == COMMITTED and not state.is_published:
-        yield "reload", _published(state)
+        yield "reload.roll-forward", _published(state)
     # It is due when every pause that is tolerated has ended.
     if any(executor.at not in ("idle", "dead", "done") for executor in state.executors):
         return
@@ -252,7 +252,7 @@ def _anybody(state: State) -> Iterator[Action]:
     if end[0] == COMMITTED:
         late = frozenset(attempt for attempt in late if attempt < end[1])
     if late:
-        yield "sweep", _removed(state, late)
+        yield "sweep.files", _removed(state, late)
 
 
 def _published(state: State) -> State:

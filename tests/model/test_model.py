@@ -29,9 +29,9 @@ def test_an_end_in_a_file_of_its_own_loses_what_was_committed() -> None:
     assert explored.wrong == "committed without its output"
     # Two look, one commits, and the other one claims what has ended and removes its files.
     assert explored.trace[-3:] == (
-        "commit 8 append `committed`",
-        "start 7 claim",
-        "start 10 files of earlier attempts",
+        "commit.append",
+        "start.claim",
+        "start.earlier-files",
     )
 
 

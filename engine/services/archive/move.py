@@ -38,16 +38,11 @@ def move(
 ) -> Moved:
     """Move completed instants out of the active timeline.
 
-    Steps:
-      1 archive  a file, a manifest and `_version_`; not for what is archived already
-      2 verify   every one of them is found in the archive
-      3 forget   ledgers, markers and signs of life
-      4 pending  the requested and inflight files
-      5 active   the completed files, oldest first
-    A crash before 2 leaves them active, after it in both places. A completed file goes last, so
-    that nobody takes an instant for pending again, and the oldest first, so that there is no hole.
-    Whoever has lost the lock stops before 1 and before 3: another archival may have written a
-    manifest without these instants.
+    Steps of `archive-move`: archive, verify, forget, pending, completed. A crash before
+    `archive-move.verify` leaves them active, after it in both places. A completed file goes last,
+    so that nobody takes an instant for pending again, and the oldest first, so that there is no
+    hole. Whoever has lost the lock stops before `archive-move.archive` and before
+    `archive-move.forget`: another archival may have written a manifest without these instants.
     """
     _assert(assert_held)
     files = [active.files_of(instant) for instant in instants]

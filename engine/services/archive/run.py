@@ -35,7 +35,8 @@ from lakewarden.engine.timeline.ledger import Ledger, remove_ledger
 def archive(context: Context, *, dry_run: bool = False) -> Archived:
     """Archive what may go, a bounded number of instants under each lock.
 
-    A crash anywhere leaves every instant active or archived or both; the next call goes on.
+    Steps of `archive`: lock, reload, plan, move, compact, unlock. A crash anywhere leaves every
+    instant active or archived or both; the next call goes on.
     """
     if dry_run:
         moment = look(context)

@@ -47,9 +47,9 @@ class Orders:
 def carry_out(context: Context, attempt: Attempt, content: bytes, path: str) -> Finished:
     """Do what the plan says, and complete the clean.
 
-    Steps: 1 check that nobody needs the files, 2 delete them, 3 lock, 4 reload, 5 still mine,
-    6 partitions that are empty, 7 metadata table, 8 append `committed`, 9 publish, 10 unlock,
-    11 markers and beats. A crash anywhere leaves a pending clean, which the next one goes on with.
+    Steps of `clean-execution`: check, files, lock, reload, own-ledger, partitions, metadata,
+    complete, unlock, tidy. A crash anywhere leaves a pending clean, which the next one goes on
+    with.
     """
     began_ms = context.now_ms()
     plan = clean.decode_plan(content, path)

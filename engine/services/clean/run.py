@@ -180,8 +180,9 @@ def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]
 def _published(context: Context, retention: Retention, wish: CleanWish) -> _Published:
     """Publish a clean that still holds.
 
-    Steps: 1 draft, 2 lock, 3 reload, 4 the draft still holds (else again), 5 publish and claim,
-    6 unlock. A crash before 5 leaves nothing, after it a clean that the next one carries out.
+    Steps of `clean`: draft, lock, reload, holds, publish, unlock. Where the draft does not hold any
+    more there is another one. A crash before `clean.publish` leaves nothing, after it a clean that
+    the next one carries out.
     """
     for tries in range(DRAFTS_MAX + 1):
         before = look(context)

@@ -99,8 +99,8 @@ def prune(
 ) -> Pruned:
     """Take files out of a plan that nobody has begun with: those named, or those nobody can read.
 
-    Steps: 1 lock, 2 reload, 3 the plan still waits, and nothing was written to the rest of it since
-    it was published, 4 cancel it, 5 publish the rest, 6 unlock, and then it is removed.
+    Steps of `prune`: lock, reload, holds, cancel, publish, unlock, abort. The plan has to wait
+    still, and nothing may have been written to the rest of it since it was published.
     """
     waiting = _waiting(context, look(context), instant)
     files = _broken(context, waiting) if names is None else _named(waiting, names)
@@ -116,7 +116,7 @@ def prune(
 
 
 def _replaced(context: Context, instant: str, rest: _Waiting, reason: str) -> str | None:
-    """Steps 1 to 6; the instant of the rest, if there is any."""
+    """Steps `prune.lock` to `prune.unlock`; the instant of the rest, if there is any."""
     with context.lock.hold() as held:
         now = reload(context)
         _waiting(context, now, instant)

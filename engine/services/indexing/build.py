@@ -1,11 +1,10 @@
 """Building indexes while the table stands still: under its lock, with nobody at work.
 
-Steps: 1 settle, 2 lock, 3 reload, 4 refuse while something is under way, 5 gather what the files
-and rows say, 6 one commit of the metadata table for each partition, 7 definitions, 8 the table's
-properties list the partitions, 9 look whether anything has begun meanwhile, 10 unlock. Until 8
-nobody looks at what was made, and whatever a crash leaves is replaced by the next build. What has
-begun or completed by 9 did so without the lock being ours, and has told the new partitions nothing:
-then they are dropped again.
+Steps of `index-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
+overtaken, unlock. Until `index-build.properties` nobody looks at what was made, and whatever a
+crash leaves is replaced by the next build. What has begun or completed by `index-build.overtaken`
+did so without the lock being ours, and has told the new partitions nothing: then they are dropped
+again.
 """
 
 from collections.abc import Sequence
@@ -123,7 +122,7 @@ def _wanted(context: Context, moment: Snapshot, request: IndexRequest) -> Wanted
 
 
 def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[WantedIndex]) -> int:
-    """Steps 4 to 8; how many records were indexed."""
+    """Steps `index-build.refuse` to `index-build.overtaken`; how many records were indexed."""
     refuse_busy(context, moment)
     gathered = gather(context, moment, wanted)
     held.assert_held()
@@ -145,7 +144,7 @@ def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[Want
 
 
 def _drop_overtaken(context: Context, moment: Snapshot) -> None:
-    """Step 9."""
+    """Step `index-build.overtaken`."""
     now = look(context)
     known = {instant.key for instant in moment.timeline.active.instants}
     newer = [one for one in now.timeline.active.instants if one.key not in known]

@@ -74,11 +74,8 @@ def clean_metadata(
 ) -> str:
     """Carry a draft out; the answer is the clean's instant.
 
-    Steps; after a crash the next call carries out the plan that is there:
-      1 plan      requested and inflight
-      2 compare   nothing of it is needed again; else it is withdrawn
-      3 delete    the files
-      4 complete
+    Steps of `metadata-clean`: plan, compare, files, complete. After a crash the next call carries
+    out the plan that is there.
     """
     instant = times.next()
     plan = _plan(state, draft)

@@ -61,9 +61,10 @@ def maintain_metadata_table(
     only if one is due; otherwise a compaction waits for nothing but something to compact. A dry run
     says what would be done as things are.
 
-    Steps: 1 lock, 2 reload, 3 settle what others have left, 4 clean, 5 compaction, 6 log compaction
-    where there was none, 7 archive, 8 unlock. A crash in 4 to 6 leaves an instant that the next
-    call, or the next write, finishes or takes back; in 7 it leaves instants active and archived.
+    Steps of `metadata-services`: lock, reload, recover, clean, compaction, log-compaction, archive,
+    unlock. Logs are compacted where there was no compaction. A crash before the archive leaves an
+    instant that the next call, or the next write, finishes or takes back; in it, instants that are
+    active and archived.
     """
     if dry_run or honour_triggers:
         run = _Run(context, look(context), honours=honour_triggers, is_dry=True)
@@ -101,7 +102,7 @@ class _Run:
     seen: WriteState | None = None
 
     def settle(self) -> tuple[str, ...]:
-        """Step 3."""
+        """Step `metadata-services.recover`."""
         ports = self.context.ports
         state = self._state()
         left = [one.requested for one in state.timeline.active.pending((Action.LOG_COMPACTION,))]

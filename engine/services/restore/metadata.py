@@ -80,8 +80,8 @@ def forget(
 ) -> None:
     """Take out what instants of the data table have told; under the lock, and safe to repeat.
 
-    Steps: 1 a restore of its own begins, 2 the deltacommits go, newest first, 3 it completes. The
-    instants are pending on the data table, so that readers pass over what is left of them.
+    Steps of `metadata-restore`: begin, deltacommits, complete. The instants are pending on the data
+    table, so that readers pass over what is left of them.
     """
     state = load_write_state(context.storage, moment.config)
     moment.times.move_past(state.timeline.active.newest_time())

@@ -144,8 +144,8 @@ def _would_drop(
 def _published(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
     """Publish the restore; without an attempt there is nothing to be undone.
 
-    Steps: 1 lock, 2 reload, 3 refuse what would lose rows, 4 publish and claim, 5 unlock. A crash
-    before 4 leaves nothing, after it a restore that the next one carries out.
+    Steps of `restore`: lock, reload, refuse, publish, unlock. A crash before `restore.publish`
+    leaves nothing, after it a restore that the next one carries out.
     """
     with context.lock.hold() as held:
         moment = reload(context)
@@ -195,10 +195,9 @@ def _plan(storage: Storage, files: InstantFiles) -> RestorePlan:
 def _carried_out(context: Context, attempt: Attempt) -> Restored:
     """Do what a plan says, from wherever an earlier attempt has come to.
 
-    Steps: 1 lock, 2 reload, 3 ledgers end, 4 compactions of the metadata table are undone, or it
-    goes as a whole, 5 completed files go, newest first, 6 unlock, 7 sweep entries, 8 delete the
-    files, 9 lock, 10 reload, 11 metadata table, 12 instant files, 13 append `committed`,
-    14 publish, 15 unlock, 16 markers and beats.
+    Steps of `restore-execution`: lock, reload, overtaken, ledgers, metadata-compactions, hide,
+    unlock, sweep-entries, files, second-lock, second-reload, metadata, instant-files, complete,
+    second-unlock, tidy.
     """
     began_ms = context.now_ms()
     files = pending_of(look(context), Action.RESTORE, attempt.instant)
@@ -242,7 +241,7 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
 def _withdraw_overtaken(
     context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> None:
-    """Give a restore up that has changed nothing yet, if something has begun that it does not know.
+    """Step `restore-execution.overtaken`: give up if something has begun that is not in the plan.
 
     That came between the look by which it was planned and its publication, while the lock was lost;
     whoever comes after the publication is refused.
@@ -273,7 +272,7 @@ def _withdraw_overtaken(
 
 
 def _unpublish(context: Context, held: HeldLock, moment: Snapshot, plan: RestorePlan) -> None:
-    """Steps 3 to 5: readers see the table at the target from here on."""
+    """Steps `restore-execution.ledgers` to `restore-execution.hide`: readers see the target."""
     target = plan.savepoint_to_restore_timestamp or ""
     there = _on_timeline(moment, plan)
     reason = _REASON.format(target)
@@ -324,7 +323,7 @@ def _written(context: Context, gone: frozenset[str]) -> Mapping[str, tuple[Marke
 def _remove(
     context: Context, attempt: Attempt, written: Mapping[str, tuple[MarkedFile, ...]]
 ) -> int:
-    """Steps 7 and 8; by law 1, since the ledgers have ended."""
+    """Steps `restore-execution.sweep-entries` and `restore-execution.files`, by law 1."""
     deleted = 0
     for number, instant in enumerate(sorted(written, reverse=True)):
         attempt.assert_mine()
@@ -386,7 +385,7 @@ def _reference(files: InstantFiles) -> InstantReference:
 
 
 def _tidy_up(context: Context, attempt: Attempt, plan: RestorePlan) -> None:
-    """Step 16; nothing of it can fail a restore any more, and a clean removes what stays."""
+    """Step `restore-execution.tidy`: it cannot fail a restore, and a clean removes what stays."""
     attempt.stop()
     try:
         for one in plan.instants_to_rollback:

@@ -61,8 +61,8 @@ def savepoint(
 
     A dry run refuses what would be refused, and tells what would be kept.
 
-    Steps: 1 lock, 2 reload, 3 refuse what cannot be kept, 4 inflight, 5 completed, 6 unlock. A
-    crash before 5 leaves no savepoint; the next one that has the lock removes what there is.
+    Steps of `savepoint`: lock, reload, refuse, inflight, completed, unlock. A crash before
+    `savepoint.completed` leaves no savepoint; the next one that has the lock removes what there is.
     """
     if dry_run:
         return _foreseen(context, instant, user, comment)
@@ -101,7 +101,8 @@ def _foreseen(context: Context, instant: str | None, user: str, comment: str) ->
 def delete_savepoint(context: Context, instant: str, *, dry_run: bool = False) -> Savepoint:
     """Let a savepoint go: what it has kept is removed by the cleans to come.
 
-    The completed file goes first; from then on there is no savepoint. A dry run leaves it.
+    Steps of `savepoint-removal`: lock, reload, completed, inflight, unlock. The completed file goes
+    first; from then on there is no savepoint. A dry run leaves it.
     """
     if dry_run:
         return _to_be_deleted(context, instant)

@@ -45,11 +45,9 @@ class LsmLimits:
 def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> Snapshot:
     """Add instants to the archive as one file of level 0; the answer is the new snapshot.
 
-    Steps:
-      1 file      write the rows; nobody refers to the file yet
-      2 manifest  write the next manifest, which names it
-      3 version   make that manifest the current one
-    Doing it again with the same instants changes nothing.
+    Steps of `archive-file`: file, manifest, version. Nobody refers to the file before the manifest
+    names it, nor to the manifest before `_version_` does. Doing it again with the same instants
+    changes nothing.
     """
     if not rows:
         raise Defect("empty_archival", what="An archival of no instants was asked for.")

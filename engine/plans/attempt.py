@@ -3,8 +3,8 @@
 The beat tells others that work goes on; it is no licence. Whether an attempt may go on is decided
 by the ledger alone: as long as its claim is the last entry there.
 
-Steps of `work`: heartbeat, look, marker, file. They repeat, until all files of the attempt are
-there and it commits.
+Steps of `work`: heartbeat, check-claim, marker, file. They repeat, until all files of the attempt
+are there and it commits.
 """
 
 from contextlib import suppress
@@ -112,7 +112,7 @@ class Attempt:
                 self.look()
 
     def look(self) -> Ledger:
-        """Step `work.look`: the ledger as it is now; raises unless it ends in this claim."""
+        """Step `work.check-claim`: the ledger as it is now; raises unless it ends in this claim."""
         ledger = assert_last(self._context.storage, self._claim)
         self._looked_at = self._context.ports.clock.elapsed_seconds()
         return ledger

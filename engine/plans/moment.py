@@ -43,7 +43,7 @@ def observe(context: Context) -> Snapshot:
 def reload(context: Context, *known: Ledger, earlier: Snapshot | None = None) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
-    Steps of `reload`: look, ledgers, roll-forward, look-again. A crash in the middle leaves some of
+    Steps of `reload`: load, ledgers, roll-forward, load-again. A crash in the middle leaves some of
     the committed instants unpublished; the next one goes on.
     """
     moment = look(context, earlier)

@@ -94,7 +94,7 @@ class DueSweep:
 def sweep(context: Context, *, dry_run: bool = False) -> tuple[Swept, ...]:
     """Remove late files of every instant whose sweep is due; one listing when none is.
 
-    Steps of `sweep`: due, ledger, look, files, entry. A crash before `sweep.entry` leaves the entry
+    Steps of `sweep`: due, ledger, list, files, entry. A crash before `sweep.entry` leaves the entry
     to the next sweep. A dry run tells what would go.
     """
     swept = []

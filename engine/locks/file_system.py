@@ -68,6 +68,7 @@ class FileSystemLock:
         self._ports = ports
         self._owner = ports.ids.fresh()
         self._content: bytes | None = None
+        self._has_tried = False
         tickets = joined(folder, TICKETS_FOLDER)
         self._tickets = BreakTickets(storage, tickets, self._is_left)
 
@@ -80,6 +81,12 @@ class FileSystemLock:
         return self._expiry.shortest_seconds / RENEWALS_PER_EXPIRY
 
     def try_acquire(self) -> Acquiring:
+        # The lock is free more often than not, so that the first try is to take it.
+        if not self._has_tried:
+            self._has_tried = True
+            answer = self._create()
+            if not isinstance(answer, HeldBy):
+                return answer
         found = self._look()
         if found is not None and self._is_mine(found):
             return self._acquired(found.content)

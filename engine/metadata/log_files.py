@@ -1,5 +1,7 @@
 """Log files of the metadata table: one for each file group that a commit touches."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -8,8 +10,17 @@ from lakewarden.engine.formats.log.deletes import Deletes
 from lakewarden.engine.formats.log.write import Origin, delete_block, hfile_block
 from lakewarden.engine.metadata.entries import Entries
 from lakewarden.engine.metadata.record_schema import RECORD_SCHEMA_TEXT
+from lakewarden.engine.view.file_names import LogFile
 
-_INITIAL_TOKEN = "0-0-0"
+# Initialisations count from zero instead of having a time.
+_INITIAL = "00000000000000"
+# The first log of a file group is empty and has this write token.
+INITIAL_TOKEN = "0-0-0"
+
+
+def is_initial(instant: str) -> bool:
+    """Whether an instant is one at which partitions were begun."""
+    return instant.startswith(_INITIAL)
 
 
 def log_name(file_id: str, instant: str, token: str) -> str:
@@ -18,11 +29,23 @@ def log_name(file_id: str, instant: str, token: str) -> str:
 
 def initial_log_name(file_id: str, instant: str) -> str:
     """The name of the log that a file group begins with; it holds nothing."""
-    return log_name(file_id, instant, _INITIAL_TOKEN)
+    return log_name(file_id, instant, INITIAL_TOKEN)
 
 
+@cache
 def initial_log(instant: str) -> bytes:
     return delete_block(_deletes(pa.array([], pa.large_binary()), ""), Origin(instant))
+
+
+def known_content(log: LogFile) -> bytes | None:
+    """The content of a log that can be nothing but the empty beginning of a file group.
+
+    An initialisation writes entries into base files, and its logs hold one empty block. As long as
+    that block is, a log has no room for a key beside the block's instant.
+    """
+    is_first = is_initial(log.instant) and log.write_token == INITIAL_TOKEN and log.version == 1
+    content = initial_log(log.instant) if is_first else None
+    return content if content is not None and len(content) == log.size_bytes else None
 
 
 def group_log(partition: str, entries: Entries, instant: str, created_ms: int) -> bytes:

@@ -12,6 +12,7 @@ nobody else can have begun anything: it counts with that restore.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lakewarden.engine.metadata.log_files import INITIAL_TOKEN, is_initial
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant
 from lakewarden.engine.timeline.removals import outdated
@@ -19,10 +20,6 @@ from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.view.slices import FileGroup, SliceKey
 
-# Initialisations count from zero instead of having a time.
-_INITIAL = "00000000000000"
-# The first log of a file group is empty and has this write token.
-_FIRST_TOKEN = "0-0-0"
 _RESTORES = (Action.RESTORE,)
 
 
@@ -51,7 +48,7 @@ class Validity:
         completed = self.known.get(instant)
         if completed is not None:
             return completed
-        if instant in self.services or instant.startswith(_INITIAL) or self._is_of_restore(instant):
+        if instant in self.services or is_initial(instant) or self._is_of_restore(instant):
             return True
         return not self.is_later(instant) and self._is_archived(instant)
 
@@ -156,4 +153,4 @@ def _is_whole(group: FileGroup) -> bool:
     if newest.base_file is not None:
         return True
     logs: Sequence[LogFile] = newest.log_files
-    return any(log.write_token == _FIRST_TOKEN for log in logs)
+    return any(log.write_token == INITIAL_TOKEN for log in logs)

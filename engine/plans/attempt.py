@@ -7,6 +7,7 @@ Steps of `work`: heartbeat, check-claim, marker, file. They repeat, until all fi
 are there and it commits.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -24,6 +25,7 @@ from lakewarden.engine.timeline.beats import (
     delete_beat,
     delete_standard_beat,
     write_beat,
+    write_own_beat,
 )
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.layouts import Layout
@@ -79,10 +81,13 @@ class Attempt:
         """What the names of a task's files carry: no two attempts ever write the same file."""
         return f"{task}-0-{self.number}"
 
-    def begin(self) -> Self:
-        """Give the first sign of life, and go on giving them in the background."""
+    def begin(self, *, has_first_sign: bool = False) -> Self:
+        """Give the first sign of life, and go on giving them in the background.
+
+        Java need not be given another one right after that which came before a new instant.
+        """
         try:
-            self._give_sign()
+            self._give_sign(write_own_beat if has_first_sign else write_beat)
         except BaseException:
             # The sign may have been given all the same, and nobody would take it back.
             self._take_signs_back(leaves_plan=False)
@@ -117,17 +122,22 @@ class Attempt:
         self._looked_at = self._context.ports.clock.elapsed_seconds()
         return ledger
 
+    def stop_beats(self) -> bool:
+        """Stop the beats and leave the last one to whoever clears the traces; False if ended."""
+        if self._repetition is None:
+            return False
+        self._repetition.stop()
+        self._repetition = None
+        return True
+
     def stop(self, *, leaves_plan: bool = False) -> None:
         """Stop the beats, and take the last one away, so that nobody waits for a dead attempt.
 
         Where a plan is left for the next attempt, the sign that Java sees goes as well. It belongs
         to all attempts, but as long as our own is there, nobody else can have begun.
         """
-        if self._repetition is None:
-            return
-        self._repetition.stop()
-        self._repetition = None
-        self._take_signs_back(leaves_plan=leaves_plan)
+        if self.stop_beats():
+            self._take_signs_back(leaves_plan=leaves_plan)
 
     def _take_signs_back(self, *, leaves_plan: bool) -> None:
         try:
@@ -160,7 +170,7 @@ class Attempt:
             if silent >= bearable:
                 self._silenced_by = error
 
-    def _give_sign(self) -> None:
+    def _give_sign(self, write: Callable[[Storage, Beat], None] = write_beat) -> None:
         self._sequence += 1
         progress = self._progress
         beat = Beat(
@@ -175,7 +185,7 @@ class Attempt:
             total=progress.total,
             bytes=progress.bytes,
         )
-        write_beat(self._context.storage, beat)
+        write(self._context.storage, beat)
         self._beaten_at = self._context.ports.clock.elapsed_seconds()
 
 

@@ -296,7 +296,7 @@ def _content(metadata: CommitMetadata) -> bytes:
 
 def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:
     """Step `commit.tidy`, and what others have left; nothing of it can fail a commit any more."""
-    attempt.stop()
+    attempt.stop_beats()
     try:
         clear_traces(context.storage, ledger)
         for plan in receipt.pre_empted:

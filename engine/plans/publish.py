@@ -145,7 +145,7 @@ def _claimed(context: Context, layout: Layout, requested: Instant) -> Attempt:
             now="See to it that they do, then try again.",
             instant=requested.requested,
         )
-    return Attempt(context, layout, claim).begin()
+    return Attempt(context, layout, claim).begin(has_first_sign=True)
 
 
 def _unsettled(instant: Instant, cause: str) -> Unsettled:

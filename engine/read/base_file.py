@@ -1,6 +1,6 @@
 """Base files: Parquet read in whole or in batches, skipping row groups that cannot match."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ STREAM_BUFFER_BYTES = 1 << 20
 PLAIN_TEXT_BYTES_MIN = 4
 
 RowFilter = tuple[pc.Expression, pa.Schema]
+OnFooter = Callable[[pq.FileMetaData], None]
 
 
 class BaseReader:
@@ -36,11 +37,13 @@ class BaseReader:
         row_filter: RowFilter | None = None,
         keep_dictionaries: bool = False,
         small_buffers: bool = False,
+        on_footer: OnFooter | None = None,
     ) -> Iterator[pa.Table]:
         """The wanted columns that the file has: one table, or one for each batch of rows.
 
         Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
-        yet to be dropped. Small buffers spare memory, and ask the storage more often.
+        yet to be dropped. Small buffers spare memory, and ask the storage more often. Who wants
+        the footer as well gets it before the first rows.
         """
         with self.opened(path) as source:
             # What is fetched in advance stays in memory until the last row has been read.
@@ -48,6 +51,8 @@ class BaseReader:
             if small_buffers:
                 options = {"pre_buffer": False, "buffer_size": STREAM_BUFFER_BYTES}
             file = pq.ParquetFile(source, **options)
+            if on_footer is not None:
+                on_footer(file.metadata)
             present = [name for name in columns if name in file.schema_arrow.names]
             if keep_dictionaries:
                 options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}

@@ -13,7 +13,7 @@ from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_apart, read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.range_source import FileSource
-from lakewarden.engine.read.base_file import BaseReader, RowFilter
+from lakewarden.engine.read.base_file import BaseReader, OnFooter, RowFilter
 from lakewarden.engine.read.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
@@ -55,8 +55,13 @@ class SliceReader:
         for part in self._parts(slice_, workers=1, sparing=True):
             yield from part.to_batches()
 
-    def rows_to_rewrite(self, slice_: FileSlice) -> Iterator[pa.Table]:
-        """The slice's rows in batches; texts that its base file keeps as dictionaries stay so."""
+    def rows_to_rewrite(
+        self, slice_: FileSlice, on_footer: OnFooter | None = None
+    ) -> Iterator[pa.Table]:
+        """The slice's rows in batches; texts that its base file keeps as dictionaries stay so.
+
+        The base file's footer is handed on where the base file alone is read.
+        """
         if slice_.log_files:
             merge = self.merge(slice_)
             yield from merge.base_rows()
@@ -64,7 +69,9 @@ class SliceReader:
             return
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        for rows in self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True):
+        for rows in self._base_rows(
+            slice_, schema, workers=1, sparing=True, for_merging=True, on_footer=on_footer
+        ):
             yield self._finished(rows, slice_)
 
     def merge(self, slice_: FileSlice) -> SliceMerge:
@@ -129,6 +136,7 @@ class SliceReader:
         workers: int,
         sparing: bool,
         for_merging: bool = False,
+        on_footer: OnFooter | None = None,
     ) -> Iterator[pa.Table]:
         if slice_.base_file is None:
             return
@@ -145,6 +153,7 @@ class SliceReader:
             small_buffers=sparing,
             row_filter=self._row_filter(slice_, sources),
             keep_dictionaries=keep_dictionaries,
+            on_footer=on_footer,
         )
         for table in tables:
             yield project(table, schema, path, sources, keep_dictionaries=keep_dictionaries)

@@ -62,8 +62,13 @@ def beat_path(instant: str, attempt: int) -> str:
 
 def write_beat(storage: Storage, beat: Beat) -> None:
     """Give a sign of life, ours and the standard one."""
-    storage.put(beat_path(beat.instant, beat.attempt), format_document(_KIND, beat))
+    write_own_beat(storage, beat)
     storage.put(standard_path(beat.instant), b"")
+
+
+def write_own_beat(storage: Storage, beat: Beat) -> None:
+    """The same for an attempt at an instant that has just been given its first sign."""
+    storage.put(beat_path(beat.instant, beat.attempt), format_document(_KIND, beat))
 
 
 def write_first_sign(storage: Storage, instant: str, process: str) -> None:

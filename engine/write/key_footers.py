@@ -34,7 +34,8 @@ class KeptFilter:
 class KeyGatherer:
     """Gathers the keys of one base file.
 
-    `base` is the filter of the file that is rewritten: keys that stay need not be hashed again.
+    `base` is the filter of the file that is rewritten: keys that stay need not be hashed again. It
+    may come later, but not after the first keys.
     """
 
     def __init__(self, options: BloomOptions, base: KeptFilter | None = None) -> None:
@@ -42,6 +43,10 @@ class KeyGatherer:
         self._base = base
         self._keys: list[pa.Array] = []
         self._bounds: list[str] = []
+
+    def go_on_from(self, base: KeptFilter) -> None:
+        assert not self._bounds
+        self._base = base
 
     def add(self, keys: pa.Array | pa.ChunkedArray, *, are_new: bool) -> None:
         """Take note of keys, in the order in which they are written."""

@@ -19,8 +19,9 @@ from lakewarden.engine.write.divide import divide
 from lakewarden.engine.write.group_work import GroupWork
 from lakewarden.engine.write.outcome import FileIds
 from lakewarden.engine.write.request import Placement, Replacement, WriteRequest
-from lakewarden.engine.write.route import route
+from lakewarden.engine.write.route import new_rows, route
 from lakewarden.engine.write.sizes import (
+    UNLIMITED,
     SizeLimits,
     known_record_bytes,
     record_bytes,
@@ -101,11 +102,13 @@ class Planner:
     def _routed(self, rows: KeyedRows, matches: Matches) -> WritePlan:
         living = without_dead(self._state, rows, matches, self._ports.executor)
         moves = moved(self._state, rows, living, self._index, self._ports.executor)
+        # How large files shall be takes a look at other commits and slices; updates need none.
+        has_new = bool(new_rows(moves.rows, moves.matches).any())
         routed = route(
             moves.rows,
             moves.matches,
-            self._small_candidates(moves.rows),
-            self._limits(rows),
+            self._small_candidates(moves.rows) if has_new else (),
+            self._limits(rows) if has_new else UNLIMITED,
             self._ports.ids,
             departures=moves.departures,
             buckets=self._index.buckets,

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.read.base_file import BaseReader
@@ -43,7 +44,7 @@ class Rewriting:
         self._merger = Merger(self._folded(task.changes))
         self._inserts = self._with_own(task.inserts, first=int((~task.is_insert).sum()))
         self._arrived: list[pa.Array] = []
-        self.keys = KeyGatherer(spec.files.bloom, self._old_bloom())
+        self.keys = KeyGatherer(spec.files.bloom)
 
     @property
     def tally(self) -> Tally:
@@ -81,7 +82,8 @@ class Rewriting:
     def _batches(self) -> Iterator[pa.Table]:
         columns = tuple(self._schema.names)
         reader = SliceReader(self._storage, replace(self._spec.read, columns=columns))
-        return reader.rows_to_rewrite(self._slice)
+        # Keys that came with logs are not in the old file's filter, and no footer comes with them.
+        return reader.rows_to_rewrite(self._slice, self._keep_bloom)
 
     def _finished(self, rows: pa.Table, *, are_new: bool) -> pa.Table:
         self.keys.add(rows.column(RECORD_KEY), are_new=are_new)
@@ -122,13 +124,15 @@ class Rewriting:
             first=first,
         )
 
-    def _old_bloom(self) -> KeptFilter | None:
-        """Keys that came with logs are not in the old file's filter."""
-        return None if self._slice.log_files else bloom_worth_keeping(self._storage, self._slice)
+    def _keep_bloom(self, footer: pq.FileMetaData) -> None:
+        assert self._slice.base_file is not None
+        bloom = _worth_keeping(footer, self._slice.path(self._slice.base_file), REBUILT_UP_TO)
+        if bloom is not None:
+            self.keys.go_on_from(bloom)
 
 
 def bloom_worth_keeping(
-    storage: Storage, slice_: FileSlice, *, rebuilt_up_to: int = REBUILT_UP_TO
+    storage: Storage, slice_: FileSlice, *, rebuilt_up_to: int
 ) -> KeptFilter | None:
     """The filter of the old file, if hashing all keys again would take longer than reading it.
 
@@ -138,7 +142,10 @@ def bloom_worth_keeping(
     if base is None:
         return None
     path = slice_.path(base)
-    metadata = BaseReader(storage).metadata(path)
+    return _worth_keeping(BaseReader(storage).metadata(path), path, rebuilt_up_to)
+
+
+def _worth_keeping(metadata: pq.FileMetaData, path: str, rebuilt_up_to: int) -> KeptFilter | None:
     if metadata.num_rows <= rebuilt_up_to:
         return None
     footer = key_footer(metadata)

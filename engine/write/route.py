@@ -52,8 +52,7 @@ def route(
     a row and the slice that its key leaves for another partition.
     """
     updates, leaving = _by_slice(matches), _by_slice(departures)
-    is_known = _mask(rows, matches)
-    new = _NewRows(rows, ~is_known & ~rows.is_delete, limits, ids)
+    new = _NewRows(rows, new_rows(rows, matches), limits, ids)
     if buckets is not None:
         inserts, created = dict[SliceKey, Places](), tuple(new.by_bucket(buckets))
     else:
@@ -70,8 +69,13 @@ def route(
         )
         for key in sorted({*updates, *leaving, *inserts})
     )
-    vanished = rows.is_delete & ~is_known & ~_mask(rows, departures)
+    vanished = rows.is_delete & ~_mask(rows, matches) & ~_mask(rows, departures)
     return Routed(existing + created, int(vanished.sum()))
+
+
+def new_rows(rows: KeyedRows, matches: Matches) -> npt.NDArray[np.bool_]:
+    """Which rows bring a key that the table does not have; only these need a place."""
+    return ~_mask(rows, matches) & ~rows.is_delete
 
 
 def _mask(rows: KeyedRows, matches: Matches) -> npt.NDArray[np.bool_]:

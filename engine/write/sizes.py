@@ -91,6 +91,10 @@ class SizeLimits:
         return row_count * self.record_bytes
 
 
+# For a write that brings no new rows.
+UNLIMITED = SizeLimits(record_bytes=1)
+
+
 def size_limits(settings: Settings, table_type: TableType, record_bytes: int) -> SizeLimits:
     """The limits that settings ask for; small files of copy-on-write tables take what fits."""
     is_merge_on_read = table_type is TableType.MERGE_ON_READ

@@ -14,6 +14,13 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.kernel.zones import Zone
+from lakewarden.engine.metadata.definitions import (
+    IndexDefinition,
+    StoredDefinitions,
+    definitions_of,
+    definitions_path,
+    stored_definitions,
+)
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.table import FILES, MetadataTable
 from lakewarden.engine.storage.port import Storage
@@ -82,6 +89,16 @@ class Snapshot:
     def metadata(self) -> MetadataTable:
         """The metadata table as of this snapshot's timeline."""
         return MetadataTable(self.storage, self.config, self.timeline)
+
+    @lazy
+    def stored_definitions(self) -> StoredDefinitions:
+        """What the file of index definitions says."""
+        return stored_definitions(self.storage, definitions_path(self.config))
+
+    @lazy
+    def definitions(self) -> tuple[IndexDefinition, ...]:
+        """All metadata partitions of the table as indexes, with what is defined about them."""
+        return definitions_of(self.config, self.stored_definitions.records)
 
     @lazy
     def history(self) -> SchemaHistory:

@@ -403,9 +403,9 @@ class Table(TableServices, TableMetadata):
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:
-        given = given_options(options, keywords, OF_WRITES)
-        context = self._context(given, self.properties)
-        return after_write(context, TableWriter(context).write(request)).commit
+        given, config = given_options(options, keywords, OF_WRITES), self.config
+        context = self._context(given, config.properties)
+        return after_write(context, TableWriter(context).write(request, config)).commit
 
     def _taken(
         self, rows: Taken, options: Options, keywords: Mapping[str, object]

@@ -21,7 +21,6 @@ from lakewarden.engine.index.options import (
 from lakewarden.engine.index.told import told_identity
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Resolved, Settings
-from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.snapshot import Snapshot
 
@@ -124,7 +123,7 @@ def record_index_kind(state: Snapshot) -> IndexKind | None:
     """The record index that a table has: one for all partitions, one for each, or none."""
     if not state.config.has_metadata(RECORD_INDEX):
         return None
-    for definition in load_definitions(state.storage, state.config):
+    for definition in state.definitions:
         if definition.partition == RECORD_INDEX and definition.is_partitioned:
             return IndexKind.RECORD_INDEX
     return IndexKind.GLOBAL_RECORD_INDEX

@@ -11,15 +11,15 @@ from lakewarden.engine.metadata.table import (
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
+    MetadataTable,
 )
-from lakewarden.engine.metadata.write_state import WriteState
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.view.file_names import PARTITION_METADATA
 
 _BEGAN_AT = "commitTime"
 
 
-def built_after(state: WriteState, config: TableConfig, moment: str) -> tuple[str, ...]:
+def built_after(state: MetadataTable, config: TableConfig, moment: str) -> tuple[str, ...]:
     """The partitions that may hold what was true at a moment, with those that are made from them.
 
     Without the list of files there is no metadata table, so that all partitions go with it.
@@ -31,7 +31,7 @@ def built_after(state: WriteState, config: TableConfig, moment: str) -> tuple[st
     return tuple(one for one in listed if one in found or _is_made_from(one, found))
 
 
-def _was_built_after(state: WriteState, partition: str, moment: str) -> bool:
+def _was_built_after(state: MetadataTable, partition: str, moment: str) -> bool:
     """By the instant that the partition says it began with; one of which nothing is known counts.
 
     That is the initialisation, or to Java the first write that came to the partition.

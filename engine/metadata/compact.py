@@ -25,7 +25,7 @@ from lakewarden.engine.metadata.instants import (
     publish,
     remove,
 )
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -69,7 +69,7 @@ class _FoldTask:
 
 
 def compact_if_due(
-    state: WriteState,
+    state: MetadataTable,
     config: TableConfig,
     times: TimeSource,
     ports: Ports,
@@ -88,7 +88,7 @@ def compact_if_due(
     return compact(state, config, times, ports) is not None
 
 
-def finish_compactions(state: WriteState, ports: Ports) -> tuple[str, ...]:
+def finish_compactions(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
     """Carry out the plans that somebody has left, and remove torn ones; their instants."""
     begun = _pending(state)
     for files in begun:
@@ -97,7 +97,7 @@ def finish_compactions(state: WriteState, ports: Ports) -> tuple[str, ...]:
 
 
 def compact(
-    state: WriteState, config: TableConfig, times: TimeSource, ports: Ports
+    state: MetadataTable, config: TableConfig, times: TimeSource, ports: Ports
 ) -> tuple[str, tuple[WriteStat, ...]] | None:
     """Compact all slices that have logs: the instant and the new base files; None without any."""
     plan = draft_compaction(state, config)
@@ -111,7 +111,7 @@ def compact(
     return instant, stats
 
 
-def withdraw_compactions(state: WriteState) -> bool:
+def withdraw_compactions(state: MetadataTable) -> bool:
     """Take pending compactions back, which folds nothing twice; whether there were any."""
     begun = _pending(state)
     for files in begun:
@@ -119,14 +119,14 @@ def withdraw_compactions(state: WriteState) -> bool:
     return bool(begun)
 
 
-def deltacommits_since(state: WriteState) -> int:
+def deltacommits_since(state: MetadataTable) -> int:
     """How many deltacommits have completed since the last compaction was planned."""
     active = state.timeline.active
     last = max((one.requested for one in active.completed((Action.COMMIT,))), default="")
     return len(active.completed_between(last or None, None, (Action.DELTA_COMMIT,)))
 
 
-def refuse_growth(state: WriteState, settings: Settings) -> None:
+def refuse_growth(state: MetadataTable, settings: Settings) -> None:
     """Refuse to go on telling a table that cannot be compacted, once it has grown too much."""
     uncertain, most = state.uncertain(), settings[DELTACOMMITS_MAX_WHEN_PENDING]
     if not uncertain or deltacommits_since(state) <= most:
@@ -141,11 +141,11 @@ def refuse_growth(state: WriteState, settings: Settings) -> None:
     )
 
 
-def _is_due(state: WriteState, deltacommits_max: int) -> bool:
+def _is_due(state: MetadataTable, deltacommits_max: int) -> bool:
     return not state.uncertain() and deltacommits_since(state) >= deltacommits_max
 
 
-def draft_compaction(state: WriteState, config: TableConfig) -> CompactionPlan:
+def draft_compaction(state: MetadataTable, config: TableConfig) -> CompactionPlan:
     """All slices that have logs, as bare names."""
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     slices = [
@@ -156,7 +156,7 @@ def draft_compaction(state: WriteState, config: TableConfig) -> CompactionPlan:
     return CompactionPlan(operations=tuple(operation_of(one) for one in slices if one.log_files))
 
 
-def _pending(state: WriteState) -> list[InstantFiles]:
+def _pending(state: MetadataTable) -> list[InstantFiles]:
     return [
         files
         for files in state.timeline.active.files
@@ -164,7 +164,7 @@ def _pending(state: WriteState) -> list[InstantFiles]:
     ]
 
 
-def _finish(state: WriteState, files: InstantFiles, ports: Ports) -> None:
+def _finish(state: MetadataTable, files: InstantFiles, ports: Ports) -> None:
     """Carry out a plan that somebody has left; one that was never published whole is removed."""
     if files.requested is None:
         raise corrupt(state.layout.folder, None, f"The plan of {files.instant} is not there.")
@@ -182,7 +182,7 @@ def _finish(state: WriteState, files: InstantFiles, ports: Ports) -> None:
 
 
 def _carry_out(
-    state: WriteState, instant: str, plan: CompactionPlan, ports: Ports
+    state: MetadataTable, instant: str, plan: CompactionPlan, ports: Ports
 ) -> tuple[WriteStat, ...] | None:
     """The new base files; None where the plan does not hold any more, and was withdrawn."""
     # All attempts write the same bytes: whoever completes it says how large the files are, and
@@ -208,7 +208,7 @@ def _carry_out(
     return stats
 
 
-def _withdraw(state: WriteState, instant: str) -> None:
+def _withdraw(state: MetadataTable, instant: str) -> None:
     """Take a compaction off the timeline, and remove its base files unless it has completed.
 
     Somebody else may be about to complete it; he looks for its plan afterwards. Base files that go
@@ -226,7 +226,7 @@ def _withdraw(state: WriteState, instant: str) -> None:
 
 
 def _remove_outputs(
-    state: WriteState, partition_name: str, instant: str, ours: Collection[str]
+    state: MetadataTable, partition_name: str, instant: str, ours: Collection[str]
 ) -> None:
     """Remove base files of an earlier attempt that are named otherwise than ours.
 

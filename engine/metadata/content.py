@@ -1,11 +1,11 @@
 """Content: what a change on the data table means to each partition of the metadata table."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.definitions import index_name, load_definitions
+from lakewarden.engine.metadata.definitions import IndexDefinition, index_name
 from lakewarden.engine.metadata.entries import Entries
 from lakewarden.engine.metadata.files_entries import files_entries
 from lakewarden.engine.metadata.partition import MetadataPartition
@@ -23,9 +23,7 @@ from lakewarden.engine.metadata.table import (
     MetadataTable,
 )
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.instant import epoch_ms
-from lakewarden.engine.timeline.timeline import Timeline
 
 # Shard -> entries.
 ShardEntries = Mapping[str, Entries]
@@ -38,9 +36,7 @@ _EARLY_VERSION = "V1"
 class ChangeContent:
     """One change, seen by the partitions of one table."""
 
-    storage: Storage = field(repr=False)
-    config: TableConfig
-    data_timeline: Timeline = field(repr=False)
+    state: MetadataTable = field(repr=False)
     change: TableChange
     # Those that statistics are kept of.
     columns: tuple[str, ...]
@@ -58,7 +54,7 @@ class ChangeContent:
                 return {shard_of(PARTITION_STATS): self._partition_stats()}
             case "record_index":
                 return self._record_index()
-        raise unmaintained(self.storage, partition)
+        raise unmaintained(self.state.root, partition)
 
     def _column_stats(self) -> Entries:
         return column_stats_entries(self.change, self.columns, is_early=self.has_early_statistics)
@@ -72,8 +68,7 @@ class ChangeContent:
         )
 
     def _known_statistics(self) -> MetadataPartition:
-        table = MetadataTable(self.storage, self.config, self.data_timeline)
-        return table.partition(COLUMN_STATS)
+        return self.state.partition(COLUMN_STATS)
 
     def _record_index(self) -> ShardEntries:
         return record_entries(
@@ -84,22 +79,20 @@ class ChangeContent:
         )
 
     def _moment_ms(self, instant: str | None) -> int:
-        moment_ms = epoch_ms(instant or self.change.instant, self.config.layout.zone)
+        moment_ms = epoch_ms(instant or self.change.instant, self.state.config.layout.zone)
         assert moment_ms is not None
         return moment_ms
 
 
 def content_of(
-    storage: Storage, config: TableConfig, data_timeline: Timeline, change: TableChange
+    state: MetadataTable, definitions: Iterable[IndexDefinition], change: TableChange
 ) -> ChangeContent:
     """A change together with what the table's index definitions say."""
-    definitions = {one.partition: one for one in load_definitions(storage, config)}
-    statistics, index = definitions.get(COLUMN_STATS), definitions.get(RECORD_INDEX)
+    defined = {one.partition: one for one in definitions}
+    statistics, index = defined.get(COLUMN_STATS), defined.get(RECORD_INDEX)
     columns = statistics.columns if statistics else ()
     return ChangeContent(
-        storage=storage,
-        config=config,
-        data_timeline=data_timeline,
+        state=state,
         change=change,
         columns=columns,
         has_early_statistics=bool(columns)

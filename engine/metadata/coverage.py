@@ -5,14 +5,14 @@ not have would be lost to readers, and what was taken back since it was planned 
 """
 
 from lakewarden.engine.formats.payloads.compaction import CompactionPlan, decode_plan
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.view.file_names import parse_file_name
 from lakewarden.engine.view.slices import FileGroup, SliceKey, file_groups
 from lakewarden.engine.view.visibility import load_visibility
 
 
-def covers(now: WriteState, instant: str, plan: CompactionPlan) -> bool:
+def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
     """Whether the plan of a pending compaction names just what lies below it now.
 
     What completes later than this look is either above its time, or finds its plan and gives way.
@@ -35,7 +35,7 @@ def covers(now: WriteState, instant: str, plan: CompactionPlan) -> bool:
     return {key: logs for key, logs in below.items() if logs} == wanted
 
 
-def has_taken(state: WriteState, compaction: InstantFiles, told: str) -> bool:
+def has_taken(state: MetadataTable, compaction: InstantFiles, told: str) -> bool:
     """Whether a compaction has folded what an instant has told; without its plan it may have."""
     if compaction.requested is None:
         return True
@@ -46,7 +46,7 @@ def has_taken(state: WriteState, compaction: InstantFiles, told: str) -> bool:
     return any(file is not None and file.instant == told for file in files)
 
 
-def _logs_below(now: WriteState, group: FileGroup, instant: str) -> frozenset[str]:
+def _logs_below(now: MetadataTable, group: FileGroup, instant: str) -> frozenset[str]:
     """The logs of the newest slice below an instant that were told before it."""
     slices = [one for one in group.slices if one.base_instant < instant]
     if not slices:
@@ -56,7 +56,7 @@ def _logs_below(now: WriteState, group: FileGroup, instant: str) -> frozenset[st
     )
 
 
-def _completed(now: WriteState, instant: str) -> str:
+def _completed(now: MetadataTable, instant: str) -> str:
     completed = now.timeline.completion_time(instant)
     assert completed is not None
     return completed

@@ -7,7 +7,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.metadata.changes import Located, TableChange
 from lakewarden.engine.metadata.content import content_of, unmaintained
-from lakewarden.engine.metadata.definitions import definitions_path
+from lakewarden.engine.metadata.definitions import definitions_path, load_definitions
 from lakewarden.engine.metadata.definitions_file import (
     NewDefinition,
     column_stats_definition,
@@ -21,8 +21,14 @@ from lakewarden.engine.metadata.files_entries import files_listing
 from lakewarden.engine.metadata.indexed_columns import COLUMN_SETTINGS, chosen_columns
 from lakewarden.engine.metadata.initialise import NewShard, forget_unfinished, initialise_partition
 from lakewarden.engine.metadata.shards import GROUP_SETTINGS, GroupCounts, shard_of
-from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    MetadataTable,
+    load_metadata_table,
+)
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
@@ -72,7 +78,7 @@ def create_metadata_table(
     columns = _columns(config, wanted, choices)
     _begin_anew(storage, config)
     for partition in wanted:
-        state = load_write_state(storage, config)
+        state = load_metadata_table(storage, config)
         times.move_past(state.timeline.active.newest_time())
         initialise_partition(state, partition, _empty(partition, choices), times, ports)
     _publish(storage, config, wanted, columns, choices)
@@ -103,13 +109,13 @@ def add_partitions(
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         _begin_anew(storage, config)
-    forget_unfinished(load_write_state(storage, config))
+    forget_unfinished(load_metadata_table(storage, config))
     everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
     for partition in wanted:
-        state = load_write_state(storage, config)
+        state = load_metadata_table(storage, config)
         times.move_past(state.timeline.active.newest_time())
         state.storage.delete_folder(partition)
-        shards = _filled(storage, config, state, partition, everything, columns, choices)
+        shards = _filled(config, state, partition, everything, columns, choices)
         initialise_partition(state, partition, shards, times, ports)
     assert_held()
     _publish(storage, config, wanted, columns, choices)
@@ -172,15 +178,14 @@ def _empty(partition: str, choices: Choices) -> dict[str, NewShard]:
 
 
 def _filled(
-    storage: Storage,
     config: TableConfig,
-    state: WriteState,
+    state: MetadataTable,
     partition: str,
     everything: TableChange,
     columns: tuple[str, ...],
     choices: Choices,
 ) -> dict[str, NewShard]:
-    known = content_of(storage, config, state.data_timeline, everything)
+    known = content_of(state, load_definitions(state.root, config), everything)
     content = replace(
         known,
         columns=columns or known.columns,

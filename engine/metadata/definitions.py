@@ -35,9 +35,18 @@ class IndexDefinition:
         return self.options.get("isPartitioned", "false").lower() == "true"
 
 
+@dataclass(frozen=True, slots=True)
+class StoredDefinitions:
+    """The records in the file, by the partition that each is about."""
+
+    records: Mapping[str, Mapping[str, object]]
+    # Whether a crash has cut the file short; the records are those that it had before.
+    is_torn: bool = False
+
+
 def load_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
     """All metadata partitions of a table as indexes, with what is defined about them."""
-    return definitions_of(config, stored_definitions(storage, definitions_path(config)))
+    return definitions_of(config, stored_definitions(storage, definitions_path(config)).records)
 
 
 def definitions_path(config: TableConfig) -> str:
@@ -67,18 +76,19 @@ def undefined(partition: str, state: str) -> IndexDefinition:
     return _definition(partition, {}, state)
 
 
-def stored_definitions(storage: Storage, path: str) -> dict[str, Mapping[str, object]]:
-    """The records in the file; of one that a crash has cut short, those that it had before."""
+def stored_definitions(storage: Storage, path: str) -> StoredDefinitions:
+    """What the file says, or did before a crash cut it short."""
     payload = storage.read_if_present(path)
     if payload is None:
-        return {}
+        return StoredDefinitions({})
     try:
-        return defined_indexes(payload, path)
+        return StoredDefinitions(defined_indexes(payload, path))
     except CorruptTable:
         before = storage.read_if_present(backup_path(path))
         if payload and before is None:
             raise
-        return defined_indexes(before, path) if before else {}
+        records = defined_indexes(before, path) if before else {}
+        return StoredDefinitions(records, is_torn=True)
 
 
 def defined_indexes(payload: bytes, path: str) -> dict[str, Mapping[str, object]]:

@@ -7,18 +7,13 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.definitions import (
-    IndexDefinition,
+    StoredDefinitions,
     backup_path,
-    defined_indexes,
-    definitions_of,
-    definitions_path,
     stored_definitions,
 )
 from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import TableConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +44,11 @@ def forget_indexes(storage: Storage, path: str, partitions: Collection[str]) -> 
     _store(storage, path, dict.fromkeys(partitions))
 
 
-def mended_definitions(storage: Storage, config: TableConfig) -> tuple[IndexDefinition, ...]:
-    """All indexes of a table; a file that a crash has cut short gets its former content back.
-
-    The caller holds the table's lock.
-    """
-    path = definitions_path(config)
-    payload = storage.read_if_present(path)
-    try:
-        records = defined_indexes(payload, path) if payload is not None else {}
-    except CorruptTable:
-        records = stored_definitions(storage, path)
-        storage.put(path, _file_of(records))
+def mend_definitions(storage: Storage, path: str, stored: StoredDefinitions) -> None:
+    """Give a file that a crash has cut short its former content back; under the table's lock."""
+    if stored.is_torn:
+        storage.put(path, _file_of(stored.records))
         storage.delete(backup_path(path))
-    return definitions_of(config, records)
 
 
 def remove_definitions(storage: Storage, path: str) -> None:
@@ -76,7 +62,7 @@ def _store(storage: Storage, path: str, changes: Mapping[str, Mapping[str, objec
 
     Steps of `definitions`: backup, replace, forget.
     """
-    present = stored_definitions(storage, path)
+    present = stored_definitions(storage, path).records
     after = {name: record for name, record in {**present, **changes}.items() if record is not None}
     if after == present:
         return

@@ -26,12 +26,12 @@ from lakewarden.engine.metadata.shards import (
     file_id,
     shard_of,
 )
-from lakewarden.engine.metadata.write_state import WriteState, written_by
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.view.file_names import DataFile
+from lakewarden.engine.view.file_names import DataFile, LogFile
 
 # Partition -> shard -> entries.
 Content = Mapping[str, Mapping[str, Entries]]
@@ -50,7 +50,7 @@ class _GroupTask:
 
 
 def write_deltacommit(
-    state: WriteState, instant: str, content: Content, times: TimeSource, ports: Ports
+    state: MetadataTable, instant: str, content: Content, times: TimeSource, ports: Ports
 ) -> None:
     """Write entries as the deltacommit of an instant of the data table.
 
@@ -71,7 +71,7 @@ def write_deltacommit(
     complete_now(state, instant, written, times)
 
 
-def withdraw_deltacommit(state: WriteState, instant: str) -> bool:
+def withdraw_deltacommit(state: MetadataTable, instant: str) -> bool:
     """Remove whatever an earlier attempt at an instant has left; False if there was nothing."""
     files = state.deltacommit(instant)
     if files is None:
@@ -85,7 +85,7 @@ def withdraw_deltacommit(state: WriteState, instant: str) -> bool:
     return True
 
 
-def withdraw_strays(state: WriteState) -> bool:
+def withdraw_strays(state: MetadataTable) -> bool:
     """Remove the deltacommits of instants that were taken back while their writers stood still."""
     strays = state.validity.strays()
     for instant in strays:
@@ -93,17 +93,21 @@ def withdraw_strays(state: WriteState) -> bool:
     return bool(strays)
 
 
-def find_written(state: WriteState, instant: str) -> dict[str, tuple[str, ...]]:
-    """The log files of a deltacommit in each partition that has any."""
+def find_written(state: MetadataTable, instant: str) -> dict[str, tuple[str, ...]]:
+    """The log files of a deltacommit in each partition that has any; no other writes to them."""
     found = {
-        partition: tuple(file.name for file in written_by(instant, state.files(partition)))
+        partition: tuple(
+            file.name
+            for file in state.files(partition)
+            if isinstance(file, LogFile) and file.instant == instant
+        )
         for partition in state.partitions()
     }
     return {partition: names for partition, names in found.items() if names}
 
 
 def create_groups(
-    state: WriteState, partition: str, shard: str, count: int, instant: str
+    state: MetadataTable, partition: str, shard: str, count: int, instant: str
 ) -> tuple[str, ...]:
     """The file groups of a new shard, all of them begun with an initial log."""
     groups = tuple(file_id(shard, number) for number in range(count))
@@ -114,20 +118,19 @@ def create_groups(
 
 
 def _touched_groups(
-    state: WriteState, partition: str, shards: Mapping[str, Entries], instant: str
+    state: MetadataTable, partition: str, shards: Mapping[str, Entries], instant: str
 ) -> Iterator[tuple[str, Entries]]:
     """The file groups with something to say to each, those of new shards after their creation."""
-    files = state.files(partition)
-    for shard, entries in shards.items():
-        if not entries:
-            continue
+    telling = {shard: entries for shard, entries in shards.items() if entries}
+    files = state.files(partition) if telling else ()
+    for shard, entries in telling.items():
         groups = _groups(state, partition, shard, files, instant, len(entries.keys))
         for number, own in entries.routed(len(groups)):
             yield groups[number], own
 
 
 def _groups(
-    state: WriteState,
+    state: MetadataTable,
     partition: str,
     shard: str,
     files: Sequence[DataFile],

@@ -10,7 +10,7 @@ from lakewarden.engine.metadata.compact import finish_compactions
 from lakewarden.engine.metadata.definitions import definitions_path
 from lakewarden.engine.metadata.definitions_file import forget_indexes, remove_definitions
 from lakewarden.engine.metadata.log_compact import withdraw_log_compactions
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
@@ -30,11 +30,11 @@ def drop_partitions(
     ports: Ports,
 ) -> None:
     """Drop some partitions, built or being built; the caller holds the table's lock."""
-    state = load_write_state(storage, config)
+    state = load_metadata_table(storage, config)
     # Plans of the metadata table speak of files that will be gone.
     times.move_past(state.timeline.active.newest_time())
     if withdraw_log_compactions(state):
-        state = load_write_state(storage, config)
+        state = load_metadata_table(storage, config)
     finish_compactions(state, ports)
     update_properties(
         storage,

@@ -17,7 +17,7 @@ from lakewarden.engine.metadata.base_files import base_file, base_name
 from lakewarden.engine.metadata.deltacommit import create_groups
 from lakewarden.engine.metadata.entries import Entries
 from lakewarden.engine.metadata.instants import begin, commit_content, complete_now, remove
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import InstantFiles
@@ -48,7 +48,7 @@ class _BaseTask:
 
 
 def initialise_partition(
-    state: WriteState,
+    state: MetadataTable,
     partition_name: str,
     shards: Mapping[str, NewShard],
     times: TimeSource,
@@ -71,7 +71,7 @@ def initialise_partition(
     complete_now(state, instant, content, times)
 
 
-def forget_unfinished(state: WriteState) -> bool:
+def forget_unfinished(state: MetadataTable) -> bool:
     """Remove initialisations that were begun and not completed whole; whether there were any."""
     unfinished = [
         files
@@ -83,7 +83,7 @@ def forget_unfinished(state: WriteState) -> bool:
     return bool(unfinished)
 
 
-def _is_whole(state: WriteState, files: InstantFiles) -> bool:
+def _is_whole(state: MetadataTable, files: InstantFiles) -> bool:
     if files.completed is None:
         return False
     path = files.completed.entry.path
@@ -95,7 +95,7 @@ def _is_whole(state: WriteState, files: InstantFiles) -> bool:
     return bool(payload)
 
 
-def _next_initial_instant(state: WriteState) -> str:
+def _next_initial_instant(state: MetadataTable) -> str:
     """The number after that of the last initialisation, which may have been archived."""
     instants = (
         *state.timeline.active.instants,

@@ -13,7 +13,7 @@ from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Unsettled
 from lakewarden.engine.metadata.record_schema import COMMIT_SCHEMA_TEXT
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
 from lakewarden.engine.table.schema import SCHEMA_KEY
 from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles, load_active
@@ -21,7 +21,7 @@ from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource, following
 
 
-def begin(state: WriteState, requested: str, action: Action, plan: bytes = b"") -> None:
+def begin(state: MetadataTable, requested: str, action: Action, plan: bytes = b"") -> None:
     """Publish an instant as requested, with its plan if it has one, and as inflight.
 
     Files are simply put: who finds one of an attempt that died has made it.
@@ -30,14 +30,14 @@ def begin(state: WriteState, requested: str, action: Action, plan: bytes = b"") 
         state.storage.put(state.layout.path(Instant(requested, action, stage)), content)
 
 
-def publish(state: WriteState, requested: str, action: Action, plan: bytes) -> None:
+def publish(state: MetadataTable, requested: str, action: Action, plan: bytes) -> None:
     """The same for an instant of which there must be one plan, ours."""
     path = state.layout.path(Instant(requested, action, State.REQUESTED))
     create_file(state.storage, path, plan, requested)
     state.storage.put(state.layout.path(Instant(requested, action, State.INFLIGHT)), b"")
 
 
-def complete_now(state: WriteState, requested: str, content: bytes, times: TimeSource) -> None:
+def complete_now(state: MetadataTable, requested: str, content: bytes, times: TimeSource) -> None:
     """Publish a deltacommit as completed now, later than anything on either timeline.
 
     By that time it is told whether it lies upon a compaction or below it. One that was planned
@@ -52,7 +52,7 @@ def complete_now(state: WriteState, requested: str, content: bytes, times: TimeS
         raise completed_elsewhere(requested)
 
 
-def complete(state: WriteState, requested: str, action: Action, content: bytes) -> None:
+def complete(state: MetadataTable, requested: str, action: Action, content: bytes) -> None:
     """Publish an instant as completed whose completion time says nothing.
 
     All who carry it out give it the same one, so that one of them wins.
@@ -61,7 +61,7 @@ def complete(state: WriteState, requested: str, action: Action, content: bytes) 
     _completed(state, instant, content)
 
 
-def _completed(state: WriteState, instant: Instant, content: bytes) -> ActiveTimeline:
+def _completed(state: MetadataTable, instant: Instant, content: bytes) -> ActiveTimeline:
     """Create a completed file between two looks; the answer is what the second one has shown."""
     if not _is_pending(state, instant.requested):
         raise completed_elsewhere(instant.requested)
@@ -74,7 +74,7 @@ def _completed(state: WriteState, instant: Instant, content: bytes) -> ActiveTim
     return now
 
 
-def _look_behind(state: WriteState, instant: Instant) -> ActiveTimeline | None:
+def _look_behind(state: MetadataTable, instant: Instant) -> ActiveTimeline | None:
     """The timeline now; None if others had completed the instant as well, or had taken it back."""
     try:
         now = load_active(state.storage, state.layout)
@@ -119,12 +119,12 @@ def completed_elsewhere(requested: str) -> Conflict:
     )
 
 
-def _is_pending(state: WriteState, requested: str) -> bool:
+def _is_pending(state: MetadataTable, requested: str) -> bool:
     now = load_active(state.storage, state.layout)
     return any(one.instant.requested == requested and one.completed is None for one in now.files)
 
 
-def remove(state: WriteState, files: InstantFiles) -> None:
+def remove(state: MetadataTable, files: InstantFiles) -> None:
     """Remove an instant, the completed file first: from then on readers see nothing of it."""
     for file in reversed(list(files)):
         state.storage.delete(file.entry.path)

@@ -16,7 +16,7 @@ from lakewarden.engine.metadata.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.folding import folded_logs
 from lakewarden.engine.metadata.instants import commit_content, complete, publish, remove
 from lakewarden.engine.metadata.log_files import compacted_log, log_name
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -60,7 +60,7 @@ class _LogTask:
 
 
 def draft_log_compaction(
-    state: WriteState, config: TableConfig, times: TimeSource, *, blocks_min: int
+    state: MetadataTable, config: TableConfig, times: TimeSource, *, blocks_min: int
 ) -> LogCompactionDraft:
     """What a log compaction would take now; writes nothing."""
     uncertain = state.uncertain()
@@ -80,7 +80,7 @@ def draft_log_compaction(
 
 
 def compact_logs(
-    state: WriteState, draft: LogCompactionDraft, ports: Ports
+    state: MetadataTable, draft: LogCompactionDraft, ports: Ports
 ) -> tuple[WriteStat, ...]:
     """Carry a draft out.
 
@@ -106,7 +106,7 @@ def compact_logs(
     return stats
 
 
-def withdraw_log_compactions(state: WriteState, *, since: str | None = None) -> bool:
+def withdraw_log_compactions(state: MetadataTable, *, since: str | None = None) -> bool:
     """Take back log compactions: those that were left, and those completed after a time.
 
     What they stand for is still there. The answer is whether there were any.
@@ -129,7 +129,7 @@ def _is_to_go(files: InstantFiles, since: str | None) -> bool:
     return completed is None or (since is not None and completed > since)
 
 
-def _slices(state: WriteState, config: TableConfig) -> list[FileSlice]:
+def _slices(state: MetadataTable, config: TableConfig) -> list[FileSlice]:
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     recorded = RecordedSizes(state.timeline.active)
     return [
@@ -139,7 +139,7 @@ def _slices(state: WriteState, config: TableConfig) -> list[FileSlice]:
     ]
 
 
-def _has_enough(state: WriteState, slice_: FileSlice, blocks_min: int) -> bool:
+def _has_enough(state: MetadataTable, slice_: FileSlice, blocks_min: int) -> bool:
     blocks = _group(state.storage, slice_).log_blocks
     return len(blocks) >= blocks_min and len({block.instant for block in blocks}) > 1
 
@@ -148,7 +148,7 @@ def _group(storage: Storage, slice_: FileSlice) -> MetadataFileGroup:
     return MetadataFileGroup(storage, slice_, lambda _: True)
 
 
-def _before(state: WriteState, instant: str) -> str | None:
+def _before(state: MetadataTable, instant: str) -> str | None:
     """The millisecond before an instant; None if it is no date."""
     zone = state.data_timeline.active.layout.zone
     moment_ms = epoch_ms(instant, zone)

@@ -1,7 +1,8 @@
 """The metadata table: Hudi's own table about a table, at `.hoodie/metadata`.
 
 It is read as of a timeline of the data: a write commits here first, so what is pending on that
-timeline does not count, nor does anything that began after it was looked at.
+timeline does not count, nor does anything that began after it was looked at. Whoever writes to it
+looks at the same: it is the part of a snapshot that is about the metadata table.
 """
 
 from lakewarden.engine.formats.properties import parse_properties
@@ -12,10 +13,18 @@ from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.partition import MetadataPartition
 from lakewarden.engine.metadata.validity import Validity
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
-from lakewarden.engine.timeline.layouts import layout_of
+from lakewarden.engine.table.config import (
+    METADATA_FOLDER,
+    PROPERTIES_PATH,
+    TableConfig,
+    load_config,
+)
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.layouts import Layout, layout_of
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.view.listing import data_files
+from lakewarden.engine.view.file_names import DataFile
+from lakewarden.engine.view.listing import HOODIE_FOLDER, data_files
 from lakewarden.engine.view.recorded import RecordedSizes
 from lakewarden.engine.view.slices import FileSlice, Visibility, file_groups
 from lakewarden.engine.view.visibility import load_visibility
@@ -31,13 +40,28 @@ _NO_FILES = "missing_metadata_partition"
 
 
 class MetadataTable:
-    """Opens partitions of a table's metadata table; each is listed once and then kept."""
+    """The metadata table at one moment; `storage` is rooted in it, `root` in its table.
 
-    def __init__(self, storage: Storage, config: TableConfig, data_timeline: Timeline) -> None:
-        self._storage = storage.below(METADATA_FOLDER)
-        self._data_timeline = data_timeline
-        self._names_decide = config.version < 8
+    Partitions that are read are listed once and then kept.
+    """
+
+    def __init__(
+        self,
+        root: Storage,
+        config: TableConfig,
+        data_timeline: Timeline,
+        own_timeline: Timeline | None = None,
+    ) -> None:
+        self.root = root
+        self.config = config
+        self.storage = root.below(METADATA_FOLDER)
+        self.data_timeline = data_timeline
+        self._own_timeline = own_timeline
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
+
+    def again(self) -> "MetadataTable":
+        """The same as it is now, the table's properties included."""
+        return load_metadata_table(self.root, load_config(self.root))
 
     def partition(self, name: str) -> MetadataPartition:
         """A partition by name; one without any file group is corrupt, never empty."""
@@ -67,8 +91,8 @@ class MetadataTable:
 
     def slices(self, name: str) -> tuple[FileSlice, ...]:
         """The newest slices of a partition's file groups; none where it has no files."""
-        files = data_files(self._storage.list(name).files)
-        self._validity.check_whole(files, groups := file_groups(name, files, self._visibility))
+        files = self.files(name)
+        self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
         return tuple(group.latest_merged() for group in groups)
 
     def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
@@ -81,25 +105,75 @@ class MetadataTable:
                 now="Read with use_metadata=False, and rebuild the partition.",
                 partition=name,
             )
-        is_valid, recorded = self._validity.is_valid, self._recorded
-        return tuple(MetadataFileGroup(self._storage, one, is_valid, recorded) for one in slices)
+        is_valid, recorded = self.validity.is_valid, self._recorded
+        return tuple(MetadataFileGroup(self.storage, one, is_valid, recorded) for one in slices)
+
+    def files(self, partition: str) -> tuple[DataFile, ...]:
+        """The data files of a partition as they lie there now."""
+        return data_files(self.storage.list(partition).files)
+
+    def partitions(self) -> tuple[str, ...]:
+        """All partitions with a folder, whether the table's properties list them or not."""
+        folders = (folder.rstrip("/") for folder in self.storage.list("").folders)
+        return tuple(folder for folder in folders if folder != HOODIE_FOLDER)
+
+    def deltacommit(self, instant: str) -> InstantFiles | None:
+        """The files of the deltacommit of an instant of the data table, completed or not."""
+        return self.begun(instant, Action.DELTA_COMMIT)
+
+    def rollback(self, instant: str) -> InstantFiles | None:
+        """The files of a rollback that was begun here."""
+        return self.begun(instant, Action.ROLLBACK)
+
+    def begun(self, requested: str, action: Action) -> InstantFiles | None:
+        """The files of an instant that began as some action."""
+        found = (
+            group
+            for group in self.timeline.active.files
+            if group.instant.requested == requested and group.begun_as is action
+        )
+        return next(found, None)
+
+    def uncertain(self) -> tuple[str, ...]:
+        """The instants that are completed here, but still pending on the data table."""
+        pending = {one.requested for one in self.data_timeline.active.pending()}
+        completed = self.timeline.active.completed()
+        return tuple(one.requested for one in completed if one.requested in pending)
 
     @lazy
     def timeline(self) -> Timeline:
         """The metadata table's own timeline."""
-        properties = parse_properties(self._storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
-        return Timeline.load(self._storage, layout_of(properties))
+        given = self._own_timeline
+        return given if given is not None else _own_timeline(self.storage)
+
+    @property
+    def layout(self) -> Layout:
+        return self.timeline.active.layout
+
+    @lazy
+    def validity(self) -> Validity:
+        """What counts of the metadata table."""
+        return Validity.of(self.data_timeline, self.timeline)
 
     @lazy
     def _recorded(self) -> RecordedSizes:
         return RecordedSizes(self.timeline.active)
 
     @lazy
-    def _validity(self) -> Validity:
-        return Validity.of(self._data_timeline, self.timeline)
-
-    @lazy
     def _visibility(self) -> Visibility:
-        return load_visibility(
-            self.timeline.active, self._validity, names_decide=self._names_decide
-        )
+        names_decide = self.config.version < 8
+        return load_visibility(self.timeline.active, self.validity, names_decide=names_decide)
+
+
+def load_metadata_table(root: Storage, config: TableConfig) -> MetadataTable:
+    """The metadata table as it is now, for writing to it.
+
+    Its own timeline comes first: what is begun there has begun on the data's timeline before.
+    """
+    own = _own_timeline(root.below(METADATA_FOLDER))
+    return MetadataTable(root, config, Timeline.load(root, config.layout), own)
+
+
+def _own_timeline(storage: Storage) -> Timeline:
+    properties = parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
+    return Timeline.load(storage, layout_of(properties))

@@ -5,6 +5,7 @@ from lakewarden.engine.metadata.compact import (
     DELTACOMMITS_MAX,
     DELTACOMMITS_MAX_WHEN_PENDING,
     compact_if_due,
+    deltacommits_since,
     refuse_growth,
 )
 from lakewarden.engine.metadata.deltacommit import withdraw_strays
@@ -15,9 +16,10 @@ from lakewarden.engine.metadata.log_compact import (
     draft_log_compaction,
     withdraw_log_compactions,
 )
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 
 UPKEEP_SETTINGS: tuple[Setting[object], ...] = (
@@ -29,7 +31,7 @@ UPKEEP_SETTINGS: tuple[Setting[object], ...] = (
 
 
 def keep_up(
-    state: WriteState, config: TableConfig, settings: Settings, times: TimeSource, ports: Ports
+    state: MetadataTable, config: TableConfig, settings: Settings, times: TimeSource, ports: Ports
 ) -> bool:
     """Compact the metadata table if it is time, else its logs; whether anything has changed.
 
@@ -37,10 +39,14 @@ def keep_up(
     that cannot be compacted, and has grown beyond what is set, is refused.
     """
     refuse_growth(state, settings)
+    most = settings[DELTACOMMITS_MAX]
+    if not (settings[LOG_COMPACTION_ENABLED] or _is_due(state, most)):
+        return False
+    # What is done here is not undone with a write that comes too late, so that it looks anew.
+    state = state.again()
     # The state shows what is withdrawn here, so a compaction that is due waits for the next write.
     if withdraw_strays(state) or withdraw_log_compactions(state):
         return True
-    most = settings[DELTACOMMITS_MAX]
     if compact_if_due(state, config, times, ports, deltacommits_max=most):
         return True
     if not settings[LOG_COMPACTION_ENABLED]:
@@ -50,3 +56,14 @@ def keep_up(
         return False
     compact_logs(state, draft, ports)
     return True
+
+
+def _is_due(state: MetadataTable, deltacommits_max: int) -> bool:
+    """Whether there seems to be anything to finish, to withdraw or to compact."""
+    has_left = any(
+        files.completed is None and files.begun_as is not Action.DELTA_COMMIT
+        for files in state.timeline.active.files
+    )
+    return (
+        has_left or bool(state.validity.strays()) or deltacommits_since(state) >= deltacommits_max
+    )

@@ -3,6 +3,8 @@
 It completes before the action does; until then readers do not count it.
 """
 
+from collections.abc import Sequence
+
 from lakewarden.engine.formats.payloads import rollback
 from lakewarden.engine.formats.payloads.rollback import (
     InstantReference,
@@ -17,7 +19,11 @@ from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.compact import withdraw_compactions
 from lakewarden.engine.metadata.content import content_of, unmaintained
 from lakewarden.engine.metadata.coverage import has_taken
-from lakewarden.engine.metadata.definitions import definitions_path, load_definitions
+from lakewarden.engine.metadata.definitions import (
+    IndexDefinition,
+    definitions_path,
+    load_definitions,
+)
 from lakewarden.engine.metadata.definitions_file import column_stats_definition, define_indexes
 from lakewarden.engine.metadata.deltacommit import (
     find_written,
@@ -26,9 +32,15 @@ from lakewarden.engine.metadata.deltacommit import (
 )
 from lakewarden.engine.metadata.instants import begin, complete, is_compaction
 from lakewarden.engine.metadata.log_compact import withdraw_log_compactions
-from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    MetadataTable,
+    load_metadata_table,
+)
 from lakewarden.engine.metadata.upkeep import keep_up
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -47,8 +59,8 @@ def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
 
 
 def write_change(
-    storage: Storage,
-    config: TableConfig,
+    state: MetadataTable,
+    definitions: Sequence[IndexDefinition],
     change: TableChange,
     times: TimeSource,
     ports: Ports,
@@ -56,44 +68,50 @@ def write_change(
 ) -> None:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
-    Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Safe to
+    Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Table
+    and definitions are those of the snapshot that was loaded in this hold of the lock. Safe to
     repeat: what an earlier attempt at the same instant has left is withdrawn first.
     """
+    config = state.config
     if not config.metadata_partitions:
         return
-    refuse_unmaintained(storage, config)
-    state = load_write_state(storage, config)
+    refuse_unmaintained(state.root, config)
     if withdraw_deltacommit(state, change.instant):
-        state = load_write_state(storage, config)
+        state = load_metadata_table(state.root, config)
     times.move_past(state.timeline.active.newest_time())
     if keep_up(state, config, settings or Settings(), times, ports):
-        state = load_write_state(storage, config)
-    _define_new_columns(storage, config, change)
-    told = content_of(storage, config, state.data_timeline, change)
+        state = load_metadata_table(state.root, config)
+    definitions = _with_new_columns(state.root, config, definitions, change)
+    told = content_of(state, definitions, change)
     # Who builds an index relies on it that writes go into what there is of it already.
     begun = [one for one in config.metadata_partitions_inflight if state.files(one)]
     content = {partition: told.of(partition) for partition in (*config.metadata_partitions, *begun)}
     write_deltacommit(state, change.instant, content, times, ports)
 
 
-def _define_new_columns(storage: Storage, config: TableConfig, change: TableChange) -> None:
+def _with_new_columns(
+    storage: Storage,
+    config: TableConfig,
+    definitions: Sequence[IndexDefinition],
+    change: TableChange,
+) -> Sequence[IndexDefinition]:
     """Let the definition of the statistics list columns that they have not been kept of so far.
 
     That comes before the statistics: to Java a column of the definition that a file has none of is
     null in that file, which is what a new column is in the older files.
     """
     if not config.has_metadata(COLUMN_STATS):
-        return
-    defined = next(
-        one for one in load_definitions(storage, config) if one.partition == COLUMN_STATS
-    )
+        return definitions
+    defined = next(one for one in definitions if one.partition == COLUMN_STATS)
     seen = dict.fromkeys(column for file in change.new_files for column in file.columns)
     added = [column for column in seen if column not in defined.columns]
-    if added:
-        version = defined.version if defined.columns else "V2"
-        path = definitions_path(config)
-        columns = [*defined.columns, *added]
-        define_indexes(storage, path, [column_stats_definition(columns, version=version)])
+    if not added:
+        return definitions
+    version = defined.version if defined.columns else "V2"
+    path = definitions_path(config)
+    columns = [*defined.columns, *added]
+    define_indexes(storage, path, [column_stats_definition(columns, version=version)])
+    return load_definitions(storage, config)
 
 
 def rollback_change(
@@ -113,7 +131,7 @@ def rollback_change(
     """
     if not config.metadata_partitions:
         return
-    state = load_write_state(storage, config)
+    state = load_metadata_table(storage, config)
     begun = state.rollback(rollback_instant)
     files = state.deltacommit(instant)
     if (begun is None and files is None) or (begun and _is_completed(state, begun)):
@@ -125,7 +143,7 @@ def rollback_change(
     _refuse_compacted(state, instant, files)
     # What the instant has told may be in log compactions as well.
     if files is not None and withdraw_log_compactions(state, since=files.instant.completed):
-        state = load_write_state(storage, config)
+        state = load_metadata_table(storage, config)
     started_ms = ports.clock.now_ms()
     plan = _plan(state, begun) or _new_plan(state, instant)
     begin(state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(plan))
@@ -134,7 +152,7 @@ def rollback_change(
     complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(done))
 
 
-def _is_completed(state: WriteState, files: InstantFiles) -> bool:
+def _is_completed(state: MetadataTable, files: InstantFiles) -> bool:
     """Whether a rollback is completed; a completed file that was torn is removed."""
     if files.completed is None:
         return False
@@ -147,7 +165,7 @@ def _is_completed(state: WriteState, files: InstantFiles) -> bool:
     return True
 
 
-def _plan(state: WriteState, files: InstantFiles | None) -> RollbackPlan | None:
+def _plan(state: MetadataTable, files: InstantFiles | None) -> RollbackPlan | None:
     """The plan of a rollback that was begun, if it was published whole."""
     if files is None or files.requested is None:
         return None
@@ -158,7 +176,7 @@ def _plan(state: WriteState, files: InstantFiles | None) -> RollbackPlan | None:
         return None
 
 
-def _new_plan(state: WriteState, instant: str) -> RollbackPlan:
+def _new_plan(state: MetadataTable, instant: str) -> RollbackPlan:
     requests = (
         RollbackRequest(partition_path=partition, files_to_be_deleted=names)
         for partition, names in find_written(state, instant).items()
@@ -186,7 +204,7 @@ def _done(plan: RollbackPlan, rollback_instant: str, taken_ms: int) -> RollbackM
     )
 
 
-def _refuse_compacted(state: WriteState, instant: str, files: InstantFiles | None) -> None:
+def _refuse_compacted(state: MetadataTable, instant: str, files: InstantFiles | None) -> None:
     """Refuse when base files hold what the instant has told, for there it cannot be undone."""
     completed = files.instant.completed if files else None
     later = [

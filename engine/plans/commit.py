@@ -187,9 +187,9 @@ def _tell_metadata(
     context: Context, moment: Snapshot, attempt: Attempt, change: TableChange
 ) -> None:
     """Step `commit.metadata`."""
-    storage, config, ports = context.storage, moment.config, context.ports
+    ports, settings = context.ports, context.settings
     try:
-        write_change(storage, config, change, moment.times, ports, context.settings)
+        write_change(moment.metadata, moment.definitions, change, moment.times, ports, settings)
     except Conflict:
         # If it was cancelled this very moment, that is the reason.
         attempt.look()

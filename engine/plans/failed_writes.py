@@ -33,6 +33,7 @@ from lakewarden.engine.plans.undo import (
     unpublish,
 )
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
@@ -107,12 +108,12 @@ def _as_holder(held: HeldLock) -> Iterator[None]:
         raise
 
 
-def load_settled(context: Context) -> Snapshot:
+def load_settled(context: Context, config: TableConfig | None = None) -> Snapshot:
     """The table as it is now, after every instant was brought to its end that no process works on.
 
-    Where there is nothing to settle it is loaded once.
+    Where there is nothing to settle it is loaded once, with the properties that are given.
     """
-    snapshot = look(context)
+    snapshot = look(context, config=config)
     if not _candidates(context, snapshot, with_plans=False):
         return snapshot
     settle(context)

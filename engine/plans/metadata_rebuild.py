@@ -11,8 +11,7 @@ from lakewarden.engine.metadata.built_after import built_after
 from lakewarden.engine.metadata.changes import NewFile, TableChange
 from lakewarden.engine.metadata.create import add_partitions
 from lakewarden.engine.metadata.drop import drop_partitions
-from lakewarden.engine.metadata.table import FILES
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import FILES, load_metadata_table
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
@@ -33,7 +32,7 @@ def untrue_without(
     times = [one.instant.completed for one in instants if one.instant.completed is not None]
     if not times or not moment.config.metadata_partitions:
         return ()
-    state = load_write_state(context.storage, moment.config)
+    state = load_metadata_table(context.storage, moment.config)
     return built_after(state, moment.config, min(times))
 
 

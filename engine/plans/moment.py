@@ -8,7 +8,7 @@ from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.rollback_plans import Rollbacks, is_taken_back, pending_rollbacks
 from lakewarden.engine.plans.settings import SKEW_MAX_SECONDS
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.config import load_config
+from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.timeline.layouts import Layout
 from lakewarden.engine.timeline.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.next_time import TimeSource
@@ -19,12 +19,15 @@ from lakewarden.engine.timeline.timeline import Timeline
 WRITABLE_VERSIONS = (9,)
 
 
-def look(context: Context, earlier: Snapshot | None = None) -> Snapshot:
+def look(
+    context: Context, earlier: Snapshot | None = None, config: TableConfig | None = None
+) -> Snapshot:
     """What the table says now; without the lock it is a hint.
 
-    What an earlier snapshot has read, and cannot have changed, is not read again.
+    What an earlier snapshot has read, and cannot have changed, is not read again. Nor are the
+    properties where the caller's settings are from ones that were read just before.
     """
-    moment = observe(context)
+    moment = observe(context, config)
     if earlier is not None:
         moment.timeline.active.share_contents(earlier.timeline.active)
     if moment.config.version not in WRITABLE_VERSIONS:
@@ -32,9 +35,9 @@ def look(context: Context, earlier: Snapshot | None = None) -> Snapshot:
     return moment
 
 
-def observe(context: Context) -> Snapshot:
+def observe(context: Context, config: TableConfig | None = None) -> Snapshot:
     """The same for whoever only shows it: tables of all versions that can be read."""
-    config = load_config(context.storage)
+    config = config or load_config(context.storage)
     timeline = Timeline.load(context.storage, config.layout)
     times = _times(context, config.layout, timeline)
     return Snapshot(context.storage, config, timeline, next_times=times)

@@ -6,7 +6,7 @@ from lakewarden.engine.formats.payloads import compaction
 from lakewarden.engine.formats.payloads.commit import CommitMetadata
 from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.markers import MarkedFile
 from lakewarden.engine.plans.rollback_plans import pending_rollbacks
@@ -141,7 +141,7 @@ def _missing_slice(
 
 def _refuse_folded_metadata(context: Context, moment: Snapshot, write: Instant) -> None:
     """As in Java: what a compaction of the metadata table has folded cannot be taken out again."""
-    state = load_write_state(context.storage, moment.config)
+    state = load_metadata_table(context.storage, moment.config)
     deltacommit = state.deltacommit(write.requested)
     completed = None if deltacommit is None else deltacommit.instant.completed
     if completed is None:

@@ -7,8 +7,8 @@ from lakewarden.engine.index.identity import identity_changed, recorded_identity
 from lakewarden.engine.index.kinds import Identity
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.definitions import READY, IndexDefinition
-from lakewarden.engine.metadata.definitions_file import mended_definitions
+from lakewarden.engine.metadata.definitions import READY, IndexDefinition, definitions_path
+from lakewarden.engine.metadata.definitions_file import mend_definitions
 from lakewarden.engine.metadata.table import PARTITION_STATS
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
@@ -38,7 +38,9 @@ class AtCommit:
     def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
         self._refuse_other_identity(change.instant, moment.config)
         self._refuse_other_schema(change.instant, moment.schema())
-        self._refuse_new_indexes(change.instant, mended_definitions(self.storage, moment.config))
+        self._refuse_new_indexes(change.instant, moment.definitions)
+        path = definitions_path(moment.config)
+        mend_definitions(self.storage, path, moment.stored_definitions)
         self.history.keep(self.storage, moment.timeline, change.instant)
         if not moment.config.has_metadata(PARTITION_STATS):
             return change

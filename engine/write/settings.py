@@ -11,7 +11,6 @@ from lakewarden.engine.formats.bloom import (
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
 from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
-from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.plan_query import Query, read_spec
 from lakewarden.engine.snapshot import Snapshot
@@ -207,7 +206,7 @@ def _key_column(config: TableConfig, schema: TableSchema) -> str | None:
 
 def _summarised(state: Snapshot) -> tuple[str, ...]:
     """The columns whose statistics the metadata table keeps."""
-    for definition in load_definitions(state.storage, state.config):
+    for definition in state.definitions:
         if definition.partition == COLUMN_STATS:
             return definition.columns
     return ()

@@ -20,7 +20,7 @@ from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.conflicts import Seen
 from lakewarden.engine.locks.strategies import strategy_of
 from lakewarden.engine.metadata.changes import Removed
-from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
+from lakewarden.engine.metadata.definitions import IndexDefinition
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.attempt import Attempt
@@ -126,22 +126,25 @@ class TableWriter:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def write(self, request: WriteRequest) -> Commit:
-        """Commit a write; one that lost to another writer begins anew as often as is set."""
+    def write(self, request: WriteRequest, config: TableConfig | None = None) -> Commit:
+        """Commit a write; one that lost to another writer begins anew as often as is set.
+
+        The properties that the context's settings are from need not be read twice.
+        """
         retries = self._context.settings[CONFLICT_RETRIES]
         while True:
             try:
                 with letting_go():
-                    return self._write(request)
+                    return self._write(request, config)
             except Conflict as error:
                 if retries == 0 or error.code not in _MENDED_BY_RETRY:
                     raise
-                retries -= 1
+                retries, config = retries - 1, None
 
-    def _write(self, request: WriteRequest) -> Commit:
+    def _write(self, request: WriteRequest, config: TableConfig | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)
         with phases("settle"):
-            snapshot = load_settled(self._context)
+            snapshot = load_settled(self._context, config)
             if ensure_metadata_table(self._context, snapshot):
                 snapshot = load_settled(self._context)
         with naming_removals(snapshot):
@@ -203,7 +206,6 @@ class TableWriter:
         is_apart = placement is not None or (far and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
             rows = combined(rows, state.config.merge, by_partition=by_partition)
-        indexes = load_definitions(context.storage, state.config)
         record_identity(context, state, chosen)
         return Prepared(
             state,
@@ -212,7 +214,7 @@ class TableWriter:
             index,
             rows,
             chosen.identity,
-            indexes,
+            state.definitions,
             far,
             crew,
             effect,

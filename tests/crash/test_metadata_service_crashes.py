@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
@@ -92,5 +92,5 @@ def test_a_service_that_dies_leaves_the_metadata_table_true(
             if not writes_first:
                 world.write(NEXT)
             assert_truth(world, NEXT, death=death)
-            state = load_write_state(world.storage, load_config(world.storage))
+            state = load_metadata_table(world.storage, load_config(world.storage))
             assert not state.timeline.active.pending(), f"{death}: something is still pending"

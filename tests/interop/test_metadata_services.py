@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.storage.open import open_storage
@@ -64,7 +64,7 @@ class Subject:
     def completed(self, action: Action) -> int:
         """How many instants of an action the metadata table's timeline has."""
         storage = open_storage(Location(str(self.path)))
-        active = load_write_state(storage, load_config(storage)).timeline.active
+        active = load_metadata_table(storage, load_config(storage)).timeline.active
         return sum(one.begun_as is action and one.completed is not None for one in active.files)
 
     def check(self, after: str) -> None:

@@ -66,7 +66,7 @@ def carry_out(context: Context, attempt: Attempt, content: bytes, path: str) -> 
         )
         if moment.config.metadata_partitions:
             held.assert_held()
-            write_change(context.storage, moment.config, change, moment.times, context.ports)
+            write_change(moment.metadata, moment.definitions, change, moment.times, context.ports)
         metadata = _metadata(context, attempt, plan, orders, gone, context.now_ms() - began_ms)
         done = complete(context, held, moment, ledger, clean.encode(metadata))
     _end(context, attempt, ledger)

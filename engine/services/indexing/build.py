@@ -13,7 +13,6 @@ from dataclasses import replace
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.create import add_partitions
-from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.drop import drop_partitions
 from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.value_types import value_type
@@ -62,7 +61,7 @@ def create_index(
 def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> IndexBuilt:
     """Drop an index and build it anew, as it was defined, in one go."""
     moment = look(context)
-    known = {one.partition: one for one in load_definitions(context.storage, moment.config)}
+    known = {one.partition: one for one in moment.definitions}
     index = known.get(name) or next((one for one in known.values() if one.name == name), None)
     if index is None or index.partition == FILES:
         raise no_index(name, list(known))

@@ -10,7 +10,6 @@ from typing import Any
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.column_range import ColumnRange
 from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.table import COLUMN_STATS
 from lakewarden.engine.services.inspection.metadata_table import metadata_listing
 from lakewarden.engine.snapshot import Snapshot
@@ -138,11 +137,7 @@ def _columns(state: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
     """The columns that are wanted, of those that the table keeps statistics of."""
     if not state.config.has_metadata(COLUMN_STATS):
         raise _no_statistics(state)
-    defined = next(
-        one.columns
-        for one in load_definitions(state.storage, state.config)
-        if one.partition == COLUMN_STATS
-    )
+    defined = next(one.columns for one in state.definitions if one.partition == COLUMN_STATS)
     unknown = sorted(set(wanted) - set(defined))
     if unknown:
         raise _unknown_column(unknown[0], defined)

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from lakewarden.engine.formats.payloads import indexing
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions, undefined
+from lakewarden.engine.metadata.definitions import IndexDefinition, undefined
 from lakewarden.engine.metadata.table import FILES, RECORD_INDEX
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
@@ -43,7 +43,7 @@ class IndexView:
 def index_views(state: Snapshot) -> tuple[IndexView, ...]:
     """The indexes of a table, those included that are only planned."""
     builds = _builds(state)
-    known = {one.partition: one for one in load_definitions(state.storage, state.config)}
+    known = {one.partition: one for one in state.definitions}
     for partition in pending_builds(state):
         known.setdefault(partition, undefined(partition, IndexState.REQUESTED))
     known.pop(FILES, None)

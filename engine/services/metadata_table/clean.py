@@ -17,7 +17,7 @@ from lakewarden.engine.formats.payloads.clean import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.instants import complete, completed_elsewhere, publish, remove
-from lakewarden.engine.metadata.write_state import WriteState
+from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
 from lakewarden.engine.services.clean.plan import Cut, OldFile, PartitionView, select
@@ -47,7 +47,7 @@ class MetadataCleanDraft:
 
 
 def draft_metadata_clean(
-    state: WriteState, retention: Retention, *, now_ms: int
+    state: MetadataTable, retention: Retention, *, now_ms: int
 ) -> MetadataCleanDraft:
     """What a clean of the metadata table would delete now; writes nothing."""
     active = state.timeline.active
@@ -70,7 +70,7 @@ def draft_metadata_clean(
 
 
 def clean_metadata(
-    state: WriteState, draft: MetadataCleanDraft, times: TimeSource, ports: Ports
+    state: MetadataTable, draft: MetadataCleanDraft, times: TimeSource, ports: Ports
 ) -> str:
     """Carry a draft out; the answer is the clean's instant.
 
@@ -85,7 +85,7 @@ def clean_metadata(
     return instant
 
 
-def finish_cleans(state: WriteState, ports: Ports) -> tuple[str, ...]:
+def finish_cleans(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
     """Carry out the cleans that somebody has left; those never published whole are removed."""
     done = []
     for files in state.timeline.active.files:
@@ -100,7 +100,7 @@ def finish_cleans(state: WriteState, ports: Ports) -> tuple[str, ...]:
     return tuple(done)
 
 
-def _published(state: WriteState, files: InstantFiles) -> CleanPlan | None:
+def _published(state: MetadataTable, files: InstantFiles) -> CleanPlan | None:
     if files.requested is None:
         return None
     path = files.requested.entry.path
@@ -110,7 +110,7 @@ def _published(state: WriteState, files: InstantFiles) -> CleanPlan | None:
         return None
 
 
-def _is_fresh(state: WriteState) -> str | None:
+def _is_fresh(state: MetadataTable) -> str | None:
     """Why it is too early after the last compaction, or that there was none."""
     active = state.timeline.active
     last = max((one.requested for one in active.completed((Action.COMMIT,))), default=None)
@@ -122,7 +122,7 @@ def _is_fresh(state: WriteState) -> str | None:
     return f"It was compacted at {last}, and readers may still be at the slices before."
 
 
-def _views(state: WriteState) -> list[PartitionView]:
+def _views(state: MetadataTable) -> list[PartitionView]:
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     views = []
     for name in state.partitions():
@@ -133,7 +133,7 @@ def _views(state: WriteState) -> list[PartitionView]:
     return views
 
 
-def _plan(state: WriteState, draft: MetadataCleanDraft) -> CleanPlan:
+def _plan(state: MetadataTable, draft: MetadataCleanDraft) -> CleanPlan:
     files: dict[str, tuple[CleanFile, ...]] = {}
     for file in draft.files:
         named = CleanFile(file_path=state.storage.uri(file.path))
@@ -155,7 +155,7 @@ def _plan(state: WriteState, draft: MetadataCleanDraft) -> CleanPlan:
     )
 
 
-def _carry_out(state: WriteState, instant: str, plan: CleanPlan, ports: Ports) -> bool:
+def _carry_out(state: MetadataTable, instant: str, plan: CleanPlan, ports: Ports) -> bool:
     """Delete what a plan names; False where something of it is needed again."""
     now = state.again()
     begun = now.begun(instant, Action.CLEAN)
@@ -194,7 +194,7 @@ def _carry_out(state: WriteState, instant: str, plan: CleanPlan, ports: Ports) -
     return True
 
 
-def _needed(now: WriteState, partition: str) -> frozenset[str]:
+def _needed(now: MetadataTable, partition: str) -> frozenset[str]:
     """The files that readers read: a compaction that has put others in their place may be gone."""
     visibility = load_visibility(now.timeline.active, now.validity, names_decide=False)
     slices = (

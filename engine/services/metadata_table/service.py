@@ -22,7 +22,7 @@ from lakewarden.engine.metadata.log_compact import (
     draft_log_compaction,
     withdraw_log_compactions,
 )
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writer import refuse_unmaintained
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look, reload
@@ -99,7 +99,7 @@ class _Run:
     held: HeldLock | None = None
     is_dry: bool = False
     has_compacted: bool = False
-    seen: WriteState | None = None
+    seen: MetadataTable | None = None
 
     def settle(self) -> tuple[str, ...]:
         """Step `metadata-services.recover`."""
@@ -116,7 +116,7 @@ class _Run:
             self.held.assert_held()
         return _RUNNERS[service](self, self._state())
 
-    def clean(self, state: WriteState) -> MetadataStep:
+    def clean(self, state: MetadataTable) -> MetadataStep:
         retention = metadata_retention(self.context.settings)
         draft = draft_metadata_clean(state, retention, now_ms=self.context.now_ms())
         if not draft.files:
@@ -132,7 +132,7 @@ class _Run:
             bytes=draft.size_bytes,
         )
 
-    def compaction(self, state: WriteState) -> MetadataStep:
+    def compaction(self, state: MetadataTable) -> MetadataStep:
         service = MetadataService.COMPACTION
         uncertain, since = state.uncertain(), deltacommits_since(state)
         if uncertain:
@@ -157,7 +157,7 @@ class _Run:
             bytes=sum(stat.file_size_in_bytes for stat in stats),
         )
 
-    def log_compaction(self, state: WriteState) -> MetadataStep:
+    def log_compaction(self, state: MetadataTable) -> MetadataStep:
         service, settings = MetadataService.LOG_COMPACTION, self.context.settings
         if self.has_compacted:
             return MetadataStep(service=service, why_nothing="There are no logs left.")
@@ -183,7 +183,7 @@ class _Run:
             bytes=sum(stat.file_size_in_bytes for stat in stats),
         )
 
-    def archive(self, state: WriteState) -> MetadataStep:
+    def archive(self, state: MetadataTable) -> MetadataStep:
         settings = self.context.settings
         archived = archive_metadata(
             state.storage,
@@ -202,10 +202,10 @@ class _Run:
             items=len(archived.instants),
         )
 
-    def _state(self) -> WriteState:
+    def _state(self) -> MetadataTable:
         if self.is_dry and self.seen is not None:
             return self.seen
-        self.seen = load_write_state(self.context.storage, self.moment.config)
+        self.seen = load_metadata_table(self.context.storage, self.moment.config)
         self.moment.times.move_past(self.seen.timeline.active.newest_time())
         return self.seen
 
@@ -225,7 +225,7 @@ class _Run:
         )
 
 
-_RUNNERS: dict[MetadataService, Callable[[_Run, WriteState], MetadataStep]] = {
+_RUNNERS: dict[MetadataService, Callable[[_Run, MetadataTable], MetadataStep]] = {
     MetadataService.CLEAN: _Run.clean,
     MetadataService.COMPACTION: _Run.compaction,
     MetadataService.LOG_COMPACTION: _Run.log_compaction,

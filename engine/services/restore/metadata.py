@@ -19,7 +19,7 @@ from lakewarden.engine.formats.payloads.rollback import (
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.deltacommit import find_written, withdraw_deltacommit
 from lakewarden.engine.metadata.instants import begin, complete
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
@@ -39,7 +39,7 @@ class _Told:
 
 def can_forget(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> bool:
     """Whether the metadata table can be taken back to what it was before some instants."""
-    state = load_write_state(context.storage, moment.config)
+    state = load_metadata_table(context.storage, moment.config)
     for files in instants:
         # It was there before the metadata table, or its deltacommit is archived.
         if files.completed is not None and state.deltacommit(files.instant.requested) is None:
@@ -55,7 +55,7 @@ def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFil
     a clean has been quicker, for which it is looked once they are not completed any more: one that
     is published later sees that what it would delete is needed again.
     """
-    state = load_write_state(context.storage, moment.config)
+    state = load_metadata_table(context.storage, moment.config)
     folds = sorted(_folds(state, instants), key=lambda one: one.instant.requested, reverse=True)
     if not folds:
         return True
@@ -83,7 +83,7 @@ def forget(
     Steps of `metadata-restore`: begin, deltacommits, complete. The instants are pending on the data
     table, so that readers pass over what is left of them.
     """
-    state = load_write_state(context.storage, moment.config)
+    state = load_metadata_table(context.storage, moment.config)
     moment.times.move_past(state.timeline.active.newest_time())
     there = [one for one in instants if state.deltacommit(one.commit_time) is not None]
     begun = state.timeline.active.pending((Action.RESTORE,))
@@ -108,7 +108,7 @@ def forget(
     complete(state, own, Action.RESTORE, restore.encode(done))
 
 
-def _withdrawn(state: WriteState, reference: InstantReference, moment: Snapshot) -> _Told:
+def _withdrawn(state: MetadataTable, reference: InstantReference, moment: Snapshot) -> _Told:
     files = find_written(state, reference.commit_time)
     told = _Told(reference.commit_time, moment.times.next(), tuple(files.items()))
     withdraw_deltacommit(state, reference.commit_time)
@@ -133,7 +133,7 @@ def _rollback_of(told: _Told) -> RollbackMetadata:
     )
 
 
-def _folds(state: WriteState, instants: Sequence[InstantFiles]) -> list[InstantFiles]:
+def _folds(state: MetadataTable, instants: Sequence[InstantFiles]) -> list[InstantFiles]:
     """The compactions that hold what one of the instants has told, or are going to."""
     told = (state.deltacommit(files.instant.requested) for files in instants)
     firsts = [one.instant.completed for one in told if one and one.instant.completed]
@@ -145,13 +145,13 @@ def _folds(state: WriteState, instants: Sequence[InstantFiles]) -> list[InstantF
     ]
 
 
-def _can_undo_all(state: WriteState, folds: Sequence[InstantFiles]) -> bool:
+def _can_undo_all(state: MetadataTable, folds: Sequence[InstantFiles]) -> bool:
     # A pending clean is about to delete what was folded.
     is_cleaned = bool(folds) and bool(state.timeline.active.pending((Action.CLEAN,)))
     return not is_cleaned and all(_can_undo(state, fold) for fold in folds)
 
 
-def _can_undo(state: WriteState, fold: InstantFiles) -> bool:
+def _can_undo(state: MetadataTable, fold: InstantFiles) -> bool:
     """Whether all that went into a compaction is still there."""
     if fold.requested is None:
         return False

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.archive.plan import Barrier, Hold
 from lakewarden.engine.services.archive.run import draft_archive
@@ -118,7 +118,7 @@ def _of_metadata(scene: _Scene) -> Iterator[Blocker]:
     config = scene.moment.config
     if not config.metadata_partitions or not scene.pending:
         return
-    for requested in load_write_state(scene.context.storage, config).uncertain():
+    for requested in load_metadata_table(scene.context.storage, config).uncertain():
         if requested in scene.pending:
             why = "It is completed in the metadata table, and may still be rolled back."
             yield _stuck(scene, METADATA_COMPACTION, scene.pending[requested], why)

@@ -12,7 +12,7 @@ from functools import partial
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.compact import DELTACOMMITS_MAX, deltacommits_since
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.plan_scope import INGESTION
 from lakewarden.engine.plans.service import TABLE_SERVICES
@@ -152,7 +152,7 @@ def _metadata(scene: _Scene) -> Iterator[HealthRow]:
     if not config.metadata_partitions:
         yield _shown("metadata_table_lag", None, "deltacommits")
         return
-    since = deltacommits_since(load_write_state(scene.context.storage, config))
+    since = deltacommits_since(load_metadata_table(scene.context.storage, config))
     most = scene.context.settings[DELTACOMMITS_MAX]
     remedy = scene.remedies.maintain_metadata()
     yield _judged("metadata_table_lag", since, "deltacommits", most, remedy)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pyarrow.parquet as pq
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.table import FILES
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import FILES, load_metadata_table
 from lakewarden.engine.read.base_file import BaseReader
 from lakewarden.engine.services.inspection.metadata_table import compare_files
 from lakewarden.engine.services.validation.finding import Finding, Scene, failed, ok, skipped
@@ -99,7 +98,7 @@ def _strays(state: Snapshot, there: dict[str, tuple[DataFile, ...]]) -> Iterator
 
 def _shortened_logs(state: Snapshot) -> Iterator[Finding]:
     """Files of the metadata table itself; one of a dropped partition may rightly be gone."""
-    own = load_write_state(state.storage, state.config)
+    own = load_metadata_table(state.storage, state.config)
     there = {name: own.files(name) for name in state.config.metadata_partitions}
     active = own.timeline.active
     visibility = load_visibility(active, own.timeline, names_decide=state.config.version < 8)

@@ -7,7 +7,6 @@ import pyarrow as pa
 from lakewarden.engine.metadata.changes import ColumnSummary
 from lakewarden.engine.metadata.column_range import ColumnRange
 from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.services.indexing.present import PresentTable
@@ -67,11 +66,7 @@ def check_column_stats(scene: Scene) -> Iterator[Finding]:
     if not state.config.has_metadata(COLUMN_STATS):
         yield skipped("The table keeps no column statistics.")
         return
-    columns = next(
-        one.columns
-        for one in load_definitions(state.storage, state.config)
-        if one.partition == COLUMN_STATS
-    )
+    columns = next(one.columns for one in state.definitions if one.partition == COLUMN_STATS)
     groups = state.file_groups(state.visibility(), None, use_metadata=True)
     slices = [slice_ for slice_ in (group.latest_merged() for group in groups) if slice_.base_file]
     partitions = sorted({slice_.partition for slice_ in slices})

@@ -10,6 +10,7 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.metadata.changes import NewFile, TableChange
 from lakewarden.engine.metadata.create import Choices, create_metadata_table
+from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.summaries import summaries_of_rows
 from lakewarden.engine.metadata.table import MetadataTable
 from lakewarden.engine.metadata.writer import rollback_change, write_change
@@ -56,6 +57,10 @@ class TableInMemory:
     def metadata(self) -> MetadataTable:
         return MetadataTable(self.storage, self.config, self.timeline)
 
+    @property
+    def definitions(self) -> tuple[IndexDefinition, ...]:
+        return load_definitions(self.storage, self.config)
+
     def create(
         self,
         partitions: Sequence[str] = ALL,
@@ -98,7 +103,7 @@ class TableInMemory:
         self._put(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, completed))
 
     def tell(self, change: TableChange) -> None:
-        write_change(self.storage, self.config, change, self.times, self.ports)
+        write_change(self.metadata, self.definitions, change, self.times, self.ports)
 
     def write(self, *files: NewFile, **what: object) -> str:
         """A whole write that made these files; the answer is its instant."""

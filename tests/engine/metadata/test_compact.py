@@ -11,7 +11,7 @@ from lakewarden.engine.metadata.changes import Located, Removed, TableChange
 from lakewarden.engine.metadata.column_stats import column_ranges, partition_ranges
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.record_index import all_locations
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.storage.fault_plan import crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instant import Action
@@ -54,7 +54,7 @@ def said(table: TableInMemory) -> object:
 
 
 def compactions(table: TableInMemory) -> list[str]:
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     return [one.requested for one in state.timeline.active.completed((Action.COMMIT,))]
 
 
@@ -80,7 +80,7 @@ def test_compaction_changes_nothing_of_what_is_said() -> None:
 
 def test_every_slice_with_logs_gets_a_base_file_be_it_empty() -> None:
     table = written(WRITES + 1)
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     active = state.timeline.active
     (instant,) = active.completed((Action.COMMIT,))
     metadata = commit.decode(active.read(instant), "compaction")
@@ -97,7 +97,7 @@ def test_every_slice_with_logs_gets_a_base_file_be_it_empty() -> None:
 
 def test_the_plan_names_the_initial_logs() -> None:
     table = written(WRITES + 1)
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     (name,) = (
         entry.path
         for entry in state.storage.list(state.layout.folder).files

@@ -17,7 +17,7 @@ from lakewarden.engine.metadata.definitions import load_definitions
 from lakewarden.engine.metadata.files import MetadataListing
 from lakewarden.engine.metadata.record_index import all_locations
 from lakewarden.engine.metadata.shards import GroupCounts
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.storage.fault_plan import crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH
@@ -60,7 +60,7 @@ def test_the_table_lists_the_partitions_and_where_they_are_defined() -> None:
 
 def test_partitions_are_initialised_in_the_order_of_java() -> None:
     table = TableInMemory().create()
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     active = state.timeline.active
     assert [one.requested for one in active.completed()] == [f"{at:017d}" for at in range(4)]
     assert names(table, "files")[0] == ".files-0000-0_00000000000000000.log.1_0-0-0"
@@ -266,6 +266,6 @@ def test_a_crash_while_partitions_are_added_is_made_good_by_adding_them_again() 
         assert MetadataListing(table.metadata.partition("files")).partitions() == ("a", "b")
         add(table, present, located)
         assert len(all_locations(table.metadata.record_index())) == 3, plan
-        state = load_write_state(table.storage, table.config)
+        state = load_metadata_table(table.storage, table.config)
         for one in state.timeline.active.completed():
             commit.decode(state.timeline.active.read(one), str(plan))

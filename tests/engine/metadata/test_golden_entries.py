@@ -49,7 +49,7 @@ def opened(path: Path) -> Snapshot:
 
 
 def ours(state: Snapshot, change: TableChange, partition: str) -> tuple[dict[str, Record], Any]:
-    content = content_of(state.storage, state.config, state.timeline, change)
+    content = content_of(state.metadata, state.definitions, change)
     (entries,) = content.of(partition).values()
     return of_entries(entries)
 
@@ -58,7 +58,7 @@ def writes(path: Path) -> Iterator[tuple[Instant, TableChange]]:
     """The completed writes of a table whose new files are all still there, as changes."""
     state = opened(path)
     nothing = TableChange(instant="")
-    columns = content_of(state.storage, state.config, state.timeline, nothing).columns
+    columns = content_of(state.metadata, state.definitions, nothing).columns
     for instant in state.timeline.active.completed():
         codec = replace if instant.action is Action.REPLACE_COMMIT else commit
         metadata = codec.decode(state.timeline.active.read(instant), "commit")
@@ -146,7 +146,7 @@ def test_places_of_records_are_told_as_java_tells_them(name: str, golden: Golden
         home = SliceKey(file.partition, file.name.split("_")[0])
         located.append(Located(keys.combine_chunks(), home))
     told = TableChange(instant=change.instant, located=tuple(located))
-    content = content_of(state.storage, state.config, state.timeline, told)
+    content = content_of(state.metadata, state.definitions, told)
     java = logs_of(path, "record_index", instant)
     found: dict[str, Record] = {}
     for entries in content.of("record_index").values():

@@ -19,7 +19,7 @@ from lakewarden.engine.metadata.log_compact import (
     draft_log_compaction,
 )
 from lakewarden.engine.metadata.record_index import all_locations
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.storage.fault_plan import crash_plans
 from lakewarden.engine.storage.faults import Crashed, FaultyStorage
@@ -43,12 +43,12 @@ class Table(TableInMemory):
 
     def tell(self, change: TableChange) -> None:
         write_change(
-            self.storage, self.config, change, self.times, self.ports, settings=self.settings
+            self.metadata, self.definitions, change, self.times, self.ports, settings=self.settings
         )
 
     @property
-    def state(self) -> WriteState:
-        return load_write_state(self.storage, self.config)
+    def state(self) -> MetadataTable:
+        return load_metadata_table(self.storage, self.config)
 
     def log_compactions(self) -> list[InstantFiles]:
         files = self.state.timeline.active.files

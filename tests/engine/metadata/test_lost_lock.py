@@ -10,7 +10,7 @@ from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.changes import TableChange
 from lakewarden.engine.metadata.compact import finish_compactions
 from lakewarden.engine.metadata.files import MetadataListing
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.metadata.writer import write_change
 from lakewarden.engine.run.executor import ResultT, TaskT
 from lakewarden.engine.run.ports import Ports
@@ -52,7 +52,7 @@ def tell_pausing(
     table: TableInMemory, change: TableChange, at_task: int, meanwhile: Callable[[], None]
 ) -> None:
     ports = Ports(clock=table.clock, executor=PausingExecutor(at_task, meanwhile))
-    write_change(table.storage, table.config, change, table.times, ports)
+    write_change(table.metadata, table.definitions, change, table.times, ports)
 
 
 def listed(table: TableInMemory) -> set[str]:
@@ -77,7 +77,7 @@ def test_a_compaction_is_completed_once(at_task: int) -> None:
     with pytest.raises(Conflict) as lost:
         tell_pausing(table, change, at_task, somebody_else_writes)
     assert lost.value.code == "metadata_completed_elsewhere"
-    active = load_write_state(table.storage, table.config).timeline.active
+    active = load_metadata_table(table.storage, table.config).timeline.active
     assert len(active.completed((Action.COMMIT,))) == 1
     assert listed(table) == {name(number) for number in range(WRITES + 1)}
 
@@ -89,12 +89,12 @@ def test_who_finishes_a_compaction_too_late_does_not_take_its_files_away() -> No
     change = TableChange(instant=table.begin())
     with pytest.raises(Died):
         tell_pausing(table, change, 1, die)
-    late = load_write_state(table.storage, table.config)
+    late = load_metadata_table(table.storage, table.config)
     table.write(new_file("a", name(WRITES), ["k"], [0.5]))
     ports = Ports(clock=table.clock, executor=PausingExecutor(0, die))
     with pytest.raises(Died):
         finish_compactions(late, ports)
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     (compaction,) = state.timeline.active.completed((Action.COMMIT,))
     told = commit.decode(state.timeline.active.read(compaction), "compaction")
     for stats in told.partition_to_write_stats.values():
@@ -129,5 +129,5 @@ def test_what_was_taken_back_meanwhile_is_not_completed() -> None:
     with pytest.raises(Conflict) as lost:
         tell_pausing(table, change, 1, somebody_rolls_it_back)
     assert lost.value.code == "metadata_completed_elsewhere"
-    state = load_write_state(table.storage, table.config)
+    state = load_metadata_table(table.storage, table.config)
     assert state.deltacommit(instant) is None

@@ -9,7 +9,7 @@ import pytest
 
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.plans.sweep import sweep
@@ -107,7 +107,7 @@ def test_the_metadata_table_forgets_what_is_rolled_back(golden: GoldenTable, nam
 
 
 def told_of(world: GoldenWorld, instant: str) -> bool:
-    state = load_write_state(world.storage, load_config(world.storage))
+    state = load_metadata_table(world.storage, load_config(world.storage))
     return state.deltacommit(instant) is not None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.formats.payloads import clean as clean_payload
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.archive.plan import Hold
@@ -254,13 +254,13 @@ def test_what_is_uncertain_in_the_metadata_table_is_named_and_the_remedy_settles
         if entry.name != "000001.json":
             world.storage.delete(entry.path)
     world.clock.advance(WEEK_MS)
-    state = load_write_state(world.storage, load_config(world.storage))
+    state = load_metadata_table(world.storage, load_config(world.storage))
     assert state.uncertain() == (newest.requested,)
     row = found(world, newest.requested)["metadata_compaction"]
     assert row.age_seconds is not None
     assert row.age_seconds > WEEK_MS / 1000
     apply(world, row.remedy_python)
-    state = load_write_state(world.storage, load_config(world.storage))
+    state = load_metadata_table(world.storage, load_config(world.storage))
     assert state.uncertain() == ()
     assert not found(world, newest.requested)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest, Unsettled
-from lakewarden.engine.metadata.write_state import load_write_state
+from lakewarden.engine.metadata.table import load_metadata_table
 from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.inline import AfterWrite, after_write
@@ -190,4 +190,4 @@ def test_the_metadata_table_is_archived_with_the_table() -> None:
 
 
 def metadata_instants(world: ServiceWorld) -> tuple[Instant, ...]:
-    return load_write_state(world.storage, load_config(world.storage)).timeline.active.instants
+    return load_metadata_table(world.storage, load_config(world.storage)).timeline.active.instants

@@ -6,7 +6,7 @@ import pytest
 
 from lakewarden.engine.formats.payloads import clean, commit
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.write_state import WriteState, load_write_state
+from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
 from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
@@ -34,8 +34,8 @@ def after_writes(writes: int) -> ServiceWorld:
     return world
 
 
-def state_of(world: ServiceWorld) -> WriteState:
-    return load_write_state(world.storage, load_config(world.storage))
+def state_of(world: ServiceWorld) -> MetadataTable:
+    return load_metadata_table(world.storage, load_config(world.storage))
 
 
 def maintained(

@@ -5,6 +5,7 @@ in, so of two who find it free one gets it. Java reads its three fields and no o
 is the text of the owner.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.json_text import format_json, parse_json
@@ -78,7 +79,7 @@ class StorageLock:
         return self._judged(self._storage.replace_if(LOCK_PATH, _encoded(wanted), found.version))
 
     def renew(self) -> bool:
-        return self._replaced(self._wanted())
+        return self._replaced(lambda _: self._wanted())
 
     def is_held(self) -> bool:
         state = self._state()
@@ -90,9 +91,7 @@ class StorageLock:
         )
 
     def release(self) -> None:
-        state = self._state()
-        if state is not None:
-            self._replaced(replace(state, expired=True))
+        self._replaced(lambda mine: replace(mine, expired=True))
 
     def holder(self) -> Holder | None:
         state = self._state()
@@ -114,7 +113,7 @@ class StorageLock:
         note = state.note
         return note is None or not self._ports.processes.is_gone(note.process)
 
-    def _replaced(self, wanted: _State) -> bool:
+    def _replaced(self, following: Callable[[_State], _State]) -> bool:
         """Put a state in the place of ours; False when the lock is not ours any more.
 
         It is still ours when its time has run out and nobody has taken it since.
@@ -123,7 +122,8 @@ class StorageLock:
         state = None if found is None else _decoded(found.content)
         if found is None or state is None or state.owner != self._owner or state.expired:
             return False
-        match self._storage.replace_if(LOCK_PATH, _encoded(wanted), found.version):
+        wanted = _encoded(following(state))
+        match self._storage.replace_if(LOCK_PATH, wanted, found.version):
             case Won():
                 return True
             case Lost():

@@ -90,12 +90,18 @@ def publish_in(
     )
 
 
-def to_inflight(context: Context, attempt: Attempt, content: bytes = b"") -> None:
+def to_inflight(
+    context: Context, attempt: Attempt, content: bytes = b"", *, is_just_published: bool = False
+) -> None:
     """Say on the timeline that the work has begun; a later attempt finds that said already.
 
-    Steps `publish.inflight`, `start.inflight` and `take-over.inflight`.
+    Steps `publish.inflight`, `start.inflight` and `take-over.inflight`. Who has published the
+    instant just now looks at the ledger again only after a pause.
     """
-    attempt.look()
+    if is_just_published:
+        attempt.assert_mine()
+    else:
+        attempt.look()
     inflight = Instant(attempt.instant, attempt.action, State.INFLIGHT)
     create_inflight(context, attempt.layout, inflight, content)
 

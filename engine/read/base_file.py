@@ -80,7 +80,9 @@ class BaseReader:
         """The file itself; what Arrow makes of broken bytes is told as a broken file."""
         try:
             with self._storage.open(path) as source:
-                yield source
+                small = source.size() <= STREAM_BUFFER_BYTES
+                # One request for everything is quicker than one for the footer and each column.
+                yield pa.BufferReader(source.read_buffer()) if small else source
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise corrupt(path, None, f"It is no readable Parquet file: {reason}.") from None

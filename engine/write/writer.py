@@ -262,7 +262,7 @@ class TableWriter:
     ) -> Outcome:
         """Everything between the instant and its commit: keys, files, and what they mean."""
         context = self._context
-        to_inflight(context, attempt, _inflight_content(request))
+        to_inflight(context, attempt, _inflight_content(request), is_just_published=True)
         # What reading the rows has taken besides them goes back to the system.
         pa.default_memory_pool().release_unused()
         with phases("find keys"):

@@ -111,14 +111,14 @@ class TestOwnership:
     def test_an_unclear_answer_is_cleared_up_by_trying_again(
         self, world: World, storage: Storage, fault: str
     ) -> None:
-        faulty = FaultyStorage(storage, parse_plan(f"2:{fault}"))
+        faulty = FaultyStorage(storage, parse_plan(f"1:{fault}"))
         lock = FileSystemLock(faulty, ".hoodie", EXPIRY, world.ports(1))
         assert isinstance(lock.try_acquire(), Unclear)
         assert lock.try_acquire() == Acquired()
         assert lock.is_held()
 
     def test_an_unclear_lock_can_be_given_back(self, world: World, storage: Storage) -> None:
-        faulty = FaultyStorage(storage, parse_plan("2:lost_answer"))
+        faulty = FaultyStorage(storage, parse_plan("1:lost_answer"))
         lock = FileSystemLock(faulty, ".hoodie", EXPIRY, world.ports(1))
         lock.try_acquire()
         lock.release()

@@ -161,7 +161,8 @@ class TestWaiting:
         faulty = FaultyStorage(storage)
         with pytest.raises(Conflict), lock_of(faulty, world.ports(1), wait_seconds=0).hold():
             pass
-        assert [call.operation for call in faulty.calls[:2]] == ["read_if_present", "stat"]
+        operations = [call.operation for call in faulty.calls[:3]]
+        assert operations == ["create_exclusive", "read_if_present", "stat"]
 
     def test_a_storage_out_of_reach_for_a_moment_is_waited_for(
         self, world: World, storage: Storage

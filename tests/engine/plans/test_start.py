@@ -115,7 +115,7 @@ def test_who_is_too_late_with_his_claim_is_told_why(is_cancelled: bool, code: st
             started(other, instant)
 
     # Asked right before the claim.
-    hook = Hook(2, others_are_quicker, of=("read_if_present", ".hoodie/lock"))
+    hook = Hook(1, others_are_quicker, of=("read_if_present", ".hoodie/lock"))
     own = world.writer(storage=hook.storage, **LOCK_IN_A_FILE)
     with pytest.raises(Conflict) as raised:
         start(own.context, instant)

@@ -69,7 +69,7 @@ def test_of_two_at_the_same_moment_one_is_told_of_the_other() -> None:
     instant = left_clean(world)
     other = world.writer(lock=NoLock)
     # Asked when nobody is seen to be at it, and right before the claim.
-    hook = Hook(2, lambda: begins(other, instant), of=("read_if_present", ".hoodie/lock"))
+    hook = Hook(1, lambda: begins(other, instant), of=("read_if_present", ".hoodie/lock"))
     with pytest.raises(Conflict) as raised:
         taken(world.writer(storage=hook.storage, **LOCK_IN_A_FILE), instant)
     assert raised.value.code == "instant_held"

@@ -16,11 +16,11 @@ from lakewarden.engine.metadata.definitions_file import (
     remove_definitions,
 )
 from lakewarden.engine.metadata.entries import NO_ENTRIES, Entries
-from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY
+from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY, MetadataListing
 from lakewarden.engine.metadata.files_entries import files_listing
 from lakewarden.engine.metadata.indexed_columns import COLUMN_SETTINGS, chosen_columns
 from lakewarden.engine.metadata.initialise import NewShard, forget_unfinished, initialise_partition
-from lakewarden.engine.metadata.shards import GROUP_SETTINGS, GroupCounts, shard_of
+from lakewarden.engine.metadata.shards import GROUP_SETTINGS, GroupCounts, record_shard, shard_of
 from lakewarden.engine.metadata.table import (
     COLUMN_STATS,
     FILES,
@@ -192,6 +192,11 @@ def _filled(
         has_partitioned_record_index=choices.is_record_index_partitioned,
     ).of(partition)
     shards = _empty(partition, choices)
+    if partition == RECORD_INDEX and choices.is_record_index_partitioned:
+        # One for each partition, or an index of a table whose rows are all deleted would be none.
+        listed = MetadataTable(storage, config, state.data_timeline).partition(FILES)
+        names = [record_shard(name) for name in MetadataListing(listed).partitions()]
+        content = {**dict.fromkeys(names, NO_ENTRIES), **content}
     for shard, entries in content.items():
         shards[shard] = NewShard(_group_count(partition, shard, entries, choices), entries)
     return shards

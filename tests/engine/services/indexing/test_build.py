@@ -100,6 +100,15 @@ def test_an_index_for_each_partition_may_have_a_key_in_several() -> None:
     assert index.is_partitioned
 
 
+def test_an_index_for_each_partition_is_built_where_no_row_is_left() -> None:
+    world = new_service_world(MOR, inserted(), Write("delete_partitions", (), ("a", "b")))
+    table = built(world, "record_index", columns=["id"], options={"isPartitioned": "true"})
+    assert indexed(table) == set()
+    assert table.lookup(["k0"]).num_rows == 0
+    world.write(updated())
+    assert indexed(world.table(71)) == homes(world.table(71))
+
+
 @pytest.mark.parametrize("shape", [COW, MOR, FLAT_MOR], ids=str)
 def test_statistics_are_those_that_writes_have_kept(shape: Shape) -> None:
     world = new_service_world(shape, *HISTORY)

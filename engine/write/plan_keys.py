@@ -1,9 +1,9 @@
-"""The new keys of a plan: which of its rows bring keys that nobody else may bring as well."""
+"""The new keys of a plan: which of its rows have keys that nobody else may bring meanwhile."""
 
 import numpy as np
 
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.new_keys import NewKeys
+from lakewarden.engine.index.new_keys import NewKeys, Places
 from lakewarden.engine.metadata.table import RECORD_INDEX
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plan import WritePlan
@@ -20,23 +20,41 @@ def new_keys(
     *,
     are_far: bool,
 ) -> NewKeys:
-    """The keys that a write took for new, or puts in the place of all that was there.
+    """The keys that a write took for new, deletes in vain, or puts in the place of all there was.
 
-    Plain inserts take every row for new without a look, as they promise. What is in one bucket is
-    in one file group, and conflicts there. Where files and a record index may both be asked, a key
-    that logs have deleted is known to the one and new to the other: all keys count then.
+    Plain inserts take every row for new without a look, as they promise. What comes to one bucket
+    is in one file group, and conflicts there. Where files and a record index may both be asked, a
+    key that logs have deleted is known to the one and new to the other: all keys count then.
     """
     is_overwriting = request.replacement in (Replacement.TOUCHED_PARTITIONS, Replacement.TABLE)
-    if index.buckets is not None or not (request.finds_keys or is_overwriting):
-        return NewKeys(plan.rows, _NONE, is_global=False)
-    inserted = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
-    if config.has_metadata(RECORD_INDEX) and not index.kind.is_record_index:
-        inserted = np.arange(len(plan.rows))
+    places = _NONE
+    if request.finds_keys:
+        places = np.concatenate([_brought(plan, index, config), _deleted_in_vain(plan)])
+    elif is_overwriting:
+        places = _brought(plan, index, config)
     return NewKeys(
         plan.rows,
-        inserted[~plan.rows.is_delete[inserted]],
+        places,
         # Whoever overwrites partitions does not look into the others.
         is_global=index.kind.is_global
         and request.replacement is not Replacement.TOUCHED_PARTITIONS,
-        are_unknown=is_overwriting and are_far and not len(plan.rows),
+        are_unknown=is_overwriting and are_far and not len(plan.rows) and index.buckets is None,
     )
+
+
+def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places:
+    if index.buckets is not None:
+        return _NONE
+    inserted = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
+    if config.has_metadata(RECORD_INDEX) and not index.kind.is_record_index:
+        inserted = np.arange(len(plan.rows))
+    return inserted[~plan.rows.is_delete[inserted]]
+
+
+def _deleted_in_vain(plan: WritePlan) -> Places:
+    """Deletes of keys that the table lacks: no file group shows that somebody brings them."""
+    is_vain = plan.rows.is_delete.copy()
+    for group in plan.groups:
+        is_vain[group.updates] = False
+        is_vain[group.departures] = False
+    return np.flatnonzero(is_vain)

@@ -76,6 +76,18 @@ def test_a_writer_that_tries_again_updates_what_the_first_has_brought(shape: Sha
     assert failures(storage) == []
 
 
+@pytest.mark.parametrize("shape", pairwise_shapes(), ids=str)
+def test_a_delete_of_a_key_that_another_has_brought_meanwhile_gives_way(shape: Shape) -> None:
+    storage = begun(shape)
+    other = Table.on(storage)
+    table = racing(storage, lambda: other.upsert([row(v=2.0)], MOVES))
+    with pytest.raises(Conflict):
+        table.delete(["k"])
+    assert shown(storage) == [("k", "a", 2.0)]
+    racing(storage, lambda: other.upsert([row("j")], MOVES)).delete(["i"])
+    assert shown(storage) == [("j", "a", 1.0), ("k", "a", 2.0)]
+
+
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "RECORD_LEVEL_INDEX"])
 def test_equal_keys_of_two_partitions_are_two_rows_to_an_index_within_partitions(
     index: str,

@@ -17,6 +17,7 @@ first: from then on nobody rolls it forward, however far the rollback has come.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
@@ -117,18 +118,35 @@ def entry_path(instant: str, number: int) -> str:
 
 
 def read_ledger(storage: Storage, instant: str) -> Ledger:
-    """The ledger of an instant as it is now; one without entries for an instant that has none."""
+    """The ledger of an instant as it is now; one without entries for an instant that has none.
+
+    A ledger that has ended in a cancellation is forgotten from its beginning: what a crash has left
+    of it still says how it ended.
+    """
     names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
     numbers = {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
+    entries = {number: _read_entry(storage, instant, number) for number in sorted(numbers)}
+    if _is_half_forgotten(entries):
+        return Ledger(instant, tuple(entries.values()))
     ledger = Ledger(instant)
-    for number in sorted(numbers):
-        path = entry_path(instant, number)
-        entry = _decoded(storage.read(path), path, number)
+    for number, entry in entries.items():
         fault = _fault(ledger, entry, number)
         if fault is not None:
-            raise _broken(path, fault)
+            raise _broken(entry_path(instant, number), fault)
         ledger = Ledger(instant, (*ledger.entries, entry))
     return ledger
+
+
+def _read_entry(storage: Storage, instant: str, number: int) -> Entry | Torn:
+    path = entry_path(instant, number)
+    return _decoded(storage.read(path), path, number)
+
+
+def _is_half_forgotten(entries: Mapping[int, Entry | Torn]) -> bool:
+    """Whether only the first entries are missing before the one that ends the ledger."""
+    first, last = min(entries, default=1), max(entries, default=1)
+    is_ended = isinstance(entries.get(last), Cancelled | Withdrawn)
+    return first > 1 and is_ended and len(entries) == last - first + 1
 
 
 def instants_with_ledger(storage: Storage) -> tuple[str, ...]:

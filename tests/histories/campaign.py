@@ -7,6 +7,7 @@ from multiprocessing import get_context
 
 from tests.histories.coverage import Coverage
 from tests.histories.history import History, Played, play
+from tests.histories.remembered import remembering
 from tests.histories.shrink import shrunk
 
 SEEDS_AT_ONCE = 10
@@ -25,11 +26,12 @@ class Part:
 def played_part(seeds: range, without: frozenset[str]) -> Part:
     """Play some seeds."""
     coverage, failed = Coverage(), []
-    for seed in seeds:
-        played = play(History.drawn(seed, without=without))
-        coverage.add(played)
-        if played.failure:
-            failed.append((seed, played))
+    with remembering():
+        for seed in seeds:
+            played = play(History.drawn(seed, without=without))
+            coverage.add(played)
+            if played.failure:
+                failed.append((seed, played))
     return Part(coverage, tuple(failed))
 
 

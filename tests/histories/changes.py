@@ -9,27 +9,33 @@ import pyarrow.compute as pc
 from lakewarden import Table
 from tests.histories.operation import Call, Counts
 from tests.histories.past import Key, Past, Row, Version
-from tests.histories.rows import IDS, new_row, table_of
-from tests.histories.tables import PARTITIONS
+from tests.histories.rows import IDS, given, new_row
+from tests.histories.tables import NAN, PARTITIONS, TableKind
 from tests.histories.writes import briefly
 
-Condition = tuple[list[tuple[str, str, object]], Callable[[Row], bool]]
+Filter = list[tuple[str, str, object]] | pc.Expression
+Condition = tuple[Filter, Callable[[Row], bool]]
 
 
-def condition(chance: Random) -> Condition:
+def condition(kind: TableKind, chance: Random) -> Condition:
     """A filter, and the same in Python."""
     number = chance.randrange(20)
-    some = sorted(chance.sample(IDS, 3))
-    partition = chance.choice(PARTITIONS)
+    keys = sorted({kind.key(id_)[0] or "" for id_ in chance.sample(IDS, 3)})
+    name = chance.choice(PARTITIONS)
+    partition = kind.partition(name)
+    there = pc.field("p").is_null() if partition is None else pc.field("p") == partition
     return chance.choice(
         (
             ([("v", ">", number)], lambda row: int(str(row["v"])) > number),
-            ([("id", "in", some)], lambda row: row["id"] in some),
-            ([("p", "=", partition)], lambda row: row["p"] == partition),
+            ([("id", "in", keys)], lambda row: kind.key(str(row["id"]))[0] in keys),
+            (there, lambda row: row["p"] == name),
             (
-                [("p", "=", partition), ("v", "<=", number)],
-                lambda row: row["p"] == partition and int(str(row["v"])) <= number,
+                there & (pc.field("v") <= number),
+                lambda row: row["p"] == name and int(str(row["v"])) <= number,
             ),
+            ([("d", ">", 1.0)], lambda row: row["d"] in (2.5, float("inf"))),
+            ([("d", "!=", 2.5)], lambda row: row["d"] not in (None, 2.5)),
+            (pc.field("d").is_nan(), lambda row: row["d"] == NAN),
         )
     )
 
@@ -44,7 +50,7 @@ class DeleteWhere:
     weight: int = 2
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        filter_, keeps = condition(chance)
+        filter_, keeps = condition(past.kind, chance)
         gone = matching(past, keeps)
         return Call(
             text=f"delete_where {filter_}",
@@ -63,7 +69,7 @@ class UpdateWhere:
     weight: int = 3
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        filter_, keeps = condition(chance)
+        filter_, keeps = condition(past.kind, chance)
         found = matching(past, keeps)
         adds = chance.random() < 0.5
         values: dict[str, object] = {"v": pc.field("v") + 1} if adds else {"name": f"u{step}"}
@@ -93,7 +99,7 @@ class MoveWhere:
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.kind.is_partitioned:
             return None
-        filter_, keeps = condition(chance)
+        filter_, keeps = condition(past.kind, chance)
         found = matching(past, keeps)
         goal = chance.choice(PARTITIONS)
         there = {key[1] for key in past.rows if key[0] == goal and key not in found}
@@ -109,7 +115,7 @@ class MoveWhere:
 
         return Call(
             text=f"update_where {filter_} p = {goal}",
-            act=lambda table: table.update_where(filter_, {"p": goal}),
+            act=lambda table: table.update_where(filter_, {"p": past.kind.partition(goal)}),
             effect=effect,
             is_write=True,
         )
@@ -134,7 +140,7 @@ class Merge:
 
         def act(table: Table) -> object:
             how = {"v": pc.field("source.v") + pc.field("v")} if on_match == "add" else on_match
-            return table.merge(table_of(rows, past.columns).select(columns), how, on_no_match)
+            return table.merge(given(past, rows, columns), how, on_no_match)
 
         def effect(past: Past) -> None:
             for row, home in zip(rows, homes, strict=True):

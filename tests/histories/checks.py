@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.validation.finding import Verdict
+from tests.histories.changes import condition
 from tests.histories.kept import Kept
 from tests.histories.past import Key, Moment, Row
 from tests.histories.rows import IDS
@@ -40,6 +41,8 @@ class Checks:
             self.assert_windows(table, chance, ASKED)
         if chance.random() < 0.5:
             self.assert_lookup(table, chance.sample(IDS, 2))
+        if chance.random() < 0.4:
+            self.assert_filtered(table, chance)
         if chance.random() < 0.3:
             self.assert_read_optimised(table)
         if chance.random() < 0.25:
@@ -52,6 +55,7 @@ class Checks:
         self.assert_past(table, chance, ASKED_AT_END)
         self.assert_windows(table, chance, ASKED_AT_END)
         self.assert_lookup(table, IDS)
+        self.assert_filtered(table, chance)
         self.assert_read_optimised(table)
         self.assert_valid(table)
 
@@ -60,7 +64,7 @@ class Checks:
         past = self._world.past
         expected = plain(past.rows, past.columns)
         for use_metadata in (True, False) if past.has_metadata else (False,):
-            read = table.read_arrow(past.columns, use_metadata=use_metadata)
+            read = table.read_arrow(self._shown(past.columns), use_metadata=use_metadata)
             seen = self._rows(read, "snapshot")
             assert_same(seen, expected, "snapshot", f"{use_metadata=}")
 
@@ -75,7 +79,9 @@ class Checks:
             columns = COLUMNS if moment is None else moment.columns
             expected = {} if moment is None else plain(moment.rows, columns)
             use_metadata = chance.random() < 0.5
-            ask = partial(table.read_arrow, columns, as_of=point, use_metadata=use_metadata)
+            ask = partial(
+                table.read_arrow, self._shown(columns), as_of=point, use_metadata=use_metadata
+            )
             kept = partial(Kept.has_moment, point=point)
             seen = self._answer("as_of", ask, kept)
             if seen is not None:
@@ -92,7 +98,7 @@ class Checks:
             last = chance.randrange(max(first, 0), len(moments))
             since = "0" if first < 0 else moments[first].completed
             until = moments[last].completed
-            ask = partial(table.changes_arrow, since, until, columns=COLUMNS)
+            ask = partial(table.changes_arrow, since, until, columns=self._shown(COLUMNS))
             kept = partial(Kept.has_window, since=since, until=until)
             seen = self._answer("changes", ask, kept)
             if seen is not None:
@@ -101,7 +107,10 @@ class Checks:
     def assert_lookup(self, table: Table, ids: tuple[str, ...] | list[str]) -> None:
         """A lookup finds all rows of its keys, and no others."""
         past = self._world.past
-        seen = self._rows(table.lookup(list(ids), past.columns), "lookup")
+        seen = self._rows(
+            table.lookup([past.kind.record_key(id_) for id_ in ids], self._shown(past.columns)),
+            "lookup",
+        )
         rows = {key: version for key, version in past.rows.items() if key[1] in ids}
         assert_same(seen, plain(rows, past.columns), "lookup", f"of {list(ids)}")
 
@@ -111,13 +120,13 @@ class Checks:
         With logs a key that was deleted and came back elsewhere may be there twice.
         """
         world, columns = self._world, self._world.past.columns
-        seen = table.read_arrow(columns, mode="read_optimized")
+        seen = table.read_arrow(self._shown(columns), mode="read_optimized")
         if not world.kind.is_mor:
             got = self._rows(seen, "read-optimised")
             assert_same(got, plain(world.past.rows, columns), "read-optimised")
             return
         known = [plain(moment.rows, columns).values() for moment in world.past.moments]
-        for row in seen.to_pylist():
+        for row in world.kind.read(seen):
             if all(row not in rows for rows in known):
                 raise Difference("read-optimised: invented", f"read-optimised: invented {row}")
 
@@ -130,6 +139,19 @@ class Checks:
                     f"validate: {result.check}",
                     f"{result.check}: {finding.object}: {finding.detail}",
                 )
+
+    def assert_filtered(self, table: Table, chance: Random) -> None:
+        """A filter finds the rows that fulfil it, whatever files were passed over."""
+        past = self._world.past
+        filter_, keeps = condition(past.kind, chance)
+        use_metadata = chance.random() < 0.7
+        columns = self._shown(past.columns)
+        seen = self._rows(table.read_arrow(columns, filter_, use_metadata=use_metadata), "filter")
+        rows = {key: version for key, version in past.rows.items() if keeps(version.row)}
+        assert_same(seen, plain(rows, past.columns), "filter", f"{filter_}, {use_metadata=}")
+
+    def _shown(self, columns: tuple[str, ...]) -> list[str]:
+        return self._world.kind.shown(columns)
 
     def _rows(self, table: pa.Table, what: str) -> dict[Key, Row]:
         return rows_of(table, self._world.kind, what)

@@ -39,7 +39,14 @@ class Coverage:
         self.pairs.update(_BETWEEN.join(pair) for pair in _pairs(played.names))
         kind = played.history.kind
         self.tables[f"{kind.type}, {kind.index}"] += 1
-        for name in ("is_partitioned", "is_event_time", "has_metadata", "is_partial"):
+        for name in (
+            "is_partitioned",
+            "is_event_time",
+            "has_metadata",
+            "is_partial",
+            "is_odd",
+            "is_composite",
+        ):
             word = name.partition("_")[2].replace("_", " ")
             self.tables[word if getattr(kind, name) else f"not {word}"] += 1
         self.refusals.update({" ".join(key): count for key, count in played.refusals.items()})

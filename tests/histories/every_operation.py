@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 
 from tests.histories.changes import DeleteWhere, Merge, MoveWhere, UpdateWhere
+from tests.histories.fitting import Cast, Misfit, Widen
 from tests.histories.operation import Operation
-from tests.histories.services import CancelPlan, Clean, Run, RunPlan, Schedule, simple_services
+from tests.histories.services import (
+    CancelPlan,
+    Clean,
+    Expire,
+    Run,
+    RunPlan,
+    Schedule,
+    Tended,
+    simple_services,
+)
 from tests.histories.travels import DeleteSavepoint, Restore, Rollback, Savepoint
-from tests.histories.upkeep import CreateIndex, CreateMetadata, DeleteMetadata, DropIndex
+from tests.histories.upkeep import CreateIndex, CreateMetadata, DeleteMetadata, DropIndex, SetIndex
 from tests.histories.writes import (
     AddColumn,
     Delete,
@@ -35,6 +45,10 @@ _ALL: tuple[Operation, ...] = (
     Truncate(),
     AddColumn(),
     OtherIndex(),
+    Cast(),
+    Widen(),
+    Misfit(),
+    Tended(),
     Run("compaction"),
     Run("log_compaction", 2),
     Run("clustering"),
@@ -53,5 +67,7 @@ _ALL: tuple[Operation, ...] = (
     DropIndex(),
     CreateMetadata(),
     DeleteMetadata(),
+    SetIndex(),
+    Expire(),
 )
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}

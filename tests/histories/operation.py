@@ -33,6 +33,8 @@ class Call:
     learns: Callable[[Past, object], None] = _learns_nothing
     differs: Callable[[object], Iterator[str]] = _as_expected
     is_write: bool = False
+    # How long nothing happens before.
+    waits_ms: int = 0
     # Whoever dies in it has to call again: nothing else can be done until then.
     is_repeated: bool = False
     # What readers may meet meanwhile, besides what was before and is afterwards.

@@ -29,6 +29,7 @@ class Moment:
     completed: str
     rows: Rows
     columns: tuple[str, ...]
+    is_wide: bool
     # Keys of rows that came too late to count.
     late: frozenset[Key]
 
@@ -40,6 +41,8 @@ class Past:
     kind: TableKind
     rows: dict[Key, Version] = field(default_factory=dict)
     columns: tuple[str, ...] = COLUMNS
+    # Whether the column of small numbers takes large ones by now.
+    is_wide: bool = False
     moments: tuple[Moment, ...] = ()
     # All instants that have changed files; the rows as of each can be asked for.
     instants: frozenset[str] = frozenset()
@@ -88,7 +91,8 @@ class Past:
             self.rows[self.key(row)] = Version(row, step)
             return
         if self.comes_late(row):
-            self.late |= {home}
+            self.late |= {home, self.key(row)}
+            self._fill(home, row)
             return
         old = self.rows.pop(home)
         self.rows[self.key(row)] = Version(self._merged(old.row, row), step)
@@ -107,7 +111,8 @@ class Past:
 
     def wrote(self, step: int, requested: str, completed: str) -> None:
         """A write has completed, whose rows are those of now."""
-        moment = Moment(step, requested, completed, dict(self.rows), self.columns, self.late)
+        rows = dict(self.rows)
+        moment = Moment(step, requested, completed, rows, self.columns, self.is_wide, self.late)
         self.moments = (*self.moments, moment)
         self.late = frozenset()
 
@@ -121,6 +126,13 @@ class Past:
         self.moments = self.moments[:kept]
         self.rows = {} if moment is None else dict(moment.rows)
         self.columns = COLUMNS if moment is None else moment.columns
+        self.is_wide = moment is not None and moment.is_wide
+
+    def _fill(self, home: Key, late: Row) -> None:
+        """Where a newer row leaves a value to older ones, even one that came late is better."""
+        if self.kind.is_partial:
+            there = self.rows[home]
+            self.rows[home] = replace(there, row=self._merged(late, there.row))
 
     def _merged(self, old: Row, new: Row) -> Row:
         if not self.kind.is_partial:

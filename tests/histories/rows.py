@@ -1,11 +1,12 @@
 """Rows of histories: drawn so that a model can say what becomes of them."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pyarrow as pa
 
 from tests.histories.past import Key, Past, Row
-from tests.histories.tables import COLUMNS, PARTITIONS, SCHEMA
+from tests.histories.tables import COLUMNS, NAN, PARTITIONS, SCHEMA
 
 IDS = tuple(f"k{number}" for number in range(8))
 LATE = 500
@@ -26,6 +27,7 @@ def new_row(past: Past, chance: Random, step: int, id_: str, partition: str | No
         "v": chance.randrange(20),
         "name": None if number % 5 == 0 else f"s{step}",
         "n": None if number % 7 == 0 else number,
+        "d": (None, NAN, -1.5, 0.0, 2.5, float("inf"))[number % 6],
     }
     return row | {name: number for name in past.columns if name in EXTRA}
 
@@ -36,7 +38,7 @@ def upserted(past: Past, chance: Random, step: int) -> list[Row]:
     for id_ in chance.sample(IDS, chance.randrange(1, 5)):
         row = new_row(past, chance, step, id_)
         home = past.home(row)
-        if home is not None and not past.kind.is_partial and chance.random() < 0.15:
+        if home is not None and chance.random() < 0.15:
             row = {**row, "ts": max(int(str(past.rows[home].row["ts"])) - LATE, 0)}
         rows.append(row)
     return rows
@@ -58,9 +60,25 @@ def some_keys(past: Past, chance: Random, at_most: int = 3) -> list[Key]:
     return chance.sample(living, min(len(living), chance.randrange(1, at_most + 1)))
 
 
-def table_of(rows: list[Row], columns: tuple[str, ...] = COLUMNS) -> pa.Table:
-    """Rows in the table's types."""
-    fields = [
-        SCHEMA.field(name) if name in COLUMNS else pa.field(name, pa.int64()) for name in columns
-    ]
-    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+def given(
+    past: Past, rows: list[Row], columns: Sequence[str] | None = None, *, is_wide: bool = False
+) -> pa.Table:
+    """Rows as a table of that kind takes them; all of its columns, or some."""
+    kind = past.kind
+    names = kind.shown(tuple(columns or past.columns))
+    wide = is_wide or past.is_wide
+    schema = pa.schema([_field(name, is_wide=wide) for name in names])
+    return pa.Table.from_pylist([kind.spelled(row) for row in rows], schema=schema)
+
+
+def _field(name: str, *, is_wide: bool) -> pa.Field:
+    if name == "q":
+        return pa.field(name, pa.string())
+    if name not in COLUMNS or (name == "n" and is_wide):
+        return pa.field(name, pa.int64())
+    return SCHEMA.field(name)
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    """Plain rows in the types that all tables begin with."""
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)

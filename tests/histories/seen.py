@@ -19,7 +19,7 @@ class Difference(AssertionError):
 def rows_of(table: pa.Table, kind: TableKind, what: str) -> dict[Key, Row]:
     """Rows by partition and key; no key may be there twice."""
     found: dict[Key, Row] = {}
-    for row in table.to_pylist():
+    for row in kind.read(table):
         key = (str(row["p"]) if kind.is_partitioned else "", str(row["id"]))
         if key in found:
             raise Difference(f"{what}: doubled", f"{what}: twice {found[key]} and {row}")

@@ -1,6 +1,6 @@
 """Services: none of them changes what rows a table has."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -8,6 +8,8 @@ from lakewarden import Table
 from lakewarden.service_door import Plan, ServiceDoor
 from tests.histories.operation import Call
 from tests.histories.past import Past
+from tests.histories.rows import given, upserted
+from tests.histories.writes import briefly
 
 CLUSTERINGS: tuple[dict[str, object], ...] = (
     {},
@@ -204,3 +206,67 @@ class Simple:
 
 def simple_services() -> list[Simple]:
     return [Simple(name, weight) for name, (weight, _) in SIMPLE.items()]
+
+
+TENDING: Mapping[str, Mapping[str, str]] = {
+    "compaction": {
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    },
+    "log_compaction": {"hoodie.log.compaction.inline": "true"},
+    "clustering": {
+        "hoodie.clustering.inline": "true",
+        "hoodie.clustering.inline.max.commits": "1",
+    },
+    "clean": {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"},
+    "archive": {"hoodie.archive.automatic": "true", "hoodie.clean.automatic": "true", **ARCHIVING},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """An upsert after which services run by themselves."""
+
+    name: str = "upsert, tended"
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        services = [name for name in TENDING if name not in SERVICES or _is_possible(past, name)]
+        service = chance.choice(services)
+        rows = upserted(past, chance, step)
+
+        def effect(past: Past) -> None:
+            past.is_cleaned |= service in ("clean", "archive")
+            for row in rows:
+                past.put(row, step)
+
+        return Call(
+            text=f"upsert with {service} {briefly(rows)}",
+            act=lambda table: table.upsert(given(past, rows), dict(TENDING[service])),
+            effect=effect,
+            is_write=True,
+        )
+
+
+DAY_MS = 24 * 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Partitions that nothing was written to for a day, or for very long."""
+
+    name: str = "expire partitions"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.kind.is_partitioned:
+            return None
+        waits = chance.random() < 0.5
+        options = {"hoodie.partition.ttl.strategy.days.retain": "1" if waits else "10000"}
+        return Call(
+            text=f"expire {'after a day and more' if waits else 'what is very old'}",
+            act=lambda table: table.expire_partitions(options=options),
+            effect=lambda past: past.rows.clear() if waits else None,
+            is_write=True,
+            waits_ms=DAY_MS + 3_600_000 if waits else 0,
+        )

@@ -38,7 +38,14 @@ def _shorter(played: Played) -> Iterator[History]:
     for place, step in enumerate(steps):
         if step.death:
             yield history.only(_with(steps, place, replace(step, death="")))
-    for name in ("is_scattered", "is_partial", "has_metadata", "is_partitioned"):
+    for name in (
+        "is_scattered",
+        "is_partial",
+        "has_metadata",
+        "is_odd",
+        "is_composite",
+        "is_partitioned",
+    ):
         kind = replace(history.kind, **{name: False})
         if getattr(history.kind, name) and kind.is_possible:
             yield replace(history, kind=kind)

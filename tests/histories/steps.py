@@ -38,7 +38,11 @@ def drawn_steps(chance: Random, count: int, *, without: frozenset[str] = frozens
     weights = [OPERATIONS[name].weight for name in names]
     # A history leans to some operations, so that rare ones meet each other, too.
     leaning = [weight * chance.choice((1, 1, 1, 4)) for weight in weights]
-    chosen = ["upsert", *chance.choices(names, leaning, k=count - 1)]
+    # Each operation has the same chance in some steps, or two rare ones would never meet.
+    rare = chance.choices(names, k=count // 3)
+    chosen = rare + chance.choices(names, leaning, k=count - 1 - len(rare))
+    chance.shuffle(chosen)
+    chosen = ["upsert", *chosen]
     return [
         Step(number, name, chance.getrandbits(32), _death(chance) if "death" not in without else "")
         for number, name in enumerate(chosen, 1)

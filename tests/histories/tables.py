@@ -7,6 +7,7 @@ from random import Random
 import pyarrow as pa
 
 from lakewarden import Table
+from lakewarden.engine.formats.path_names import escape_path_name
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage
 
@@ -18,10 +19,27 @@ SCHEMA = pa.schema(
         ("v", pa.int64()),
         ("name", pa.string()),
         ("n", pa.int32()),
+        ("d", pa.float64()),
     ]
 )
 COLUMNS = tuple(SCHEMA.names)
 PARTITIONS = ("a", "b", "c")
+# What stands for these, and for keys, in tables whose values are odd; a model has the plain ones.
+ODD_PARTITIONS: Mapping[str, str | None] = {"a": "p=a", "b": " \u00e9/%2F", "c": None}
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+PAIRS: Mapping[str, tuple[str | None, str | None]] = {
+    "k0": ("a", "b"),
+    "k1": ("a", None),
+    "k2": ("a", ""),
+    "k3": ("a:b", "b"),
+    "k4": ("a,b", "b"),
+    "k5": ("a", "b,c:d"),
+    "k6": (None, "b"),
+    "k7": ("", "b"),
+}
+_IDS = {pair: id_ for id_, pair in PAIRS.items()}
+_NAMES = {odd: plain for plain, odd in ODD_PARTITIONS.items()}
+NAN = "NaN"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
 INDEXES = (
     "SIMPLE",
@@ -58,6 +76,10 @@ class TableKind:
     is_partial: bool = False
     # Every insert makes file groups of its own.
     is_scattered: bool = False
+    # Partitions with names that look like something else, and a null.
+    is_odd: bool = False
+    # Keys of two columns, whose values hold what stands between them.
+    is_composite: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -84,6 +106,8 @@ class TableKind:
                 has_metadata=chance.random() < 0.65,
                 is_partial=chance.random() < 0.15,
                 is_scattered=chance.random() < 0.4,
+                is_odd=chance.random() < 0.25,
+                is_composite=chance.random() < 0.2,
             )
             if kind.is_possible:
                 return kind
@@ -92,6 +116,8 @@ class TableKind:
     def is_possible(self) -> bool:
         """A record index lives in the metadata table, and one for each partition needs some."""
         if self.index == PARTITIONED_RECORD_INDEX and not self.is_partitioned:
+            return False
+        if self.is_odd and not self.is_partitioned:
             return False
         return self.has_metadata or "RECORD" not in self.index
 
@@ -104,6 +130,60 @@ class TableKind:
         """Whether the table has each key once, and not once in each partition."""
         return self.index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
 
+    def shown(self, columns: tuple[str, ...]) -> list[str]:
+        """The table's own columns for those of a model."""
+        return [*columns, "q"] if self.is_composite else list(columns)
+
+    def partition(self, name: str) -> str | None:
+        """The value that stands for a partition of the model."""
+        return ODD_PARTITIONS[name] if self.is_odd else name
+
+    def path(self, name: str) -> str:
+        """The folder of a partition of the model."""
+        value = self.partition(name)
+        text = _NULL_PARTITION if value is None else value
+        return f"p={escape_path_name(text) if self.is_encoded else text}"
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether folders are escaped; some tables with odd values are, and some not."""
+        return self.is_odd and self.is_event_time
+
+    def key(self, id_: str) -> tuple[str | None, str | None]:
+        """The values that stand for a key of the model."""
+        return PAIRS[id_] if self.is_composite else (id_, None)
+
+    def record_key(self, id_: str) -> str:
+        """The text of a key as the table has it."""
+        if not self.is_composite:
+            return id_
+        texts = ["__null__" if one is None else one or "__empty__" for one in PAIRS[id_]]
+        return f"id:{texts[0]},q:{texts[1]}"
+
+    def spelled(self, row: Mapping[str, object]) -> dict[str, object]:
+        """A row of a model as the table has it."""
+        first, second = self.key(str(row["id"]))
+        number = float("nan") if row.get("d") == NAN else row.get("d")
+        return {**row, "id": first, "q": second, "p": self.partition(str(row["p"])), "d": number}
+
+    def read(self, table: pa.Table) -> list[dict[str, object]]:
+        """The rows of a table as a model has them."""
+        return [self._plain(row) for row in table.to_pylist()]
+
+    def _plain(self, row: dict[str, object]) -> dict[str, object]:
+        if self.is_composite:
+            row["id"] = _IDS[row["id"], row.pop("q")]  # type: ignore[index]
+        if self.is_odd:
+            row["p"] = _NAMES[row["p"]]  # type: ignore[index]
+        number = row.get("d")
+        if number is not None and number != number:
+            row["d"] = NAN
+        return row
+
+    @property
+    def schema(self) -> pa.Schema:
+        return SCHEMA.append(pa.field("q", pa.string())) if self.is_composite else SCHEMA
+
     def create(
         self, storage: MemoryStorage, ports: Ports, properties: Mapping[str, str] | None = None
     ) -> Table:
@@ -113,6 +193,7 @@ class TableKind:
             "hoodie.metadata.enable": str(self.has_metadata).lower(),
             # All kinds of global index shall mean the same.
             "hoodie.record.index.update.partition.path": "true",
+            "hoodie.datasource.write.partitionpath.urlencode": str(self.is_encoded).lower(),
         }
         if self.is_partial:
             given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
@@ -120,8 +201,8 @@ class TableKind:
             given["hoodie.parquet.small.file.limit"] = "0"
         return Table.create(
             "",
-            SCHEMA,
-            key=["id"],
+            self.schema,
+            key=["id", "q"] if self.is_composite else ["id"],
             partition=["p"] if self.is_partitioned else [],
             ordering=["ts"],
             type=self.type,

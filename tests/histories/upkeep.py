@@ -1,6 +1,6 @@
 """Upkeep: indexes and the metadata table, made and dropped."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from lakewarden import Table
@@ -23,7 +23,10 @@ class CreateIndex:
             return None
         within = past.kind.is_partitioned and not past.kind.is_global
         options = {"isPartitioned": "true"} if index == "record_index" and within else {}
-        columns = {"record_index": ("id",), "column_stats": ("v", "name")}.get(index, ())
+        columns = {
+            "record_index": tuple(past.kind.shown(("id",))),
+            "column_stats": ("v", "name", "d"),
+        }.get(index, ())
         return Call(
             text=f"create {index} {options or ''}",
             act=lambda table: _create(table, index, columns, options),
@@ -90,6 +93,35 @@ class DeleteMetadata:
         return Call(
             text="delete metadata table",
             act=lambda table: table.delete_metadata_table(),
+            effect=effect,
+            is_repeated=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetIndex:
+    """Another index that takes the same rows for one row."""
+
+    name: str = "set index"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        others = {
+            "SIMPLE": "BLOOM",
+            "BLOOM": "SIMPLE",
+            "GLOBAL_SIMPLE": "GLOBAL_BLOOM",
+            "GLOBAL_BLOOM": "GLOBAL_SIMPLE",
+        }
+        index = others.get(past.kind.index)
+        if index is None:
+            return None
+
+        def effect(past: Past) -> None:
+            past.kind = replace(past.kind, index=index)
+
+        return Call(
+            text=f"set {index}",
+            act=lambda table: table.set_index(index),
             effect=effect,
             is_repeated=True,
         )

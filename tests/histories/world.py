@@ -56,6 +56,7 @@ class World:
         call = OPERATIONS[step.name].draw(self.past, chance, step.number)
         if call is None:
             return None
+        self.clock.advance(call.waits_ms)
         after = self.past.copy()
         call.effect(after)
         try:
@@ -144,7 +145,7 @@ class World:
         names = self.past.columns
         allowed = [plain(rows, names) for rows in (self.past.rows, after.rows, *call.between)]
         for use_metadata in (True, False):
-            read = self.table().read_arrow(names, use_metadata=use_metadata)
+            read = self.table().read_arrow(self.kind.shown(names), use_metadata=use_metadata)
             seen = rows_of(read, self.kind, "after a death")
             if seen not in allowed:
                 raise Difference(

@@ -6,9 +6,12 @@ from random import Random
 from lakewarden import InvalidRequest, Table
 from tests.histories.operation import Call, Counts
 from tests.histories.past import Past, Row
-from tests.histories.rows import IDS, new_row, some_keys, table_of, unknown, upserted
+from tests.histories.rows import IDS, given, new_row, some_keys, unknown, upserted
 from tests.histories.seen import Difference
-from tests.histories.tables import PARTITIONS
+from tests.histories.tables import COLUMNS, PARTITIONS
+
+# What has the schema change, which has to be asked for.
+EVOLVING: dict[str, object] = {"evolve": True}
 
 
 def briefly(rows: list[Row]) -> str:
@@ -31,7 +34,7 @@ class Upsert:
 
         return Call(
             text=f"upsert {briefly(rows)}",
-            act=lambda table: table.upsert(table_of(rows, past.columns)),
+            act=lambda table: table.upsert(given(past, rows)),
             effect=effect,
             differs=Counts()
             if past.any_moves(rows)
@@ -51,17 +54,18 @@ class Insert:
         rows = unknown(past, chance, step, chance.randrange(1, 5))
         if not rows:
             return None
+        sort = chance.choice(((), ("v",), ("name", "n"))) if self.name != "insert" else ()
 
         def act(table: Table) -> object:
-            given = table_of(rows, past.columns)
-            return table.insert(given) if self.name == "insert" else table.bulk_insert(given)
+            taken = given(past, rows)
+            return table.insert(taken) if self.name == "insert" else table.bulk_insert(taken, sort)
 
         def effect(past: Past) -> None:
             for row in rows:
                 past.set(row, step)
 
         return Call(
-            text=f"{self.name} {briefly(rows)}",
+            text=f"{self.name} {briefly(rows)} {sort or ''}",
             act=act,
             effect=effect,
             differs=Counts.of(past, len(rows), 0),
@@ -87,7 +91,7 @@ class Delete:
         names = past.columns if chance.random() < 0.5 else ("id", "p")
         return Call(
             text=f"delete rows {briefly(rows)} by {', '.join(names)}",
-            act=lambda table: table.delete(table_of(rows, past.columns).select(names)),
+            act=lambda table: table.delete(given(past, rows, names)),
             effect=lambda past: past.remove(keys),
             differs=Counts(inserted=0, updated=0),
             is_write=True,
@@ -108,7 +112,7 @@ class DeleteKeys:
 
         return Call(
             text=f"delete keys {ids}",
-            act=lambda table: table.delete(ids),
+            act=lambda table: table.delete([past.kind.record_key(id_) for id_ in ids]),
             effect=effect,
             is_write=True,
         )
@@ -138,8 +142,8 @@ class Overwrite:
             return None
 
         def act(table: Table) -> object:
-            given = table_of(rows, past.columns)
-            return table.overwrite(given) if is_whole else table.overwrite_partitions(given)
+            taken = given(past, rows)
+            return table.overwrite(taken) if is_whole else table.overwrite_partitions(taken)
 
         def effect(past: Past) -> None:
             past.drop_partitions({key[0] for key in past.rows} if is_whole else touched)
@@ -169,7 +173,7 @@ class DeletePartitions:
         is_write = chance.random() < 0.5
 
         def act(table: Table) -> object:
-            path = [f"p={gone}"]
+            path = [past.kind.path(gone)]
             return table.delete_partitions(path) if is_write else table.drop_partitions(path)
 
         return Call(
@@ -202,7 +206,7 @@ class AddColumn:
     weight: int = 1
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        extra = f"x{len(past.columns) - 6}"
+        extra = f"x{len(past.columns) - len(COLUMNS)}"
         if extra not in ("x0", "x1"):
             return None
         columns = (*past.columns, extra)
@@ -215,7 +219,7 @@ class AddColumn:
 
         return Call(
             text=f"add {extra} by upsert {briefly(rows)}",
-            act=lambda table: table.upsert(table_of(rows, columns), **evolving()),
+            act=lambda table: table.upsert(given(past, rows, columns), **EVOLVING),
             effect=effect,
             is_write=True,
         )
@@ -239,9 +243,9 @@ class OtherIndex:
         def act(table: Table) -> object:
             options = {"hoodie.index.type": index}
             if is_same:
-                return table.upsert(table_of(rows, past.columns), options)
+                return table.upsert(given(past, rows), options)
             try:
-                table.upsert(table_of(rows, past.columns), options)
+                table.upsert(given(past, rows), options)
             except InvalidRequest:
                 return None
             raise Difference("identity", f"{past.kind} takes a write by the index {index}.")
@@ -253,8 +257,3 @@ class OtherIndex:
         return Call(
             text=f"upsert by {index} {briefly(rows)}", act=act, effect=effect, is_write=is_same
         )
-
-
-def evolving() -> dict[str, bool]:
-    """What has the schema change, where that has to be asked for."""
-    return {"evolve": True} if "evolve" in Table.upsert.__annotations__ else {}

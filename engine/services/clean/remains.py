@@ -49,7 +49,13 @@ class _Remains:
         """Whether the ledger of an instant that was rolled back has served its purpose."""
         if instant in self.swept_later or instant in self.on_timeline:
             return False
-        ledger = read_ledger(self.context.storage, instant)
+        try:
+            ledger = read_ledger(self.context.storage, instant)
+        except CorruptTable as error:
+            if error.code != "missing_file":
+                raise
+            # Another clean is just removing it.
+            return False
         is_over = ledger.ends_in is LedgerEnd.CANCELLED
         return is_over and is_handed_back(ledger, self.heard_ms)
 
@@ -93,7 +99,7 @@ def clear_remains(context: Context) -> int:
 
 
 def _forget(context: Context, instant: str) -> None:
-    """Remove a ledger, the end of it last, so that whoever looks in between sees it ended."""
+    """Remove a ledger, its end last, so that whoever looks in between sees it ended."""
     for entry in context.storage.list(f"{LEDGER_FOLDER}/{instant}").files:
         context.storage.delete(entry.path)
 

@@ -196,6 +196,15 @@ def test_a_hole_is_corruption(missing: int) -> None:
     assert raised.value.code == "broken_ledger"
 
 
+@pytest.mark.parametrize("gone", [1, 2])
+def test_an_ended_ledger_of_which_the_beginning_was_forgotten_still_says_so(gone: int) -> None:
+    storage = fresh_memory_storage()
+    ledger_with(storage, claim(1), committed(1), withdrawn())
+    for number in range(1, gone + 1):
+        storage.delete(entry_path(T, number))
+    assert read_ledger(storage, T).ends_in is LedgerEnd.CANCELLED
+
+
 def test_foreign_files_beside_entries_are_ignored() -> None:
     storage = fresh_memory_storage()
     ledger = ledger_with(storage, claim(1))

@@ -10,7 +10,7 @@ from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import instants_with_ledger
+from lakewarden.engine.timeline.ledger import entry_path, instants_with_ledger
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
 from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.shapes import Shape
@@ -48,6 +48,16 @@ def test_a_failed_write_is_undone_and_forgotten_once_its_sweep_is_done() -> None
     assert [one.instant for one in done.swept] == [failed]
     assert failed not in instants_with_ledger(world.storage)
     assert done.remains_deleted == 1
+
+
+def test_a_ledger_that_a_dying_clean_has_half_removed_goes_with_the_next_one() -> None:
+    world = new_service_world(LISTING, inserted(2))
+    failed = failed_write(world)
+    clean(world.context(50))
+    world.storage.delete(entry_path(failed, 1))
+    world.clock.advance(SWEPT_AFTER_MS)
+    clean(world.context(51))
+    assert failed not in instants_with_ledger(world.storage)
 
 
 def test_the_ledger_of_a_cancelled_plan_stays_until_its_partitions_are_planned_again() -> None:

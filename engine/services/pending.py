@@ -24,6 +24,8 @@ class RunLimits:
 
 # A plan that someone else holds is no failure: it is being carried out.
 _HELD = "plan_held"
+# Nor is one that another process has ended since the pending ones were listed.
+_ENDED = "unknown_plan"
 
 
 def pending_plans(context: Context, service: TableService) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ def run_pending(
         service=service.service,
         executions=tuple(done),
         failures=tuple(failed),
-        refusal=None if done else _all_held(service, left),
+        refusal=None if done else _none_begun(service, left),
         left=tuple(left),
     )
 
@@ -109,7 +111,7 @@ def run_pending(
 def _set_aside(plan: str, error: LakewardenError, failed: list[Failure], left: list[str]) -> None:
     if error.code == _HELD:
         left.append(plan)
-    else:
+    elif error.code != _ENDED:
         failed.append(Failure(plan, error))
 
 
@@ -126,7 +128,9 @@ def _nothing(service: TableService) -> Refusal:
     )
 
 
-def _all_held(service: TableService, left: list[str]) -> Refusal:
+def _none_begun(service: TableService, left: list[str]) -> Refusal:
+    if not left:
+        return _nothing(service)
     return Refusal(
         service=service.service,
         reason=Reason.HELD_BY_PLAN,

@@ -34,9 +34,16 @@ def removals_between(before: ActiveTimeline, after: ActiveTimeline) -> tuple[Ins
     start = after.first_write()
     left = {instant.key: instant for instant in after.instants if instant.is_completed}
     archived_until = "" if start is None else start.requested
-    return tuple(
+    gone = [
         one for one in before.completed() if one.requested >= archived_until and one.key not in left
-    )
+    ]
+    return tuple(gone) or _taken_back(before, after)
+
+
+def _taken_back(before: ActiveTimeline, after: ActiveTimeline) -> tuple[Instant, ...]:
+    """What was pending and is gone with its plan: its rollback was there at the first look."""
+    left = {instant.requested for instant in after.instants}
+    return tuple(one for one in before.pending() if one.requested not in left)
 
 
 def _oldest_completed(active: ActiveTimeline) -> Instant | None:

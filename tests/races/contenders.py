@@ -4,6 +4,7 @@ Writers also tend the table. Readers hold every read against the journals of the
 """
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -92,7 +93,7 @@ def _note_error(journal: Journal, error: Exception) -> None:
 
 def _described(error: Exception) -> dict[str, object]:
     code = error.code if isinstance(error, LakewardenError) else type(error).__name__
-    damage = None if isinstance(error, EXPECTED) else f"{type(error).__name__}: {error}"
+    damage = None if isinstance(error, EXPECTED) else "".join(traceback.format_exception(error))
     return {"code": code, "damage": damage}
 
 
@@ -115,9 +116,7 @@ def read_until_killed(place: str, folder: Path, name: str, writers: Sequence[str
         journal.note(read=how, code="", damage="\n".join(wrong) or None)
 
 
-def read_rows(
-    table: Table, how: str, keys: Sequence[str] | None = None
-) -> list[dict[str, object]]:
+def read_rows(table: Table, how: str, keys: Sequence[str] | None = None) -> list[dict[str, object]]:
     columns = ["id", "amount", "operation", "debited", "credited"]
     if keys is not None:
         return table.lookup(keys, columns).to_pylist()

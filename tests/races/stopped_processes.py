@@ -68,7 +68,7 @@ class Figures:
         if what is not None:
             self.counts[what, f"{entry[what]} {entry.get('code') or ''}".strip()] += 1
         if entry.get("damage"):
-            self.damage.append(f"{entry}")
+            self.damage.append(f"{entry['who']} at {entry['at']}: {entry['damage']}")
 
     def count(self, what: str) -> int:
         return sum(count for (kind, _), count in self.counts.items() if kind == what)

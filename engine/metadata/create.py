@@ -194,7 +194,7 @@ def _filled(
     shards = _empty(partition, choices)
     if partition == RECORD_INDEX and choices.is_record_index_partitioned:
         # One for each partition, or an index of a table whose rows are all deleted would be none.
-        listed = MetadataTable(storage, config, state.data_timeline).partition(FILES)
+        listed = load_metadata_table(state.root, config).partition(FILES)
         names = [record_shard(name) for name in MetadataListing(listed).partitions()]
         content = {**dict.fromkeys(names, NO_ENTRIES), **content}
     for shard, entries in content.items():

@@ -26,6 +26,7 @@ from lakewarden.engine.plans.moment import (
 from lakewarden.engine.plans.plan_scope import PlanScope
 from lakewarden.engine.plans.rollback_plans import PendingRollback, Rollbacks, pending_rollbacks
 from lakewarden.engine.plans.undo import (
+    BEGUN_ELSEWHERE,
     LATER_WRITES,
     Undoing,
     begin_undoing,
@@ -39,8 +40,6 @@ from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.timeline.state import LedgerEnd
-
-_BEGUN_ELSEWHERE = "Its rollback was begun and left."
 
 
 class Repair(StrEnum):
@@ -192,11 +191,11 @@ def _taken_over(
     reference = pending.plan.instant_to_rollback
     assert reference is not None
     ledger, action = read_ledger(context.storage, pending.target), Action(reference.action)
-    has_completed = moment.completed_write(pending.target) is not None
-    if has_completed or ledger.ends_in is LedgerEnd.COMMITTED:
-        append_withdrawn(context, ledger, action, reason=_BEGUN_ELSEWHERE)
-    else:
-        append_cancelled(context, ledger, action, PlanScope(), reason=_BEGUN_ELSEWHERE)
+    if moment.completed_write(pending.target) is None:
+        if ledger.ends_in is LedgerEnd.COMMITTED:
+            append_withdrawn(context, ledger, action, reason=BEGUN_ELSEWHERE)
+        else:
+            append_cancelled(context, ledger, action, PlanScope(), reason=BEGUN_ELSEWHERE)
     undoing = Undoing(pending, is_taken_over=True)
     unpublish(context, held, moment, undoing)
     return undoing

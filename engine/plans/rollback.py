@@ -8,7 +8,6 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.abort import abort
 from lakewarden.engine.plans.cancel import acknowledge
 from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.plans.cancelling import append_withdrawn
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.moment import look, reload
@@ -30,7 +29,7 @@ def rollback(
 ) -> RolledBack:
     """Take a write back: a failed one, or the newest completed one; twice is once.
 
-    Steps of `rollback`: lock, reload, refuse, withdraw, plan, hide, unlock. Then those of
+    Steps of `rollback`: lock, reload, refuse, plan, compare, withdraw, hide, unlock. Then those of
     `rollback-execution`. A crash before `rollback.plan` leaves the table as it was, after it a
     pending rollback, which the next operation finishes.
     """
@@ -63,13 +62,11 @@ def _begun(
         return None
     metadata = metadata_of(moment, files)
     assert_may_be_taken_back(context, moment, files, metadata)
-    ledger = read_ledger(context.storage, instant)
-    held.assert_held()
-    append_withdrawn(context, ledger, files.begun_as, reason=reason)
     places = sorted(metadata.partition_to_write_stats)
     written = written_in(context.storage, instant, places)
     rollbacks = pending_rollbacks(moment.timeline.active)
-    return begin_undoing(context, held, moment, rollbacks, files, written=written)
+    held.assert_held()
+    return begin_undoing(context, held, moment, rollbacks, files, written=written, reason=reason)
 
 
 def metadata_of(moment: Snapshot, files: InstantFiles) -> CommitMetadata:

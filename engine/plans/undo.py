@@ -18,7 +18,7 @@ from lakewarden.engine.formats.payloads.rollback import (
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, corrupt
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writer import rollback_change
-from lakewarden.engine.plans.cancelling import scope_of
+from lakewarden.engine.plans.cancelling import append_withdrawn, scope_of
 from lakewarden.engine.plans.claims import append_claim
 from lakewarden.engine.plans.completion import complete
 from lakewarden.engine.plans.context import Context
@@ -41,6 +41,7 @@ from lakewarden.engine.view.file_names import parse_file_name
 
 # Others have written upon what was to be taken back.
 LATER_WRITES = "later_writes"
+BEGUN_ELSEWHERE = "Its rollback was begun and left."
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +78,13 @@ def begin_undoing(
     files: InstantFiles,
     *,
     written: tuple[MarkedFile, ...] | None = None,
+    reason: str = BEGUN_ELSEWHERE,
 ) -> Undoing:
-    """Take over the rollback of a cancelled instant, or publish one, and make it inflight.
+    """Take over the rollback of a cancelled or completed instant, or publish one; make it inflight.
 
-    Steps `abort.plan` and `abort.hide`, `rollback.plan` and `rollback.hide`. `written` are the
-    files to be removed, where they are known and need not be looked for.
+    Steps `abort.plan` and `abort.hide`, `rollback.plan` to `rollback.hide`. `written` are the files
+    to be removed, where they are known and need not be looked for; `reason` is for the ledger of a
+    completed instant.
 
     The caller has the lock and has reloaded. A crash leaves a cancelled instant, or one with a
     pending rollback, which the next one takes over.
@@ -91,7 +94,7 @@ def begin_undoing(
         undoing = Undoing(pending, is_taken_over=True)
     else:
         undoing = _planned_anew(context, held, moment, files, written)
-    unpublish(context, held, moment, undoing)
+    unpublish(context, held, moment, undoing, reason=reason)
     return undoing
 
 
@@ -104,7 +107,8 @@ def _planned_anew(
 ) -> Undoing:
     target = files.instant.requested
     ledger = read_ledger(context.storage, target)
-    assert_may_delete(ledger, 0)
+    if files.completed is None:
+        assert_may_delete(ledger, 0)
     action = files.instant.action if files.completed else files.begun_as
     if written is None:
         written = written_of(context, moment, files, ledger)
@@ -124,19 +128,31 @@ def _planned_anew(
     return Undoing(planned, is_taken_over=False)
 
 
-def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoing) -> None:
+def unpublish(
+    context: Context,
+    held: HeldLock,
+    moment: Snapshot,
+    undoing: Undoing,
+    *,
+    reason: str = BEGUN_ELSEWHERE,
+) -> None:
     """Make the target invisible and the rollback inflight, before any file goes; under the lock.
 
-    Steps `abort.hide` and `rollback.hide`. From here readers do not see a completed target any
-    more, and indexes that were built on it are gone. Its inflight file has to be there, as else it
+    Steps `abort.hide` and `rollback.compare` to `rollback.hide`. From here readers do not see a
+    completed target any more, and indexes that were built on it are gone. Its ledger ends when
+    nothing can stand against its rollback any more. Its inflight file has to be there, as else it
     would be gone from the timeline before the metadata table has forgotten it.
     """
-    assert_may_delete(read_ledger(context.storage, undoing.rollback.target), 0)
     held.assert_held()
     inflight = Instant(undoing.rollback.instant, Action.ROLLBACK, State.INFLIGHT)
     create_inflight(context, moment.layout, inflight)
     targets = _targets(moment, undoing)
     _withdraw_overtaken(context, moment, undoing, targets)
+    ledger = read_ledger(context.storage, undoing.rollback.target)
+    for files in targets:
+        if files.completed is not None:
+            ledger = append_withdrawn(context, ledger, files.begun_as, reason=reason)
+    assert_may_delete(ledger, 0)
     drop_untrue(context, moment, untrue_without(context, moment, targets))
     for files in targets:
         if files.completed is not None:
@@ -149,10 +165,10 @@ def unpublish(context: Context, held: HeldLock, moment: Snapshot, undoing: Undoi
 def _withdraw_overtaken(
     context: Context, moment: Snapshot, undoing: Undoing, targets: tuple[InstantFiles, ...]
 ) -> None:
-    """Give the rollback of a completed write up, if others have written upon it meanwhile.
+    """Give the rollback of a completed write up, if others have built upon it meanwhile.
 
-    That can only be between the look by which it was planned and its publication, and while the
-    lock was lost.
+    They have written, or made a savepoint of it. That can only be between the look by which it was
+    planned and its publication, and while the lock was lost.
     """
     written = [one.instant for one in targets if one.completed is not None]
     if not written:
@@ -160,6 +176,7 @@ def _withdraw_overtaken(
     now = look(context).timeline.active
     newest = max(one.completed or "" for one in written)
     later = [one for one in now.completed() if (one.completed or "") > newest]
+    later += [one for one in now.savepoints() if one.requested == undoing.rollback.target]
     if not later:
         return
     rollback_files = now.files_of(

@@ -118,35 +118,37 @@ def entry_path(instant: str, number: int) -> str:
 
 
 def read_ledger(storage: Storage, instant: str) -> Ledger:
-    """The ledger of an instant as it is now; one without entries for an instant that has none.
+    """The ledger of an instant as it is now; one without entries for an instant that has none."""
+    while True:
+        names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
+        numbers = {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
+        found = {
+            number: storage.read_if_present(entry_path(instant, number))
+            for number in sorted(numbers)
+        }
+        contents = {number: content for number, content in found.items() if content is not None}
+        # What is missing was removed since the listing, and whoever removes entries adds none.
+        if len(contents) == len(found):
+            return _ledger_of(instant, contents)
 
-    A ledger that has ended in a cancellation is forgotten from its beginning: what a crash has left
-    of it still says how it ended.
-    """
-    names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
-    numbers = {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
-    entries = {number: _read_entry(storage, instant, number) for number in sorted(numbers)}
-    if _is_half_forgotten(entries):
-        return Ledger(instant, tuple(entries.values()))
+
+def _ledger_of(instant: str, contents: Mapping[int, bytes]) -> Ledger:
+    paths = {number: entry_path(instant, number) for number in contents}
+    entries = {
+        number: _decoded(content, paths[number], number) for number, content in contents.items()
+    }
+    end = entries[max(entries)] if entries else None
+    if isinstance(end, Cancelled | Withdrawn) and min(entries) > 1 and end.instant == instant:
+        # A clean is about to forget it, or has died on the way; it removes the end last.
+        return Ledger(instant, (end,))
     ledger = Ledger(instant)
     for number, entry in entries.items():
+        path = paths[number]
         fault = _fault(ledger, entry, number)
         if fault is not None:
-            raise _broken(entry_path(instant, number), fault)
+            raise _broken(path, fault)
         ledger = Ledger(instant, (*ledger.entries, entry))
     return ledger
-
-
-def _read_entry(storage: Storage, instant: str, number: int) -> Entry | Torn:
-    path = entry_path(instant, number)
-    return _decoded(storage.read(path), path, number)
-
-
-def _is_half_forgotten(entries: Mapping[int, Entry | Torn]) -> bool:
-    """Whether only the first entries are missing before the one that ends the ledger."""
-    first, last = min(entries, default=1), max(entries, default=1)
-    is_ended = isinstance(entries.get(last), Cancelled | Withdrawn)
-    return first > 1 and is_ended and len(entries) == last - first + 1
 
 
 def instants_with_ledger(storage: Storage) -> tuple[str, ...]:

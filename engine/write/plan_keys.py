@@ -48,7 +48,8 @@ def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places
     inserted = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
     if config.has_metadata(RECORD_INDEX) and not index.kind.is_record_index:
         inserted = np.arange(len(plan.rows))
-    return inserted[~plan.rows.is_delete[inserted]]
+    brought: Places = inserted[~plan.rows.is_delete[inserted]]
+    return brought
 
 
 def _deleted_in_vain(plan: WritePlan) -> Places:

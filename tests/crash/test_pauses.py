@@ -10,15 +10,20 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.services.indexing.build import create_index
 from lakewarden.engine.services.indexing.request import IndexRequest
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.restore.run import restore
+from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.state import LedgerEnd
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
 from tests.engine.plans.hooked import Hook
+from tests.engine.plans.just_before import JustBefore
 from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, row
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
@@ -164,3 +169,62 @@ def test_who_takes_a_write_back_may_pause_as_well(undo: str) -> None:
             put(world, 80, "later", after=3)
             assert_holds(world, {str(one["id"]) for one in world.rows()}, f"call {at}, later")
             assert {"later", *acknowledged} <= {str(one["id"]) for one in world.rows()}
+
+
+Building = Callable[[ServiceWorld], object]
+
+
+def write_upon(world: ServiceWorld) -> None:
+    put(world, 60, "c")
+
+
+def save(world: ServiceWorld) -> None:
+    savepoint(world.context(60, **SHARED))
+
+
+@pytest.mark.parametrize("builds", [write_upon, save], ids=lambda one: one.__name__)
+def test_a_write_that_stays_because_others_built_upon_it_stays_committed(builds: Building) -> None:
+    origin = origin_of(Shape("cow", has_metadata=False))
+    newest = origin.table(97).timeline().completed()[-1].requested
+
+    def take_back(world: ServiceWorld, storage: Storage) -> None:
+        rollback(world.context(50, storage, **SHARED), newest)
+
+    counting = Hook(1 << 30, lambda: None)
+    rehearsal = origin.copy()
+    take_back(rehearsal, counting.storage(rehearsal.storage))
+    for at in range(1, counting.calls + 1):
+        world = origin.copy()
+        with suppress(Conflict, InvalidRequest):
+            hook = Hook(at, lambda world=world: others_build(world, builds))
+            take_back(world, hook.storage(world.storage))
+        assert_all_committed(world, f"call {at}")
+    world = origin.copy()
+    gap = JustBefore(
+        world.storage,
+        world.clock,
+        lambda: others_build(world, builds),
+        name=".rollback.requested",
+    )
+    with pytest.raises(Conflict):
+        take_back(world, gap)
+    # What is left of the rollback is given up by whoever finds it.
+    world.clock.advance(PAUSE_MS)
+    settle(world.context(51, **SHARED))
+    assert_all_committed(world, "the gap")
+    assert not world.table(97).timeline().pending()
+
+
+def others_build(world: ServiceWorld, builds: Building) -> None:
+    world.clock.advance(PAUSE_MS)
+    with suppress(Conflict):
+        builds(world)
+
+
+def assert_all_committed(world: ServiceWorld, note: str) -> None:
+    active = world.table(97).timeline()
+    completed = {one.requested for one in active.completed()}
+    for requested in completed:
+        ends_in = read_ledger(world.storage, requested).ends_in
+        assert ends_in is LedgerEnd.COMMITTED, f"{requested} after {note}"
+    assert {one.requested for one in active.savepoints()} <= completed, note

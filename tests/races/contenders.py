@@ -16,7 +16,7 @@ from tests.races.journals import Answer, Journal, Journals
 
 SERVICE_SHARE = 0.3
 # What readers leave to the writers of a small machine.
-REST_SECONDS = 0.1
+REST_SECONDS = 0.3
 # What may happen to whoever is stopped, or waits for those that are; anything else is damage.
 EXPECTED = (Conflict, Unavailable, Unsettled)
 
@@ -94,7 +94,7 @@ def _note_error(journal: Journal, error: Exception) -> None:
 def _described(error: Exception) -> dict[str, object]:
     code = error.code if isinstance(error, LakewardenError) else type(error).__name__
     damage = None if isinstance(error, EXPECTED) else "".join(traceback.format_exception(error))
-    return {"code": code, "damage": damage}
+    return {"code": code, "said": f"{error}"[:500], "damage": damage}
 
 
 def read_until_killed(place: str, folder: Path, name: str, writers: Sequence[str]) -> None:

@@ -99,9 +99,10 @@ def clear_remains(context: Context) -> int:
 
 
 def _forget(context: Context, instant: str) -> None:
-    """Remove a ledger, its end last, so that whoever looks in between sees it ended."""
-    for entry in context.storage.list(f"{LEDGER_FOLDER}/{instant}").files:
-        context.storage.delete(entry.path)
+    """Remove a ledger, the end of it last, so that whoever looks in between sees it ended."""
+    entries = context.storage.list(f"{LEDGER_FOLDER}/{instant}").files
+    for path in sorted(entry.path for entry in entries):
+        context.storage.delete(path)
 
 
 def _end_of(context: Context, instant: str) -> LedgerEnd:

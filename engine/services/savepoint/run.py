@@ -16,6 +16,7 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.plans.moment import look, observe, reload
 from lakewarden.engine.plans.publish import create_inflight
+from lakewarden.engine.plans.rollback_plans import pending_rollbacks
 from lakewarden.engine.read.removed import Past, first_missed
 from lakewarden.engine.services.clean.carry_out import orders_of
 from lakewarden.engine.services.restore.point import all_files, undone_by, visibility_without
@@ -24,6 +25,7 @@ from lakewarden.engine.storage.port import Unknown
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instant import Action, Instant, State
 from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.timeline.removals import may_have_removed
 from lakewarden.engine.view.slices import FileSlice
 
 
@@ -61,8 +63,10 @@ def savepoint(
 
     A dry run refuses what would be refused, and tells what would be kept.
 
-    Steps of `savepoint`: lock, reload, refuse, inflight, completed, unlock. A crash before
+    Steps of `savepoint`: lock, reload, refuse, inflight, completed, compare, unlock. A crash before
     `savepoint.completed` leaves no savepoint; the next one that has the lock removes what there is.
+    What removes files looks for savepoints when it is on the timeline itself, so that one of the
+    two always sees the other.
     """
     if dry_run:
         return _foreseen(context, instant, user, comment)
@@ -74,6 +78,7 @@ def savepoint(
             return _value(moment.timeline.active, there, was_there=True)
         metadata = _metadata(context, moment, target, user, comment)
         _refuse_doomed(context, moment, target, metadata)
+        _refuse_rolling_back(moment, target)
         done = Instant(target.requested, Action.SAVEPOINT, State.COMPLETED, moment.times.next())
         held.assert_held()
         begun = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT)
@@ -81,7 +86,64 @@ def savepoint(
         answer = create_instant(context.storage, moment.layout, done, payload.encode(metadata))
         if isinstance(answer, Unknown):
             raise _unsettled(target, answer.cause)
+        _withdraw_overtaken(context, moment, target, metadata)
         return _of(done, metadata)
+
+
+def _withdraw_overtaken(
+    context: Context, moment: Snapshot, target: Instant, metadata: SavepointMetadata
+) -> None:
+    """Step `savepoint.compare`: give up a savepoint whose files were removed meanwhile."""
+    now = look(context)
+    if not may_have_removed(moment.timeline.active, now.timeline.active):
+        return
+    try:
+        _refuse_doomed(context, now, target, metadata)
+        _refuse_rolling_back(now, target)
+        _refuse_gone(now, target, metadata)
+    except Conflict:
+        _remove(context, now.timeline.active, target)
+        raise
+
+
+def _refuse_gone(moment: Snapshot, target: Instant, metadata: SavepointMetadata) -> None:
+    there = {
+        (partition, file.name) for partition, files in all_files(moment).items() for file in files
+    }
+    named = {
+        (partition, name)
+        for partition, listed in metadata.partition_metadata.items()
+        for name in listed.savepoint_data_file
+    }
+    if moment.completed_write(target.requested) is None or not named <= there:
+        raise Conflict(
+            "savepoint_overtaken",
+            what=f"No savepoint was made at {target.requested}.",
+            why="Files of it were removed meanwhile, since the lock was lost.",
+            now="Choose a later instant.",
+            instant=target.requested,
+        )
+
+
+def _refuse_rolling_back(moment: Snapshot, target: Instant) -> None:
+    found = pending_rollbacks(moment.timeline.active).pending.get(target.requested)
+    if found is not None:
+        raise Conflict(
+            "being_rolled_back",
+            what=f"No savepoint was made at {target.requested}.",
+            why=f"The rollback {found.instant} is taking it back.",
+            now="Choose another instant.",
+            instant=target.requested,
+            rollback=found.instant,
+        )
+
+
+def _remove(context: Context, active: ActiveTimeline, target: Instant) -> None:
+    """The files of the savepoint at a write, the completed one first."""
+    for files in active.files:
+        if files.instant.action is Action.SAVEPOINT and files.instant.requested == target.requested:
+            for file in reversed(list(files)):
+                context.storage.delete(file.entry.path)
 
 
 def _foreseen(context: Context, instant: str | None, user: str, comment: str) -> Savepoint:
@@ -112,11 +174,8 @@ def delete_savepoint(context: Context, instant: str, *, dry_run: bool = False) -
         if there is None:
             raise _unknown(instant)
         value = _value(moment.timeline.active, there)
-        files = moment.timeline.active.files_of(there)
-        assert files is not None
         held.assert_held()
-        for file in reversed(list(files)):
-            context.storage.delete(file.entry.path)
+        _remove(context, moment.timeline.active, there)
         return value
 
 

@@ -34,6 +34,7 @@ from lakewarden.engine.timeline.ledger_entries import (
     encode_entry,
 )
 from lakewarden.engine.timeline.state import LedgerEnd
+from tests.engine.plans.hooked import Hook
 
 T = "20260307222557123"
 
@@ -196,13 +197,25 @@ def test_a_hole_is_corruption(missing: int) -> None:
     assert raised.value.code == "broken_ledger"
 
 
-@pytest.mark.parametrize("gone", [1, 2])
-def test_an_ended_ledger_of_which_the_beginning_was_forgotten_still_says_so(gone: int) -> None:
+@pytest.mark.parametrize("end", [cancelled(), withdrawn()], ids=lambda one: type(one).__name__)
+def test_the_end_of_a_ledger_that_is_being_forgotten_stands_for_it(end: Entry) -> None:
     storage = fresh_memory_storage()
-    ledger_with(storage, claim(1), committed(1), withdrawn())
-    for number in range(1, gone + 1):
+    ledger = ledger_with(storage, claim(1), claim(2), end)
+    for number in (1, 2):
         storage.delete(entry_path(T, number))
-    assert read_ledger(storage, T).ends_in is LedgerEnd.CANCELLED
+        left = read_ledger(storage, T)
+        assert (left.last, left.ends_in) == (ledger.last, LedgerEnd.CANCELLED)
+
+
+def test_a_ledger_that_is_removed_while_it_is_read_is_none() -> None:
+    storage = fresh_memory_storage()
+    ledger_with(storage, claim(1), cancelled())
+
+    def others_forget() -> None:
+        for number in (1, 2):
+            storage.delete(entry_path(T, number))
+
+    assert read_ledger(Hook(1, others_forget).storage(storage), T) == Ledger(T)
 
 
 def test_foreign_files_beside_entries_are_ignored() -> None:

@@ -10,8 +10,8 @@ from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.timeline.beats import standard_path
 from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import entry_path, instants_with_ledger
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
+from lakewarden.engine.timeline.ledger import instants_with_ledger
+from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
 from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.shapes import Shape
 
@@ -50,14 +50,16 @@ def test_a_failed_write_is_undone_and_forgotten_once_its_sweep_is_done() -> None
     assert done.remains_deleted == 1
 
 
-def test_a_ledger_that_a_dying_clean_has_half_removed_goes_with_the_next_one() -> None:
-    world = new_service_world(LISTING, inserted(2))
-    failed = failed_write(world)
-    clean(world.context(50))
-    world.storage.delete(entry_path(failed, 1))
-    world.clock.advance(SWEPT_AFTER_MS)
-    clean(world.context(51))
-    assert failed not in instants_with_ledger(world.storage)
+def test_a_clean_that_dies_while_it_forgets_a_ledger_leaves_one_that_the_next_forgets() -> None:
+    before = new_service_world(LISTING, inserted(2))
+    failed = failed_write(before)
+    clean(before.context(50))
+    before.clock.advance(SWEPT_AFTER_MS)
+    deaths = killed(before, lambda world, stage: clean(world.context(51, stage)))
+    assert len(deaths) > 5
+    for death in deaths.values():
+        clean(death.world.context(52))
+        assert failed not in instants_with_ledger(death.world.storage), str(death)
 
 
 def test_the_ledger_of_a_cancelled_plan_stays_until_its_partitions_are_planned_again() -> None:

@@ -1,9 +1,12 @@
 """Savepoints: what they list, what they refuse, and that a crash leaves one or none."""
 
+from contextlib import suppress
+
 import pytest
 
 from lakewarden.engine.formats.payloads import clean as clean_payload
 from lakewarden.engine.formats.payloads import savepoint as payload
+from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.plans.publish import publish
 from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
@@ -14,9 +17,12 @@ from lakewarden.engine.services.savepoint.run import (
     list_savepoints,
     savepoint,
 )
+from lakewarden.engine.storage.fault_plan import FaultPlan
+from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instant import Action
 from tests.crash.victims import killed
+from tests.engine.plans.hooked import Hook
 from tests.engine.services.worlds import (
     COW,
     ServiceWorld,
@@ -125,6 +131,52 @@ def test_what_a_pending_clean_is_about_to_delete_is_refused() -> None:
         savepoint(world.context(51), first.requested)
     assert refused.value.code == "files_being_cleaned"
     assert savepoint(world.context(52)).instant == newest.requested
+
+
+@pytest.mark.parametrize("is_through", [True, False], ids=["cleaned", "being cleaned"])
+def test_what_was_cleaned_while_it_paused_is_not_kept(*, is_through: bool) -> None:
+    """It pauses after each of its calls until a clean has completed, or has died half way."""
+    origin = new_service_world(LISTING, inserted(2), *(updated(2, ts) for ts in range(2, 5)))
+    first = origin.table(97).timeline().completed()[0].requested
+    shared = {"hoodie__write__lock__provider": "filesystem"}
+    counting = Hook(1 << 30, lambda: None)
+    rehearsal = origin.copy()
+    savepoint(rehearsal.context(51, counting.storage(rehearsal.storage), **shared), first)
+    refused = set()
+    for at in range(1, counting.calls + 1):
+        world = origin.copy()
+
+        def others_clean(world: ServiceWorld = world) -> None:
+            world.clock.advance(200_000)
+            storage = world.storage if is_through else DiesDeleting(world.storage, world.clock)
+            retained = {"hoodie__clean__commits__retained": 1}
+            with suppress(Crashed):
+                clean(world.context(60, storage, **shared, **retained))
+
+        try:
+            hook = Hook(at, others_clean)
+            savepoint(world.context(51, hook.storage(world.storage), **shared), first)
+        except (Conflict, InvalidRequest) as error:
+            refused.add(error.code)
+            assert not list_savepoints(world.context(62)), f"call {at}"
+        else:
+            assert world.table(63).read_arrow(as_of=first).num_rows == 2, f"call {at}"
+            world.clock.advance(600_000)
+            clean(world.context(61, hoodie__clean__commits__retained=1, **shared))
+            assert world.table(63).read_arrow(as_of=first).num_rows == 2, f"call {at}"
+    assert refused & {"savepoint_overtaken", "files_being_cleaned"}
+
+
+class DiesDeleting(FaultyStorage):
+    """Dies when a data file is to be deleted."""
+
+    def __init__(self, inner: Storage, clock: Clock) -> None:
+        super().__init__(inner, FaultPlan(), clock)
+
+    def delete(self, path: str) -> None:
+        if path.endswith(".parquet"):
+            raise Crashed(path)
+        super().delete(path)
 
 
 def test_wherever_it_dies_there_is_a_whole_one_or_none() -> None:

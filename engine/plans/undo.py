@@ -143,15 +143,17 @@ def unpublish(
     nothing can stand against its rollback any more. Its inflight file has to be there, as else it
     would be gone from the timeline before the metadata table has forgotten it.
     """
+    targets = _targets(moment, undoing)
+    completed = [files for files in targets if files.completed is not None]
+    ledger = read_ledger(context.storage, undoing.rollback.target)
+    if not completed:
+        assert_may_delete(ledger, 0)
     held.assert_held()
     inflight = Instant(undoing.rollback.instant, Action.ROLLBACK, State.INFLIGHT)
     create_inflight(context, moment.layout, inflight)
-    targets = _targets(moment, undoing)
     _withdraw_overtaken(context, moment, undoing, targets)
-    ledger = read_ledger(context.storage, undoing.rollback.target)
-    for files in targets:
-        if files.completed is not None:
-            ledger = append_withdrawn(context, ledger, files.begun_as, reason=reason)
+    for files in completed:
+        ledger = append_withdrawn(context, ledger, files.begun_as, reason=reason)
     assert_may_delete(ledger, 0)
     drop_untrue(context, moment, untrue_without(context, moment, targets))
     for files in targets:

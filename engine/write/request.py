@@ -95,6 +95,11 @@ class WriteRequest:
     def replaces(self) -> bool:
         return self.replacement is not Replacement.NOTHING
 
+    @property
+    def overwrites_partitions(self) -> bool:
+        """Whether rows take the place of their partitions, with no look into the others."""
+        return self.replacement is Replacement.TOUCHED_PARTITIONS
+
     def partitions_of(self, state: Snapshot) -> tuple[str, ...]:
         return self.partitions if isinstance(self.partitions, tuple) else self.partitions(state)
 

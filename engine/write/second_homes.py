@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.index.kinds import Scope
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.changes import Located, Removed
 from lakewarden.engine.metadata.record_locations import locate_many
@@ -13,12 +14,28 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.written import WrittenFile
 
+# By what a key stands for one row in: why it is refused, and what to do.
+_REFUSALS = {
+    Scope.PARTITION: (
+        "The table's record index tells of one place of each key, and its writes find keys within"
+        " partitions.",
+        "Build the index with isPartitioned=true, or have keys found in all partitions: set_index"
+        " with GLOBAL_SIMPLE.",
+    ),
+    Scope.TABLE: (
+        "A key is one row of the whole table, and an overwrite of partitions does not look for"
+        " keys in the others.",
+        "Upsert the row, or delete it where it is first.",
+    ),
+}
+
 
 def refuse_second_homes(
     state: Snapshot,
     files: Sequence[WrittenFile],
     forgotten: Sequence[Removed],
     executor: Executor,
+    scope: Scope,
 ) -> None:
     """Refuse keys that live in another partition already, or arrive in two at once.
 
@@ -36,7 +53,7 @@ def refuse_second_homes(
         for one in arrived:
             for key in one.keys.to_pylist():
                 homes.setdefault(key, set()).add(one.home.partition)
-        _refuse(next((key for key, some in homes.items() if len(some) > 1), None))
+        _refuse(next((key for key, some in homes.items() if len(some) > 1), None), scope)
     found = locate_many(state.metadata.record_index(), distinct, executor)
     for partition in sorted({home.partition for home in found.homes}):
         is_there = np.array([home.partition == partition for home in found.homes])[found.at]
@@ -47,17 +64,17 @@ def refuse_second_homes(
         for one in arrived:
             if one.home.partition != partition:
                 second = one.keys.filter(pc.is_in(one.keys, value_set=there))
-                _refuse(second[0].as_py() if len(second) else None)
+                _refuse(second[0].as_py() if len(second) else None, scope)
 
 
-def _refuse(key: str | None) -> None:
-    if key is not None:
-        raise InvalidRequest(
-            "key_in_other_partition",
-            what=f"The key {key!r} would be in two partitions.",
-            why="The table's record index tells of one place of each key, and its writes find keys"
-            " within partitions.",
-            now="Build the index with isPartitioned=true, or have keys found in all partitions:"
-            " set_index with GLOBAL_SIMPLE.",
-            key=key,
-        )
+def _refuse(key: str | None, scope: Scope) -> None:
+    if key is None:
+        return
+    why, now = _REFUSALS[scope]
+    raise InvalidRequest(
+        "key_in_other_partition",
+        what=f"The key {key!r} would be in two partitions.",
+        why=why,
+        now=now,
+        key=key,
+    )

@@ -113,11 +113,15 @@ class Prepared:
         return any(one.partition == RECORD_INDEX and one.is_partitioned for one in self.indexes)
 
     @property
+    def has_one_place(self) -> bool:
+        """Whether there are partitions, and a record index that tells of one place of each key."""
+        has_index = self.config.has_metadata(RECORD_INDEX) and self.config.is_partitioned
+        return has_index and not self.has_partitioned_record_index
+
+    @property
     def may_repeat_keys(self) -> bool:
         """Whether keys may be in several partitions, and the record index tells of one place."""
-        has_one_place = self.config.has_metadata(RECORD_INDEX) and self.config.is_partitioned
-        is_within = self.identity.scope is Scope.PARTITION
-        return has_one_place and is_within and not self.has_partitioned_record_index
+        return self.has_one_place and self.identity.scope is Scope.PARTITION
 
 
 class TableWriter:
@@ -278,8 +282,9 @@ class TableWriter:
             files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
             forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
-        if prepared.may_repeat_keys:
-            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor)
+        if prepared.may_repeat_keys or (prepared.has_one_place and request.overwrites_partitions):
+            scope = prepared.identity.scope
+            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor, scope)
         return self._outcome_of(request, prepared, attempt.instant, plan, files, forgotten)
 
     def _outcome_of(

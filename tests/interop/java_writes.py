@@ -51,11 +51,20 @@ class JavaWriter:
 
     def carry_out(self, write: Write) -> None:
         """A write of the model, by the DataFrame writer."""
-        options = self._options() | {"hoodie.datasource.write.operation": OPERATIONS[write.kind]}
-        if write.partitions:
-            paths = ",".join(f"p={value}" for value in write.partitions)
-            options["hoodie.datasource.write.partitions.to.delete"] = paths
-        self._java.write(self._path, write.rows, columns=COLUMNS, options=options)
+        paths = ",".join(f"p={value}" for value in write.partitions)
+        dropped = {"hoodie.datasource.write.partitions.to.delete": paths} if paths else {}
+        self.write(write.rows, OPERATIONS[write.kind], COLUMNS, dropped)
+
+    def write(
+        self,
+        rows: Sequence[ModelRow],
+        operation: str,
+        columns: Mapping[str, str],
+        given: Mapping[str, str] | None = None,
+    ) -> None:
+        """Rows by the DataFrame writer."""
+        options = self._options() | {"hoodie.datasource.write.operation": operation}
+        self._java.write(self._path, rows, columns=columns, options={**options, **(given or {})})
 
     def carry_out_in_sql(self, write: Write) -> None:
         """The same by a statement, where there is one and it has something to do."""

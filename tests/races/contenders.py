@@ -12,7 +12,7 @@ from random import Random
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable, Unsettled
 from tests.races.accounts import COMMON, carry_out, drawn_operation, findings, own_keys
-from tests.races.journals import Answer, Journal, Journals
+from tests.races.journals import Answer, Journal, Journals, Operation
 
 SERVICE_SHARE = 0.3
 # What readers leave to the writers of a small machine.
@@ -67,13 +67,19 @@ def write_until_killed(place: str, folder: Path, name: str, seed: int) -> None:
             continue
         number += 1
         operation = drawn_operation(chance, name, f"{name}{number}")
-        journal.note(begins=operation.name, kind=operation.kind, effects=operation.effects)
-        try:
-            instant = carry_out(Table(place), operation)
-        except Exception as error:
-            _note_error(journal, error)
-        else:
-            journal.note(answer=Answer.DONE, instant=instant)
+        noted(journal, operation, lambda one: carry_out(Table(place), one))
+
+
+def noted(journal: Journal, operation: Operation, carry_out: Callable[[Operation], object]) -> None:
+    """Carry an operation out between two entries: that it begins, and what it was answered."""
+    journal.note(begins=operation.name, kind=operation.kind, effects=operation.effects)
+    try:
+        answer = carry_out(operation)
+    except Exception as error:
+        lost_or_refused = Answer.REFUSED if isinstance(error, Conflict) else Answer.LOST
+        journal.note(answer=lost_or_refused, **_described(error))
+    else:
+        journal.note(answer=Answer.DONE, instant=answer)
 
 
 def _tend(place: str, journal: Journal, chance: Random) -> None:
@@ -84,11 +90,6 @@ def _tend(place: str, journal: Journal, chance: Random) -> None:
         journal.note(service=service, **_described(error))
     else:
         journal.note(service=service, code="")
-
-
-def _note_error(journal: Journal, error: Exception) -> None:
-    answer = Answer.REFUSED if isinstance(error, Conflict) else Answer.LOST
-    journal.note(answer=answer, **_described(error))
 
 
 def _described(error: Exception) -> dict[str, object]:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -52,9 +52,18 @@ class Run:
     seed: int
     type: str = "cow"
     index: str = "RECORD_INDEX"
+    writers: tuple[str, ...] = WRITERS
+    # Others who keep a journal, write at the same time, and are left alone.
+    guests: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
     # How many processes are stopped or killed in a second, and how many of these are killed.
     blows_per_second: float = 1.0
     killed_share: float = 0.35
+
+    @property
+    def journals(self) -> tuple[str, ...]:
+        """The names of those whose rows are held against their journals."""
+        return self.writers + self.guests
 
 
 @dataclass(slots=True)
@@ -87,10 +96,10 @@ class Figures:
 class Company:
     """The processes of a run, and whoever stops, continues and kills them."""
 
-    def __init__(self, run: Run, table: Path, folder: Path) -> None:
+    def __init__(self, run: Run, folder: Path) -> None:
         self._run = run
-        self._table = table
-        self._folder = folder
+        self._table = folder / "table"
+        self._folder = folder / "journals"
         self._chance = Random(run.seed)
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["tests.races.contenders"])
@@ -101,7 +110,7 @@ class Company:
     def play(self, figures: Figures) -> None:
         """Run until the time is over, or something is wrong."""
         try:
-            for name in (*WRITERS, *READERS):
+            for name in (*self._run.writers, *READERS):
                 self._start(name)
             entries = tail(self._folder)
             end = time.monotonic() + self._run.seconds
@@ -115,9 +124,9 @@ class Company:
         self._take(entries, figures)
 
     def _start(self, name: str) -> None:
-        is_writer = name in WRITERS
+        is_writer = name in self._run.writers
         target = write_until_killed if is_writer else read_until_killed
-        last = self._chance.getrandbits(32) if is_writer else WRITERS
+        last = self._chance.getrandbits(32) if is_writer else self._run.journals
         arguments = (str(self._table), self._folder, name, last)
         process = self._context.Process(target=target, args=arguments, daemon=True)
         process.start()
@@ -125,7 +134,7 @@ class Company:
 
     def _strike(self, figures: Figures) -> None:
         """Writers are struck four times as often as readers."""
-        name = self._chance.choice(WRITERS * 2 + READERS)
+        name = self._chance.choice(self._run.writers * 2 + READERS)
         if self._chance.random() < self._run.killed_share:
             self._kill(name)
             self._start(name)
@@ -176,28 +185,39 @@ def tail(folder: Path) -> Iterator[Sequence[Entry]]:
         yield added
 
 
-def play(run: Run, folder: Path) -> Figures:
-    """One run on a new table in a folder, and what became of it."""
-    figures, place, journals = Figures(), folder / "table", folder / "journals"
-    journals.mkdir()
+def new_table(run: Run, folder: Path) -> Table:
+    """The table of a run, with an empty folder of journals beside it."""
+    (folder / "journals").mkdir()
     table = Table.create(
-        str(place), SCHEMA, key=["id"], type=run.type, index=run.index, properties=PROPERTIES
+        str(folder / "table"),
+        SCHEMA,
+        key=["id"],
+        type=run.type,
+        index=run.index,
+        properties=PROPERTIES | run.properties,
     )
     table.upsert(opening_rows())
-    Company(run, place, journals).play(figures)
+    return table
+
+
+def play(run: Run, folder: Path) -> Figures:
+    """One run on a new table in a folder, and what became of it."""
+    figures, table = Figures(), new_table(run, folder)
+    Company(run, folder).play(figures)
     if not figures.damage:
-        figures.damage += final_findings(table, journals)
+        figures.damage += final_findings(run, table, folder)
     return figures
 
 
-def final_findings(table: Table, folder: Path) -> list[str]:
+def final_findings(run: Run, table: Table, folder: Path) -> list[str]:
     """What is wrong after repair, when nobody is left who could change anything."""
     # Until then those who were killed count as alive.
     time.sleep(2 * EXPIRY_SECONDS)
     table.rollback_failed_writes()
     time.sleep(SWEEP_SECONDS)
     table.clean(commits_retained=1)
-    operations = Journals([folder / f"{name}.jsonl" for name in WRITERS]).read_on().values()
+    paths = [folder / "journals" / f"{name}.jsonl" for name in run.journals]
+    operations = Journals(paths).read_on().values()
     found = []
     for how in ("metadata", "listing"):
         rows, now = read_rows(table, how), time.monotonic()

@@ -273,6 +273,21 @@ def test_a_key_does_not_come_to_two_partitions_under_an_index_of_all_keys(
     assert not [one for one in table.validate() if str(one.finding.verdict) == "failed"]
 
 
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_an_overwrite_of_a_partition_brings_no_key_that_lives_in_another(
+    kind: str, storage: MemoryStorage
+) -> None:
+    table = create(storage, {}, index="RECORD_INDEX", type=kind)
+    table.upsert([{"id": "k", "p": "a", "v": 1}, {"id": "n", "p": "b", "v": 1}])
+    with pytest.raises(LakewardenError) as refused:
+        table.overwrite_partitions([{"id": "k", "p": "b", "v": 2}])
+    assert refused.value.code == "key_in_other_partition"
+    table.overwrite_partitions([{"id": "n", "p": "b", "v": 2}, {"id": "new", "p": "b", "v": 2}])
+    table.upsert([{"id": "k", "p": "b", "v": 3}])
+    assert table.lookup(["k"], ["v"]).to_pylist() == [{"v": 3}]
+    assert not [one for one in table.validate() if str(one.finding.verdict) == "failed"]
+
+
 def test_a_record_index_beside_writes_within_partitions_is_made_for_each(
     storage: MemoryStorage,
 ) -> None:

@@ -27,9 +27,12 @@ HISTORIES ?= 20000
 RACES ?= 100000
 FROM ?= 0
 
+# How long writers are stopped and killed: make torture TORTURE_SECONDS=60
+TORTURE_SECONDS ?= 600
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate histories races check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate histories races torture check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -70,6 +73,10 @@ histories: $(READY) ## Play random histories of all calls; their figures add up 
 races: $(READY) ## Race real writes and services; the figures add up in .races.json
 	@$(BIN)/python -m tests.side_by_side --seeds $(FROM)-$$(( $(FROM) + $(RACES) )) \
 		--jobs $$(nproc) --into .races.json
+
+torture: $(READY) ## Stop, continue and kill four writers of one table for ten minutes, of each kind
+	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type cow
+	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type mor
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.border import check_data_file, check_partition
+from lakewarden.engine.storage.checksums import is_checksum
 from lakewarden.engine.storage.port import Entry, Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
@@ -84,7 +85,7 @@ def _announcements(
         if below.startswith(_SERVER_PREFIX) and "/" not in below and _INFIX not in below:
             if below != _SERVER_TYPE:
                 yield from _lines(storage.read(entry.path), entry)
-        elif _INFIX in below:
+        elif _INFIX in below and not is_checksum(entry.name):
             yield _announced(below, entry)
 
 

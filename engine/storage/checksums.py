@@ -12,6 +12,11 @@ from contextlib import suppress
 SETTLED_AFTER_SECONDS = 60
 
 
+def is_checksum(name: str) -> bool:
+    """Whether a file of that name holds a checksum, and nothing of the table."""
+    return name.startswith(".") and name.endswith(".crc")
+
+
 def drop_checksum(place: str) -> None:
     """Remove the checksum file of a file that is ours to replace or remove."""
     with suppress(FileNotFoundError):

@@ -64,6 +64,15 @@ def test_markers_of_both_kinds_are_one() -> None:
     assert read_markers(storage, T) == (BASE, MarkedFile("p=c", "g_1-1-1_1.parquet"))
 
 
+def test_checksums_that_hadoop_keeps_beside_markers_announce_nothing() -> None:
+    storage = fresh_memory_storage()
+    for file in (BASE, LOG):
+        leave_marker(storage, T, file, MarkerKind.CREATE)
+        folder, _, name = marker_path(T, file, MarkerKind.CREATE).rpartition("/")
+        storage.put(f"{folder}/.{name}.crc", b"crc")
+    assert read_markers(storage, T) == (LOG, BASE)
+
+
 def test_a_line_that_was_cut_short_announces_nothing() -> None:
     storage = fresh_memory_storage()
     storage.put(f"{marker_folder(T)}/MARKERS0", b"p/f_1.parquet.marker.CREATE\np/g_1.parq")

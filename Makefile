@@ -8,6 +8,11 @@ READY := $(VENV)/.ready
 WITH_JAVA = home=$$($(BIN)/python -m lakewarden.java_home) && \
 	export JAVA_HOME="$$home" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" &&
 
+# A test often starts a Python, and Spark starts workers: what they have compiled is kept, also where
+# the environment says not to, as images of containers do.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
+
 # What to test, and any other arguments for pytest: make test TESTS="tests/engine -k timeline"
 TESTS ?= tests
 

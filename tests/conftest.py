@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.java_home import java_home
 from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
+from tests.sampling import DAY
 from tests.small_session import SETTINGS
 from tests.sql_server import Ports, running_server
 
@@ -27,6 +28,11 @@ settings.load_profile("lakewarden")
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are cores: a worker often waits for a JVM, a server or a process."""
     return (yield) + 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how the samples of this run are drawn once more."""
+    terminalreporter.write_line(f"Samples are those of LAKEWARDEN_DAY={DAY}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

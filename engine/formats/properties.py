@@ -7,11 +7,13 @@ that a table changed by one engine stays readable for the other.
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 
 CHECKSUM_KEY = "hoodie.table.checksum"
 
+_REMEMBERED_BYTES_MAX = 1 << 16
 _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
@@ -37,6 +39,11 @@ _NOT_LATIN = re.compile("[^\x00-\xff]")
 
 def parse_properties(payload: bytes, path: str) -> dict[str, str]:
     """The keys and values of a properties file; of a repeated key the last value counts."""
+    parsed = _remembered if len(payload) <= _REMEMBERED_BYTES_MAX else _parsed
+    return dict(parsed(payload, path))
+
+
+def _parsed(payload: bytes, path: str) -> dict[str, str]:
     text = payload.decode("latin-1")
     properties: dict[str, str] = {}
     for offset, line in _logical_lines(text):
@@ -47,6 +54,10 @@ def parse_properties(payload: bytes, path: str) -> dict[str, str]:
         value = line[separator.end() :]
         properties[_unescaped(key[0], path, offset)] = _unescaped(value, path, offset)
     return properties
+
+
+# One operation reads the same few files again and again.
+_remembered = lru_cache(maxsize=32)(_parsed)
 
 
 def format_properties(properties: Mapping[str, str], comment: str) -> bytes:

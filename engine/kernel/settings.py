@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Generic, TypeVar
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -139,10 +140,15 @@ def _keywords(known: Iterable[Setting[object]]) -> dict[str, set[str]]:
     meanings: dict[str, set[str]] = {}
     for setting in known:
         for name in setting.names:
-            words = name.replace(".", "_").split("_")
-            for start in range(len(words)):
-                meanings.setdefault("_".join(words[start:]), set()).add(setting.key)
+            for end in _ends(name):
+                meanings.setdefault(end, set()).add(setting.key)
     return meanings
+
+
+@cache
+def _ends(name: str) -> tuple[str, ...]:
+    words = name.replace(".", "_").split("_")
+    return tuple("_".join(words[start:]) for start in range(len(words)))
 
 
 def flag(text: str) -> bool:

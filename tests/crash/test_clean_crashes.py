@@ -6,7 +6,6 @@ from lakewarden.engine.services.clean.result import Cleaned
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.storage.port import Storage
-from tests.crash.test_crash_matrix import IS_SIMULATION
 from tests.crash.victims import DEAD_AFTER_MS, Death, killed
 from tests.engine.services.worlds import (
     ServiceWorld,
@@ -15,6 +14,7 @@ from tests.engine.services.worlds import (
     new_service_world,
     updated,
 )
+from tests.sampling import IS_SIMULATION
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 

@@ -1,17 +1,14 @@
 """The crash matrix of compaction: whatever call it dies at, rows stay and the next one ends."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending
 from lakewarden.engine.services.schedule import schedule
 from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import FaultPlan
 from lakewarden.engine.storage.port import Storage
 from tests.crash.service_deaths import BESIDE
-from tests.crash.test_crash_matrix import IS_SIMULATION, row
+from tests.crash.test_crash_matrix import row
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, Death, World, killed
 from tests.engine.services.worlds import ServiceWorld, contents, new_service_world
 from tests.writing.model import Write
@@ -40,11 +37,6 @@ def execution(world: World, seed: int, storage: Storage | None = None) -> None:
 def scheduling(world: World, seed: int, storage: Storage | None = None) -> None:
     assert isinstance(world, ServiceWorld)
     schedule(world.context(seed, storage), COMPACTION, Wish())
-
-
-def some(found: Mapping[FaultPlan, Death]) -> list[Death]:
-    """All of them for `make simulate`; otherwise every so many, in all parts of the operation."""
-    return list(found.values())[:: 1 if IS_SIMULATION else EVERY]
 
 
 def assert_goes_on(death: Death, shape: Shape, *writes: Write) -> None:
@@ -80,15 +72,15 @@ def test_an_execution_that_dies_is_gone_on_with(shape: Shape) -> None:
     scheduling(before, 50)
     # Its log belongs to the new slice, whether that comes into being or not.
     before.write(LATE)
-    found = killed(before, lambda world, stage: execution(world, 51, stage))
-    assert len(found) > 60
-    for death in some(found):
+    found = killed(before, lambda world, stage: execution(world, 51, stage), every=EVERY)
+    assert len(found) > 60 // EVERY
+    for death in found.values():
         assert_goes_on(death, shape, *HISTORY, LATE)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_schedule_that_dies_leaves_a_plan_or_none(shape: Shape) -> None:
     before = new_service_world(shape, *HISTORY)
-    found = killed(before, lambda world, stage: scheduling(world, 51, stage))
-    for death in some(found):
+    found = killed(before, lambda world, stage: scheduling(world, 51, stage), every=EVERY)
+    for death in found.values():
         assert_goes_on(death, shape, *HISTORY)

@@ -7,10 +7,10 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.metadata.definitions import DEFAULT_PATH, defined_indexes
 from lakewarden.engine.metadata.table import RECORD_INDEX
-from tests.crash.test_crash_matrix import IS_SIMULATION
 from tests.crash.victims import DEAD_AFTER_MS, killed
 from tests.engine.services.indexing.test_build import homes, indexed
 from tests.engine.services.worlds import contents, inserted, new_service_world, updated
+from tests.sampling import IS_SIMULATION
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 

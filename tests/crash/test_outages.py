@@ -13,14 +13,15 @@ from lakewarden.engine.storage.fault_plan import Call, Fault, FaultKind, FaultPl
 from lakewarden.engine.storage.faults import FaultyStorage
 from tests.crash.test_crash_matrix import HISTORY, NEXT, contents, row
 from tests.crash.victims import DEAD_AFTER_MS, World, new_world
+from tests.sampling import sample
 from tests.writing.model import Write
 from tests.writing.shapes import Shape, carry_out
 
 SHAPES = (Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX"))
 CHANGE = Write("upsert", (row("k1", "b", 5), row("k7", "c", 5)))
 WRITING = frozenset({"put", "create", "close", "create_exclusive", "replace_if", "touch"})
-# Places for the outage to begin at are this far apart; one begins at every such call.
-STEP = 3
+# One in so many affected calls is where an outage begins.
+EVERY = 7
 
 
 def is_any(call: Call) -> bool:
@@ -44,8 +45,7 @@ def calls_of(before: World) -> tuple[Call, ...]:
 def outages(before: World, affects: Callable[[Call], bool]) -> Iterable[FaultPlan]:
     """Plans by which every affected call fails from some call on."""
     calls = calls_of(before)
-    starts = [call.number for call in calls if affects(call)][::STEP]
-    for start in starts:
+    for start in sample([call.number for call in calls if affects(call)], EVERY):
         yield FaultPlan(
             tuple(
                 Fault(number, FaultKind.FAIL_BEFORE)

@@ -10,7 +10,6 @@ from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.port import Storage
-from tests.crash.test_crash_matrix import IS_SIMULATION
 from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
 from tests.engine.services.restore.test_restore import folded_files
 from tests.engine.services.worlds import (
@@ -20,6 +19,7 @@ from tests.engine.services.worlds import (
     new_service_world,
     updated,
 )
+from tests.sampling import IS_SIMULATION
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 

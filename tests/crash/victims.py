@@ -7,7 +7,6 @@ and the fault plan, replays it.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Self
 
 from lakewarden import Table
@@ -22,6 +21,7 @@ from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.view.file_names import parse_file_name
 from lakewarden.engine.view.listing import StorageListing
+from tests.sampling import sample
 from tests.writing.model import ModelRow, Write, contents_of
 from tests.writing.shapes import Shape, carry_out
 
@@ -133,12 +133,12 @@ def creation_deaths(shape: Shape, *, every: int = 1) -> Mapping[FaultPlan, Death
 def killed(
     before: World, operation: Callable[[World, FaultyStorage], object], *, every: int = 1
 ) -> Mapping[FaultPlan, Death]:
-    """An operation killed at every storage call, or at every so many of its deaths."""
+    """An operation killed at every storage call, or at a sample of one in so many of its deaths."""
     rehearsal = before.copy()
     faulty = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
     operation(rehearsal, faulty)
     found = {}
-    for plan in islice(crash_plans(faulty.calls), None, None, every):
+    for plan in sample(list(crash_plans(faulty.calls)), every):
         world = before.copy()
         with suppress(Crashed):
             operation(world, FaultyStorage(world.storage, plan, world.clock))

@@ -8,6 +8,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.sampling import sample
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int64())])
 GLOBAL = "hoodie.metadata.global.record.level.index.enable"
@@ -147,8 +148,10 @@ def check_replacements(story: Story, *, has_buckets: bool) -> None:
     story.upsert("ab", "x")
 
 
-@pytest.mark.parametrize("table_type", ["cow", "mor"])
-@pytest.mark.parametrize(("kind", "switch"), KEPT)
+@pytest.mark.parametrize(
+    ("kind", "switch", "table_type"),
+    sample([(*kept, table_type) for kept in KEPT for table_type in ("cow", "mor")], 5),
+)
 def test_the_record_index_is_true_after_each_write(
     kind: str | None, switch: str, table_type: str
 ) -> None:

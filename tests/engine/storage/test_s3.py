@@ -25,6 +25,8 @@ def storage(s3_location: Location) -> Storage:
 # The server answers one request after the other, so that the races take long on a busy machine.
 @pytest.mark.timeout(900)
 class TestS3Storage(StorageContract, ReplaceContract, ProcessContract):
+    thread_races = 200
+    process_races = 60
     replace_races = 60
 
 

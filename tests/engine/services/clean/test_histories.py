@@ -20,8 +20,8 @@ from lakewarden.engine.services.savepoint.run import (
 from lakewarden.engine.services.schedule import schedule
 from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.services.wish import Wish
-from tests.crash.test_crash_matrix import IS_SIMULATION
 from tests.engine.services.worlds import ServiceWorld, new_service_world
+from tests.sampling import IS_SIMULATION
 from tests.writing.model import Kind, ModelRow, Story, contents_of
 from tests.writing.shapes import Shape
 

@@ -21,6 +21,7 @@ from tests.engine.services.worlds import (
     rows,
     updated,
 )
+from tests.sampling import sample
 from tests.writing.model import Write
 from tests.writing.shapes import PARTITIONED_RECORD_INDEX, Shape
 
@@ -100,7 +101,7 @@ def assert_true(world: ServiceWorld, shape: Shape, *writes: Write) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "build", "when", "taken_back", "undo"),
-    list(product(("cow", "mor"), BUILDS, ("before", "after"), TAKEN_BACK, UNDOS)),
+    sample(list(product(("cow", "mor"), BUILDS, ("before", "after"), TAKEN_BACK, UNDOS)), 7),
 )
 def test_an_index_follows_what_is_taken_back(
     kind: str, build: str, when: str, taken_back: str, undo: str

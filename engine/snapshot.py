@@ -80,7 +80,7 @@ class Snapshot:
         if self.next_times is None:
             raise Defect(
                 "no_times",
-                what="A snapshot that was loaded for reading hands out no times.",
+                what="A snapshot for reading was asked for an instant time.",
                 why="It has no clock.",
             )
         return self.next_times
@@ -167,7 +167,7 @@ class Snapshot:
     def _prove(self) -> None:
         """Refuse what was listed if files of this snapshot may have gone meanwhile."""
         if not self.is_whole():
-            raise outdated("The table was cleaned or taken back while its folders were listed.")
+            raise outdated("A clean or restore changed the table while its folders were listed.")
 
 
 @dataclass(frozen=True, slots=True)

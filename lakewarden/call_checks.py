@@ -14,7 +14,7 @@ def at_least_one(name: str, number: object) -> int | None:
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        why = "It says how much is done at most."
+        why = "It is the most to do."
         raise _refused(name, number, why, "Give a whole number above zero, or leave it out.")
     return number
 
@@ -40,7 +40,7 @@ def instant_text(instant: object) -> str:
     """An instant as the timeline spells it; a number of its digits is one, too."""
     text = str(instant) if isinstance(instant, int) and not isinstance(instant, bool) else instant
     if not isinstance(text, str) or not text:
-        why = "It is a text of digits, as the timeline shows it."
+        why = "An instant is a text of digits, as the timeline shows it."
         raise _refused("instant", instant, why, "Give one such as '20261118101500123'.")
     return text
 
@@ -56,12 +56,12 @@ def partition_paths(context: Context, paths: Sequence[str] | None) -> tuple[str,
     there = moment.source(use_metadata=True).partitions()
     unknown = [path for path in paths if path not in there]
     if unknown:
-        example = f" They have paths like {there[-1]!r}." if there else ""
+        example = f" Their paths look like {there[-1]!r}." if there else ""
         raise InvalidRequest(
             "unknown_partition",
             what=f"The table has no partition {unknown[0]!r}.",
-            why=f"It has {len(there)} of them.{example}",
-            now="Name partitions by their paths, or leave them out.",
+            why=f"It has {len(there)} partitions.{example}",
+            now="Use the paths of partitions, or leave them out.",
             partition=unknown[0],
         )
     return tuple(paths)
@@ -87,9 +87,9 @@ def refuse_limit(call: str, keywords: Mapping[str, object], instead: str) -> Non
     if "limit" in keywords:
         raise InvalidRequest(
             "unknown_option",
-            what=f"{call} has no limit.",
-            why="A limit says how many pending plans run() carries out.",
-            now=f"{instead} bound what it takes on.",
+            what=f"{call} takes no limit.",
+            why="A limit is the number of pending plans that run() executes.",
+            now=f"Use {instead} instead.",
             option="limit",
         )
 
@@ -97,7 +97,7 @@ def refuse_limit(call: str, keywords: Mapping[str, object], instead: str) -> Non
 def _refused(name: str, value: object, why: str, now: str) -> InvalidRequest:
     return InvalidRequest(
         "bad_argument",
-        what=f"{name}={value!r} makes no sense.",
+        what=f"{name}={value!r} is not valid.",
         why=why,
         now=now,
         argument=name,

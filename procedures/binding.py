@@ -138,8 +138,8 @@ def _unknown(procedure: Procedure, name: str) -> InvalidRequest:
 def _repeated(procedure: Procedure, parameter: Parameter) -> InvalidRequest:
     return InvalidRequest(
         "repeated_argument",
-        what=f"{procedure.name} is given {parameter.name} twice.",
-        why="Once by its position or under another spelling, and once by name.",
+        what=f"The call gives {parameter.name} of {procedure.name} twice.",
+        why="It is there once by position or in another spelling, and once by name.",
         now="Leave one of them out.",
         procedure=procedure.name,
         argument=parameter.name,
@@ -149,8 +149,8 @@ def _repeated(procedure: Procedure, parameter: Parameter) -> InvalidRequest:
 def _too_many(procedure: Procedure, count: int) -> InvalidRequest:
     return InvalidRequest(
         "too_many_arguments",
-        what=f"{procedure.name} is given {count} arguments.",
-        why=f"It has {len(procedure.parameters)}.",
+        what=f"The call gives {procedure.name} {count} arguments.",
+        why=f"It takes {len(procedure.parameters)}.",
         now=f"See help('{procedure.name}').",
         procedure=procedure.name,
     )
@@ -160,8 +160,8 @@ def _missing(procedure: Procedure, parameter: Parameter) -> InvalidRequest:
     return InvalidRequest(
         "missing_argument",
         what=f"{procedure.name} needs {parameter.name}.",
-        why=parameter.comment or "It can't be left out.",
-        now=f"Give {parameter.name} => ....",
+        why=parameter.comment or "This argument is required.",
+        now=f"Add {parameter.name} => ....",
         procedure=procedure.name,
         argument=parameter.name,
     )
@@ -173,8 +173,8 @@ def _bad_value(
     return InvalidRequest(
         "bad_argument",
         what=f"{parameter.name} => {given!r} is not valid for {procedure.name}.",
-        why=f"It is a {parameter.type}: {cause}.",
-        now=f"Give a {parameter.type}. {parameter.comment}".strip(),
+        why=f"Its type is {parameter.type}: {cause}.",
+        now=f"Pass a {parameter.type}. {parameter.comment}".strip(),
         procedure=procedure.name,
         argument=parameter.name,
     )

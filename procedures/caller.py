@@ -65,9 +65,9 @@ class PlainCaller:
     def tables_in(self, database: str) -> Sequence[str]:
         raise InvalidRequest(
             "no_catalog",
-            what=f"The database {database} is not known.",
-            why="There is no catalog here that could say what is in it.",
-            now="Name a table by its path, or call this from a Spark session.",
+            what=f"Lakewarden does not know the database {database}.",
+            why="Outside a Spark session there is no catalog to look it up in.",
+            now="Name a table by its path, or make this call in a Spark session.",
             database=database,
         )
 

@@ -47,8 +47,8 @@ def by_name(name: str, known: Mapping[str, Procedure]) -> Procedure:
         nearest = difflib.get_close_matches(last, known, n=1, cutoff=0.5)
         raise InvalidRequest(
             "unknown_procedure",
-            what=f"There is no procedure {last!r}.",
-            why="It is none of Lakewarden's.",
+            what=f"Lakewarden has no procedure {last!r}.",
+            why="No procedure has that name.",
             now=f"Did you mean {nearest[0]!r}?" if nearest else "CALL help() lists them.",
             procedure=last,
         )

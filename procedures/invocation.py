@@ -68,9 +68,9 @@ def _limit(procedure: Procedure, values: Mapping[str, object]) -> int | None:
     if limit < 0:
         raise InvalidRequest(
             "bad_argument",
-            what=f"limit => {limit} makes no sense.",
-            why="It says how many rows are given at most.",
-            now="Give a number that is not negative.",
+            what=f"limit => {limit} is not valid.",
+            why="A limit is the largest number of rows.",
+            now="Give zero or a larger number.",
             argument="limit",
         )
     return limit

@@ -12,8 +12,8 @@ def refuse_delete(procedure: str, *, need_delete: bool) -> None:
     if need_delete:
         raise InvalidRequest(
             "unsupported_delete",
-            what=f"{procedure} deletes no file.",
-            why="A file that the table counts on would be missing from then on, for every reader.",
+            what=f"{procedure} does not delete files.",
+            why="Every reader would miss a file that the table needs.",
             now="Roll back the write that left it: CALL rollback_to_instant, or restore a"
             " savepoint.",
             argument="need_delete",

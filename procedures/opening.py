@@ -24,9 +24,9 @@ def named_place(caller: Caller, table: str | None, path: str | None) -> Place:
     if not table and not path:
         raise InvalidRequest(
             "no_table",
-            what="No table is named.",
-            why="A procedure works on one table, named in the catalog or found by its path.",
-            now="Give table => 'name' or path => '/where/it/is'.",
+            what="The call names no table.",
+            why="A procedure needs one table, by its catalog name or by its path.",
+            now="Add table => 'name' or path => '/where/it/is'.",
         )
     if not table:
         return caller.place_at(path or "")
@@ -35,7 +35,7 @@ def named_place(caller: Caller, table: str | None, path: str | None) -> Place:
         raise InvalidRequest(
             "two_tables",
             what=f"The table {table} is at {place.path}, and the path is {path}.",
-            why="Both are given, and they mean different tables.",
+            why="The call gives both, and they mean different tables.",
             now="Leave one of them out.",
             table=table,
             path=path,

@@ -23,9 +23,9 @@ class Permissions:
         if self.allowed_roots is not None and not is_under(path, self.allowed_roots):
             raise InvalidRequest(
                 "path_not_allowed",
-                what=f"{path} must not be touched from here.",
-                why="`lakewarden.allowed.roots` names the folders that tables may be in.",
-                now="Name a table inside one of them, or ask whoever runs this server.",
+                what=f"This session may not use {path}.",
+                why="`lakewarden.allowed.roots` limits the folders of tables.",
+                now="Use a table in one of them, or ask the operator of this server.",
                 path=path,
             )
 
@@ -34,9 +34,9 @@ class Permissions:
         if self.is_read_only:
             raise InvalidRequest(
                 "read_only",
-                what=f"{procedure} changes a table, which is not allowed here.",
-                why="`lakewarden.read.only` is set.",
-                now="Use dry_run => true to see what it would do, or a session that may write.",
+                what=f"{procedure} is not allowed here: it changes a table.",
+                why="The session is read-only (`lakewarden.read.only`).",
+                now="For a preview use dry_run => true, otherwise a session that may write.",
                 procedure=procedure,
             )
 
@@ -45,8 +45,8 @@ class Permissions:
         if self.is_read_only:
             raise InvalidRequest(
                 "read_only",
-                what=f"{statement} changes files or the catalog, which is not allowed here.",
-                why="`lakewarden.read.only` is set.",
+                what=f"{statement} is not allowed here: it changes files or the catalog.",
+                why="The session is read-only (`lakewarden.read.only`).",
                 now="Use a session that may write.",
                 statement=statement,
             )

@@ -63,7 +63,7 @@ def _parsed(text: str) -> exp.Expr:
         raise unparsable(error) from None
     except (TokenError, SqlglotError) as error:
         raise bad_filter(
-            "The filter can't be read.", f"{error}.", "Look for an open quote or bracket."
+            "The filter is not valid SQL.", f"{error}.", "Look for an open quote or bracket."
         ) from None
     except RecursionError:
         raise _too_deep() from None
@@ -80,5 +80,5 @@ def _too_deep() -> InvalidRequest:
     return bad_filter(
         "The filter is too long, or nested too deeply.",
         f"It may have {TEXT_MAX} characters.",
-        "Say it more simply.",
+        "Simplify it.",
     )

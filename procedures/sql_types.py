@@ -40,7 +40,7 @@ def sql_type_of(hint: object) -> SqlType:
         raise Defect(
             "unknown_sql_type",
             what=f"{hint!r} has no SQL type.",
-            why="A procedure declares its arguments and columns by a few Python types.",
+            why="Procedures declare arguments and columns by a few Python types.",
             now=f"Use one of {', '.join(map(str, _BY_PYTHON_TYPE))}.",
         )
     return found

@@ -36,4 +36,4 @@ SELECT id, qty FROM orders ORDER BY id;
 -- There is nothing left to do, and the answer says why.
 CALL run_compaction(op => 'scheduleAndExecute', table => 'orders');
 --| timestamp | operation_size | state | rows_written_count | files_count | written_bytes | seconds | message |
---| NULL | * | NULL | NULL | NULL | NULL | NULL | No compaction: Nothing has changed that it could take. Since the compaction *, partitions written to: 0, left out by plans: 0, handed back: 0. |
+--| NULL | * | NULL | NULL | NULL | NULL | NULL | No compaction: There is nothing new to take. Since the compaction *, partitions written to: 0, skipped by plans: 0, returned by cancelled plans: 0. |

@@ -18,11 +18,11 @@ CALL run_clean(table => 'orders', retain_commits => 10);
 
 CALL run_clean(table => 'orders', retain_commits => 1, dry_run => true);
 --| start_clean_time | time_taken_in_millis | total_files_deleted | earliest_commit_to_retain | bootstrap_part_metadata | version | deleted_bytes | message |
---| NULL | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were looked at: there is no earlier clean that tells where it stopped. |
+--| NULL | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were checked: no earlier clean says where it stopped. |
 
 CALL run_clean(table => 'orders', retain_commits => 1);
 --| start_clean_time | time_taken_in_millis | total_files_deleted | earliest_commit_to_retain | bootstrap_part_metadata | version | deleted_bytes | message |
---| * | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were looked at: there is no earlier clean that tells where it stopped. |
+--| * | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were checked: no earlier clean says where it stopped. |
 
 SELECT id, qty FROM orders;
 --| id | qty |

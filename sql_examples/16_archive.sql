@@ -15,11 +15,11 @@ UPDATE orders SET qty = 5;
 
 CALL run_clean(table => 'orders', retain_commits => 1);
 --| start_clean_time | time_taken_in_millis | total_files_deleted | earliest_commit_to_retain | bootstrap_part_metadata | version | deleted_bytes | message |
---| * | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were looked at: there is no earlier clean that tells where it stopped. |
+--| * | * | 2 | * | NULL | 2 | * | Files in 1 partitions. All partitions were checked: no earlier clean says where it stopped. |
 
 CALL archive_commits(table => 'orders', min_commits => 2, max_commits => 3, retain_commits => 1);
 --| result | archived_instants_count | deleted_files_count | oldest_kept_instant | held_by_instant | message |
---| 0 | 0 | 0 | * | NULL | The metadata table was never compacted, and its logs are judged by the timeline. |
+--| 0 | 0 | 0 | * | NULL | The metadata table was never compacted, and its logs need the timeline. |
 
 CALL show_timeline(table => 'orders', showArchived => true);
 --| instant_time | action | state     | requested_time | inflight_time | completed_time | timeline_type | rollback_info |

@@ -18,7 +18,7 @@ SHOW INDEXES FROM orders;
 -- It is there already, which is no error when one says so.
 CREATE INDEX IF NOT EXISTS record_index ON orders (id);
 --| index_name   | partition_name | instant | state | indexed_up_to | caught_up_to | records_count | file_groups_count | message              |
---| record_index | record_index   | NULL    | READY | *             | *            | NULL          | 10                | It is there already. |
+--| record_index | record_index   | NULL    | READY | *             | *            | NULL          | 10                | It already exists.   |
 
 CREATE INDEX record_index ON orders (id);
 --! LAKEWARDEN_INDEX_EXISTS

@@ -14,4 +14,4 @@ CALL validate_table(table => 'orders');
 --| record_index   | NULL      | NULL   | skipped | The table has no record index.                     |
 --| column_stats   | NULL      | NULL   | ok      | The statistics of 1 base files leave no value out. |
 --| ledgers        | NULL      | NULL   | ok      | 1 ledgers say what the timeline shows.             |
---| keys           | NULL      | NULL   | ok      | Every key is there once.                           |
+--| keys           | NULL      | NULL   | ok      | Every key appears once.                           |

@@ -50,7 +50,7 @@ def _as_ours(error: BaseException) -> LakewardenError:
         "unexpected_failure",
         what="The statement failed unexpectedly.",
         why=f"{type(error).__name__}: {_first_line(error)}",
-        now="Please report it with the server's log. show_timeline tells what has been done.",
+        now="Please report it with the server's log. CALL show_timeline shows its effects.",
     )
 
 
@@ -59,8 +59,8 @@ def interrupted() -> Unavailable:
     return Unavailable(
         "interrupted",
         what="The statement was interrupted.",
-        why="Its client cancelled it, or the server is being stopped.",
-        now="Call it again if it is still wanted; show_plans tells what is pending.",
+        why="Its client cancelled it, or the server is stopping.",
+        now="Run it again if you still need it. CALL show_plans lists pending plans.",
     )
 
 

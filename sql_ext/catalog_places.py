@@ -65,7 +65,7 @@ def _unreadable(table: str) -> InvalidRequest:
     return InvalidRequest(
         "bad_table_name",
         what=f"{table!r} is not the name of a table.",
-        why="A name is up to three words with dots between them, in back-quotes if need be.",
+        why="A name has up to three parts with dots between them, in backquotes where needed.",
         now="Correct the name, or give path => '/where/it/is'.",
         table=table,
     )
@@ -75,8 +75,8 @@ def _unknown(table: str, known: Sequence[str]) -> InvalidRequest:
     last = table.rpartition(".")[2].strip("`").lower()
     return InvalidRequest(
         "unknown_table",
-        what=f"There is no table {table}.",
-        why="The session's catalog does not know it.",
+        what=f"The catalog has no table {table}.",
+        why="The session's catalog does not have that name.",
         now=_nearest(last, known) or "Give path => '/where/it/is'.",
         table=table,
     )
@@ -85,8 +85,8 @@ def _unknown(table: str, known: Sequence[str]) -> InvalidRequest:
 def _unknown_database(database: str, known: Sequence[str]) -> InvalidRequest:
     return InvalidRequest(
         "unknown_database",
-        what=f"There is no database {database}.",
-        why="The session's catalog does not know it.",
+        what=f"The catalog has no database {database}.",
+        why="The session's catalog does not have that name.",
         now=_nearest(database, known) or "SHOW DATABASES lists them.",
         database=database,
     )
@@ -101,7 +101,7 @@ def _foreign(table: str, provider: str) -> InvalidRequest:
     return InvalidRequest(
         "not_a_table",
         what=f"{table} is not a Hudi table.",
-        why=f"The catalog says that its provider is {provider}.",
+        why=f"Its provider in the catalog is {provider}.",
         now="Name a table that is USING lakewarden or USING hudi.",
         table=table,
     )

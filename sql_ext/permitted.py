@@ -57,7 +57,7 @@ def _fixed(key: str, value: str) -> InvalidRequest:
     return InvalidRequest(
         "permission_fixed",
         what=f"{key} is {value!r} already.",
-        why="A server's permissions are set once, so that nobody widens them unnoticed.",
-        now="Stop the Spark context, and start one with the permissions that you want.",
+        why="A server sets its permissions once, so that no client can widen them.",
+        now="Stop the Spark context, then start one with other permissions.",
         key=key,
     )

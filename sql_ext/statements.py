@@ -59,9 +59,9 @@ def _tokens(text: str) -> list[Token]:
     except TokenError as cause:
         raise InvalidRequest(
             "unfinished_statement",
-            what="The text is not SQL to its end.",
+            what="The text is not a complete SQL statement.",
             why=str(cause),
-            now="Look for a quote or a comment that is not closed.",
+            now="Close the open quote or comment.",
         ) from None
 
 

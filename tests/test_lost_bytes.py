@@ -164,7 +164,7 @@ def test_validation_names_a_log_that_is_cut_and_a_file_that_is_gone(cut: Cut) ->
     name = cut.path.rpartition("/")[2]
     assert f"{name} It has " in failures(cut.storage)
     cut.storage.delete(cut.path)
-    assert f"{name} It is not on the storage" in failures(cut.storage)
+    assert f"{name} It is not on storage" in failures(cut.storage)
 
 
 def test_a_log_of_the_metadata_table_that_lost_a_block_is_named_and_never_folded() -> None:

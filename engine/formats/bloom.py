@@ -174,16 +174,19 @@ def _dimensions(entries: int, false_positive_rate: float) -> tuple[int, int]:
     if entries < 1 or not 0 < false_positive_rate < 1:
         raise InvalidRequest(
             "impossible_bloom_filter",
-            what=f"A filter of {entries} keys at a rate of {false_positive_rate} cannot be.",
-            why="It takes at least one key, and a rate of false positives between 0 and 1.",
+            what=(
+                f"A bloom filter cannot have {entries} keys at a false positive rate of "
+                f"{false_positive_rate}."
+            ),
+            why="It needs at least one key, and a rate between 0 and 1.",
             now="Correct hoodie.index.bloom.num_entries or hoodie.index.bloom.fpp.",
         )
     bit_count = math.ceil(entries * (-math.log(false_positive_rate) / (math.log(2) * math.log(2))))
     if bit_count > _INT_MAX:
         raise InvalidRequest(
             "impossible_bloom_filter",
-            what=f"A filter of {entries} keys would have {bit_count} bits.",
-            why="Its size is a 32-bit number.",
+            what=f"A bloom filter of {entries} keys would have {bit_count} bits.",
+            why="Its size must fit in 32 bits.",
             now="Lower hoodie.index.bloom.num_entries.",
         )
     return bit_count, math.ceil(math.log(2) * bit_count / entries)
@@ -227,7 +230,7 @@ def parse_bloom(text: str | bytes, type_code: str, path: str) -> BloomFilter:
     raise InvalidRequest(
         "unsupported_bloom_filter_type",
         what=f"{path} has a bloom filter of type {type_code}.",
-        why="DYNAMIC_V0 and SIMPLE are known.",
+        why="Lakewarden reads the types DYNAMIC_V0 and SIMPLE.",
         now="Look up keys without the bloom index.",
         path=path,
         type_code=type_code,

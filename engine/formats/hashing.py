@@ -73,8 +73,8 @@ def _utf16_units(
         raise InvalidRequest(
             "invalid_utf8",
             what="Some keys to hash are not valid UTF-8.",
-            why="Their hash is defined over characters.",
-            now="Look where the keys come from.",
+            why="The hash of a key is defined over its characters.",
+            now="Check the source of the keys.",
         ) from cause
     return np.frombuffer(units, "<u2"), units_before[bounds - bounds[0]]
 

@@ -17,7 +17,7 @@ def large_binary(values: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
             "null_key",
             what=f"There are {values.null_count} nulls among {len(values)} keys.",
             why="A key identifies a record, so it has a value.",
-            now="Fill or drop them.",
+            now="Fill the nulls, or drop the rows.",
         )
     whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     return whole.cast(pa.large_binary())

@@ -154,8 +154,11 @@ def _as_unicode_escape(found: re.Match[str]) -> str:
 def _wrong_checksum(path: str, stored: str, expected: int) -> CorruptTable:
     return CorruptTable(
         "wrong_checksum",
-        what=f"{path} carries the checksum {stored}, but its names give {expected}.",
-        why="Somebody changed the database or table name without it, or the file is damaged.",
+        what=f"{path} has the checksum {stored}, but its names give {expected}.",
+        why=(
+            "The file is damaged, or an edit of the database or table name left the "
+            "checksum behind."
+        ),
         now="Restore the file from its backup, or correct the checksum.",
         path=path,
         stored=stored,

@@ -49,9 +49,11 @@ def _slices_of_buckets(
 def _other_division(slice_: FileSlice, buckets: Buckets) -> InvalidRequest:
     return InvalidRequest(
         "not_in_buckets",
-        what=f"The file group {slice_.file_id} of the partition {slice_.partition!r} is none of"
-        f" {buckets.count} buckets.",
-        why="With a bucket index every group's id begins with the number of its bucket.",
+        what=(
+            f"The file group {slice_.file_id} of partition {slice_.partition!r} is not one "
+            f"of {buckets.count} buckets."
+        ),
+        why="With a bucket index every file group's id starts with its bucket number.",
         now="Set hoodie.index.type and hoodie.bucket.index.num.buckets as they were when the table"
         " was first written.",
         file_id=slice_.file_id,
@@ -63,7 +65,7 @@ def _two_groups(slice_: FileSlice, number: int) -> CorruptTable:
     return CorruptTable(
         "two_groups_of_a_bucket",
         what=f"The partition {slice_.partition!r} has two file groups for the bucket {number}.",
-        why="Two writers that did not know of each other must have begun it.",
+        why="Two writers that share no lock have created one each.",
         now="Rewrite the partition with insert_overwrite.",
         partition=slice_.partition,
         bucket=number,

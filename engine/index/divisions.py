@@ -101,8 +101,8 @@ def chosen_buckets(
 def _other_buckets(count: int, possible: Sequence[Division]) -> InvalidRequest:
     return InvalidRequest(
         "other_buckets",
-        what=f"The table has not {count} buckets in each partition.",
-        why=f"Its file groups are buckets, whose keys allow {_counts(possible)}.",
+        what=f"The table does not have {count} buckets per partition.",
+        why=f"The keys in its buckets allow {_counts(possible)}.",
         now=f"Correct {BUCKET_COUNT.key} or {BUCKET_FIELDS.key}, or leave them out.",
         count=count,
     )
@@ -111,10 +111,13 @@ def _other_buckets(count: int, possible: Sequence[Division]) -> InvalidRequest:
 def _unknown_buckets(possible: Sequence[Division]) -> InvalidRequest:
     return InvalidRequest(
         "unknown_buckets",
-        what="How many buckets the table has can't be told from its files.",
-        why=f"Its file groups are buckets, whose keys allow {_counts(possible)}.",
-        now=f"Give {BUCKET_COUNT.key}, and {BUCKET_FIELDS.key} if not the whole key is hashed, as"
-        " its other writers have them: both are checked by the keys, and kept.",
+        what="The table's files do not show how many buckets it has.",
+        why=f"The keys in its buckets allow {_counts(possible)}.",
+        now=(
+            f"Set {BUCKET_COUNT.key} as its other writers do, and {BUCKET_FIELDS.key} if "
+            "they hash a part of the key. Lakewarden checks both against the keys and keeps "
+            "them."
+        ),
     )
 
 

@@ -92,7 +92,7 @@ def bad_buckets(what: str, key_fields: tuple[str, ...]) -> InvalidRequest:
     return InvalidRequest(
         "bad_buckets",
         what=what,
-        why=f"It divides rows by fields of the record key, here {', '.join(key_fields)}.",
+        why=f"It hashes fields of the record key, here {', '.join(key_fields)}.",
         now=f"Correct {BUCKET_FIELDS.key} or {BUCKET_COUNT.key}.",
     )
 
@@ -102,7 +102,8 @@ def refuse_other_engines(config: TableConfig, settings: Settings) -> None:
     engine = settings[BUCKET_ENGINE]
     if engine != SIMPLE_ENGINE:
         raise unsupported_index(
-            f"BUCKET with the engine {engine}", "Only the engine SIMPLE has a fixed set of buckets."
+            f"BUCKET with the engine {engine}",
+            "Only the engine SIMPLE has a fixed number of buckets.",
         )
     if config.properties.get(_BUCKETS_BY_PARTITION):
         raise buckets_by_partition()
@@ -111,7 +112,7 @@ def refuse_other_engines(config: TableConfig, settings: Settings) -> None:
 def buckets_by_partition() -> InvalidRequest:
     return unsupported_index(
         "BUCKET with buckets by partition",
-        "Its partitions have numbers of buckets of their own, which expressions decide.",
+        "Expressions decide how many buckets each partition has.",
     )
 
 
@@ -131,8 +132,8 @@ def other_identity(identity: Identity, asked: Identity, given: Resolved[object])
         "other_identity",
         what=f"{given.key}={_text(given.value)}, from the {given.origin.value}, asks for"
         f" {described(asked)}.",
-        why=f"The table has {described(identity)}: written otherwise, keys would be there twice.",
-        now="Leave it out. set_index changes the index of a table where its rows allow it.",
+        why=f"The table has {described(identity)}. Another index would write keys twice.",
+        now="Leave it out. To change the table's index, call set_index.",
         setting=given.key,
         origin=given.origin.value,
     )
@@ -142,9 +143,9 @@ def identity_changed(instant: str) -> Conflict:
     """The end of a write that began before another identity was recorded."""
     return Conflict(
         "write_conflict",
-        what=f"The write {instant} has found its keys by another index than the table has now.",
-        why="The table's index was set, or set anew, since the write began.",
-        now="Nothing was changed. Write again: the rows then go where the index wants them.",
+        what=f"The write {instant} looked up its keys with another index than the table has now.",
+        why="Another caller set the table's index after this write started.",
+        now="Nothing was changed. Write again.",
         instant=instant,
     )
 
@@ -160,8 +161,8 @@ def _scope(text: str) -> Scope:
         raise CorruptTable(
             "bad_property",
             what=f"{PROPERTIES_PATH} says {SCOPE_KEY}={text!r}.",
-            why="That is no value this property can have.",
-            now="Set it to partition or table, as writers have found keys so far.",
+            why="This property cannot have that value.",
+            now="Set it to partition or table, whichever writers have used so far.",
             path=PROPERTIES_PATH,
             key=SCOPE_KEY,
         ) from None

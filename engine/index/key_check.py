@@ -118,8 +118,8 @@ def too_many_commits(mine: str) -> Conflict:
     """The error of a write that others commit beside faster than it can look at their keys."""
     return Conflict(
         "write_conflict",
-        what=f"The write {mine} could not be compared with all that others have committed.",
-        why="Each time its turn came, more had been committed than can be read under the lock.",
+        what=f"The write {mine} could not check the keys that other writers committed.",
+        why="Other writers kept committing more than it may read under the lock.",
         now=AGAIN,
         instant=mine,
     )
@@ -131,8 +131,8 @@ def _key_conflict(mine: str, other: Instant, found: Found) -> Conflict:
     key = f"the record key {found.key!r}" if found.key is not None else "rows"
     return Conflict(
         "write_conflict",
-        what=f"The write {mine} conflicts with the {name}, which has brought {key}{place}.",
-        why="The table did not have it when this write looked, and each key is there once.",
+        what=f"The write {mine} conflicts with the {name}, which inserted {key}{place}.",
+        why="Both writes insert this key, and a table has each key once.",
         now=AGAIN,
         instant=other.requested,
         action=other.action.value,
@@ -145,8 +145,8 @@ def _unknown_keys(mine: str, other: Instant) -> Conflict:
     name = f"{other.action.value} {other.requested}"
     return Conflict(
         "write_conflict",
-        what=f"The write {mine} cannot be compared with the {name}.",
-        why="Files of that commit are gone, as after a clean, so that its keys are not known.",
+        what=f"The write {mine} could not read the keys of the {name}.",
+        why="Files of that commit are gone, as after a clean.",
         now=AGAIN,
         instant=other.requested,
         action=other.action.value,

@@ -29,8 +29,8 @@ Mask = npt.NDArray[np.bool_]
 
 BY_ORDERING = "It has the newest ordering values."
 BY_COMMIT = "It was committed last."
-BY_FILE_GROUP = "It is in the last file group; nothing else tells the copies apart."
-BY_POSITION = "It is the last one in its file group; nothing else tells the copies apart."
+BY_FILE_GROUP = "It is in the last file group; the copies differ in nothing else."
+BY_POSITION = "It is the last one in its file group; the copies differ in nothing else."
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -44,9 +44,9 @@ _GLOBAL = frozenset(
 # The name that the global record index had before there was one for each partition.
 _OLD_RECORD_INDEX = "RECORD_INDEX"
 _UNSUPPORTED = {
-    "INMEMORY": "Such an index forgets where keys are when the process ends.",
-    "HBASE": "It keeps the places of keys in an HBase cluster.",
-    "FLINK_STATE": "It keeps the places of keys in the state of a Flink job.",
+    "INMEMORY": "This index lives in memory and is lost when the process ends.",
+    "HBASE": "This index keeps the locations of keys in an HBase cluster.",
+    "FLINK_STATE": "This index keeps the locations of keys in the state of a Flink job.",
 }
 
 
@@ -118,8 +118,8 @@ def parse_kind(text: str) -> IndexKind:
 def unsupported_index(name: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_index",
-        what=f"The index type {name} is not implemented.",
+        what=f"Lakewarden does not implement the index type {name}.",
         why=why,
-        now="Leave hoodie.index.type out: then the table's record index is used, or SIMPLE.",
+        now="Leave hoodie.index.type out: writes then use the table's record index, or SIMPLE.",
         index=name,
     )

@@ -132,7 +132,7 @@ def record_index_kind(state: Snapshot) -> IndexKind | None:
 def other_record_index(asked: IndexKind, existing: IndexKind) -> InvalidRequest:
     return InvalidRequest(
         "other_record_index",
-        what=f"The table has no index of the type {asked.value}.",
+        what=f"The table does not have an index of the type {asked.value}.",
         why=f"Its record index is of the type {existing.value}.",
         now=f"Set {INDEX_TYPE.key} to {existing.value}, or leave it out.",
         asked=asked.value,

@@ -46,8 +46,8 @@ _CERTAIN_BUCKETS = 1_000
 _KEYS_LOOKED_AT = 256
 _GROUPS_LOOKED_AT = 16
 _REMEDY = (
-    "Read the table, and write its rows into a new one: Table.create(index='BUCKET'). Or end all"
-    " writes that use buckets, then call Table.set_index('SIMPLE')."
+    "Copy its rows into a new table: Table.create(index='BUCKET'). Or stop all writers that "
+    "use buckets, then call Table.set_index('SIMPLE')."
 )
 
 
@@ -140,10 +140,12 @@ def _groups(state: Snapshot, slices: Sequence[FileSlice]) -> Iterator[Group]:
 def _consistent_hashing() -> InvalidRequest:
     return InvalidRequest(
         "unsupported_index",
-        what="The table's index, BUCKET with the engine CONSISTENT_HASHING, is not implemented.",
-        why=f"Its keys are divided as the files in {_CONSISTENT} say: a row elsewhere would be"
-        " there twice for writers that go by them.",
-        now="Write it with Hudi, and read it here; or write its rows into a new table.",
+        what="Lakewarden does not write tables with consistent hashing buckets.",
+        why=(
+            f"Files in {_CONSISTENT} map keys to buckets. A row in another file group would "
+            "appear twice to writers that follow them."
+        ),
+        now="Write this table with Hudi, or copy its rows into a new table.",
         index="CONSISTENT_HASHING",
     )
 
@@ -151,9 +153,11 @@ def _consistent_hashing() -> InvalidRequest:
 def _mixed(stranger: FileSlice) -> CorruptTable:
     return CorruptTable(
         MIXED,
-        what=f"The file group {stranger.file_id} of the partition {stranger.partition!r} is no"
-        " bucket, and others of the table are.",
-        why="A write has put rows into groups of their own, as tables without buckets have them.",
+        what=(
+            f"The file group {stranger.file_id} of partition {stranger.partition!r} is not a "
+            "bucket, but other file groups are."
+        ),
+        why="A write without the bucket index has created it.",
         now=_REMEDY,
         file_id=stranger.file_id,
         partition=stranger.partition,
@@ -163,8 +167,7 @@ def _mixed(stranger: FileSlice) -> CorruptTable:
 def _misplaced(least: int) -> CorruptTable:
     return CorruptTable(
         MIXED,
-        what=f"The table's file groups are at least {least} buckets in each partition, and some of"
-        " its keys are in others than their own.",
-        why="A write has put rows into them as into file groups of tables without buckets.",
+        what=f"Some keys are in the wrong bucket of the table's {least} or more.",
+        why="A write without the bucket index has put them there.",
         now=_REMEDY,
     )

@@ -6,15 +6,15 @@ what happened, why, and what to do now.
 
 from typing import ClassVar
 
+REPORT = "This is a defect of Lakewarden: please report it."
+
 
 class LakewardenError(Exception):
     """Root of everything Lakewarden raises on purpose."""
 
     kind: ClassVar[str] = "error"
 
-    def __init__(
-        self, code: str, *, what: str, why: str = "", now: str = "", **parameters: object
-    ) -> None:
+    def __init__(self, code: str, *, what: str, why: str, now: str, **parameters: object) -> None:
         self.code = code
         self.what = what
         self.why = why
@@ -39,33 +39,38 @@ class InvalidRequest(LakewardenError):
 
 
 class Conflict(LakewardenError):
-    """Somebody else won: retrying may help."""
+    """Another writer or service was first: retrying may help."""
 
     kind = "conflict"
 
 
 class Unavailable(LakewardenError):
-    """Storage or lock out of reach: retry later."""
+    """The storage or the lock is out of reach: retry later."""
 
     kind = "unavailable"
 
 
 class Unsettled(LakewardenError):
-    """The outcome is unknown: look before acting."""
+    """The outcome is unknown: check the table before you repeat the call."""
 
     kind = "unsettled"
 
 
 class CorruptTable(LakewardenError):
-    """Bytes on storage are not what the format says: repair is needed; other tables are fine."""
+    """Bytes on storage contradict the format: this table needs repair, other tables are fine."""
 
     kind = "corrupt_table"
 
 
 class Defect(LakewardenError):
-    """Our own fault: please report it."""
+    """A fault of Lakewarden itself: please report it."""
 
     kind = "defect"
+
+    def __init__(
+        self, code: str, *, what: str, why: str, now: str = REPORT, **parameters: object
+    ) -> None:
+        super().__init__(code, what=what, why=why, now=now, **parameters)
 
 
 def _rebuild(
@@ -86,7 +91,7 @@ def corrupt(path: str, offset: int | None, reason: str) -> CorruptTable:
         "corrupt_file",
         what=f"{path} is not readable{place}.",
         why=reason,
-        now="Restore the file, or repair the table; nothing was changed.",
+        now="Restore the file, or repair the table. Nothing was changed.",
         path=path,
         offset=offset,
     )

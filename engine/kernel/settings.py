@@ -125,8 +125,8 @@ def by_keyword(
         if len(keys) > 1:
             raise InvalidRequest(
                 "ambiguous_option",
-                what=f"{keyword!r} may be any of {', '.join(sorted(keys))}.",
-                why="A keyword must be the end of one key only.",
+                what=f"{keyword!r} can mean any of {', '.join(sorted(keys))}.",
+                why="A keyword must match the end of one key only.",
                 now="Spell out more of the key, with underscores for its dots.",
                 option=keyword,
             )
@@ -208,7 +208,7 @@ def _parsed(setting: Setting[T], name: str, text: str) -> T:
     except ValueError as error:
         raise InvalidRequest(
             "bad_setting",
-            what=f"{name} = {text!r} is not valid.",
+            what=f"{name}={text!r} is not valid.",
             why=f"{setting.description.rstrip('.')}; {error}.",
             now=f"Its default is {setting.default!r}.",
             setting=name,
@@ -223,7 +223,7 @@ def _unknown(option: str, names: set[str]) -> InvalidRequest:
     return InvalidRequest(
         "unknown_option",
         what=f"Lakewarden has no option {option!r}.",
-        why="Options that mean nothing are refused, so that a typing error does no harm.",
+        why="Lakewarden refuses unknown options, so that a typing error does no harm.",
         now=f"Did you mean {nearest[0]!r}?" if is_misspelt else f"Leave it out.{known}",
         option=option,
         nearest=nearest[0] if nearest else None,

@@ -59,9 +59,9 @@ class Strategy:
 class Standing(Enum):
     """How another instant stands against a write."""
 
-    COMPLETED = "has completed since this one began"
-    PLANNED = "is planned and has not ended"
-    TAKEN_BACK = "was rolled back after this one had begun upon it"
+    COMPLETED = "completed after this one started"
+    PLANNED = "is pending"
+    TAKEN_BACK = "was rolled back after this one had read it"
     # Only a cancellable plan gives way to one.
     UNDER_WAY = "is under way and writes to the same file group"
 
@@ -127,12 +127,12 @@ def write_conflict(requested: str, found: tuple[Conflicting, ...]) -> Conflict:
 
 
 AGAIN = (
-    "Nothing was changed. Write again: the rows are then merged with what is there now. "
-    "hoodie.write.num.retries.on.conflict.failures does so by itself."
+    "Nothing was changed. Write again, or set hoodie.write.num.retries.on.conflict.failures "
+    "to retry automatically."
 )
 _REMEDIES = {
     Standing.COMPLETED: AGAIN,
-    Standing.PLANNED: "Nothing was changed. Carry the plan out or cancel it, then write again.",
+    Standing.PLANNED: "Nothing was changed. Run the plan or cancel it, then write again.",
     Standing.TAKEN_BACK: AGAIN,
     Standing.UNDER_WAY: AGAIN,
 }

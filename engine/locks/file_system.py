@@ -198,12 +198,12 @@ class FileSystemLock:
     def _remedy(self, found: _Found) -> str:
         if found.note is not None:
             return (
-                "It is freed as soon as its process ends, "
-                f"and after {self._expiry.ours_seconds:g} s without a sign of life."
+                "It is released when its process ends, or after "
+                f"{self._expiry.ours_seconds:g} s without a heartbeat."
             )
         if self._expiry.anybodys_seconds is not None:
             return f"It expires {self._expiry.anybodys_seconds:g} s after it was taken."
         return (
-            "It never expires. If no writer is alive any more, delete "
+            "It never expires. If no writer is alive, delete "
             f"{self._storage.uri(self._path)}, or set hoodie.write.lock.filesystem.expire."
         )

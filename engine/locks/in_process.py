@@ -36,7 +36,7 @@ class InProcessLock:
         # `setdefault` is one step of the interpreter, so of several threads one gets its own in.
         holder = _holders.setdefault(self._key, mine)
         if holder is not mine:
-            return HeldBy(holder, "It is freed when that operation ends.")
+            return HeldBy(holder, "It is released when that operation ends.")
         self._mine = mine
         return Acquired()
 

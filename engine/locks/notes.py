@@ -61,4 +61,4 @@ def foreign_holder(content: bytes, modified_ms: int) -> Holder:
     """The holder of a lock file that is not ours; Java Hudi leaves it empty."""
     words = content[:_FOREIGN_LENGTH_MAX].decode("utf-8", "replace").strip()
     owner = "".join(letter if letter.isprintable() else " " for letter in words)
-    return Holder(owner or "a writer that does not say its name, as Java Hudi does", modified_ms)
+    return Holder(owner or "a writer without a name, such as Java Hudi", modified_ms)

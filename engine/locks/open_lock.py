@@ -97,9 +97,11 @@ def _refuse_kept_elsewhere(storage: Storage, settings: Settings) -> None:
     if inside == found.value or any(name in ("", ".", "..") for name in inside.split("/")):
         raise CorruptTable(
             "path_outside_table",
-            what=f"{PROPERTIES_PATH} keeps {found.key}={found.value!r:.200}.",
-            why="That is outside of the table, where its own files decide nothing.",
-            now=f"Give {found.key} to every writer instead; nothing there was opened or made.",
+            what=f"{PROPERTIES_PATH} says {found.key}={found.value!r:.200}.",
+            why=(
+                "That path is outside the table, and a table's own files may not name such a path."
+            ),
+            now=f"Pass {found.key} to every writer instead. Nothing there was opened or created.",
             path=PROPERTIES_PATH,
             named=found.value,
         )
@@ -113,8 +115,8 @@ def _storage(storage: Storage, settings: Settings, ports: Ports) -> Callable[[],
         raise InvalidRequest(
             "bad_setting",
             what=f"{STORAGE_VALIDITY_SECONDS.key} = {validity.valid_seconds} is too short.",
-            why=f"Java wants it to be {RENEWALS_MIN} times {STORAGE_RENEW_SECONDS.key} at least.",
-            now="Make it longer, or renew more often.",
+            why=f"Java requires at least {RENEWALS_MIN} times {STORAGE_RENEW_SECONDS.key}.",
+            now="Raise it, or renew more often.",
             setting=STORAGE_VALIDITY_SECONDS.key,
             value=validity.valid_seconds,
         )
@@ -128,7 +130,7 @@ def _zookeeper(storage: Storage, settings: Settings, ports: Ports) -> Callable[[
                 "missing_setting",
                 what=f"The ZooKeeper lock needs {setting.key}.",
                 why=f"It says: {setting.description}.",
-                now="Set it as all other writers of the table have it.",
+                now="Set it to the value that all other writers of the table use.",
                 setting=setting.key,
             )
     ensemble = Ensemble(
@@ -153,7 +155,7 @@ def _unsupported(provider: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_lock_provider",
         what=f"The lock provider {provider!r} is not supported.",
-        why="A lock only keeps others out if all writers of a table share the same one.",
+        why="A lock works only if all writers of a table share it.",
         now=f"Use one of {', '.join(sorted(_OPENERS))} in all writers.",
         provider=provider,
     )
@@ -162,9 +164,9 @@ def _unsupported(provider: str) -> InvalidRequest:
 def _unfit(provider: str, storage: Storage, reason: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_lock_place",
-        what=f"{provider} cannot work at {storage.location.uri}.",
-        why=f"{reason} Two writers could both believe to have the lock.",
-        now="Use another lock provider, in all writers of the table.",
+        what=f"{provider} does not work at {storage.location.uri}.",
+        why=f"{reason} Two writers could both believe they hold the lock.",
+        now="Use another lock provider in all writers of the table.",
         provider=provider,
         uri=storage.location.uri,
     )

@@ -64,11 +64,15 @@ def plan_conflict(plan: str, action: Action, found: tuple[Conflicting, ...]) -> 
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return Conflict(
         "plan_conflict",
-        what=f"{action.value} {plan} gave way to the {other} at file group {first.file_id} "
-        f"of partition {first.partition!r}{more}.",
-        why=f"The {other} {first.standing.value}, and the plan does not know of its rows.",
-        now="The table's rows are as they were. Schedule a new plan; one that is not cancellable "
-        "keeps writes away.",
+        what=(
+            f"The {action.value} {plan} conflicts with the {other} at file group "
+            f"{first.file_id} of partition {first.partition!r}{more}."
+        ),
+        why=f"The {other} {first.standing.value}, and the plan lacks its rows.",
+        now=(
+            "The rows are unchanged. Schedule a new plan; one that is not cancellable "
+            "keeps writes out."
+        ),
         instant=first.instant,
         action=first.action.value,
         partition=first.partition,

@@ -30,12 +30,12 @@ PROVIDER = _text(
     "when not set, the one that suits the storage",
 )
 WAIT_MS = _number(
-    f"{_PREFIX}wait_time_ms", 60_000, "How long one call waits for a lock that somebody holds"
+    f"{_PREFIX}wait_time_ms", 60_000, "How long one call waits for a lock that is held"
 )
 RETRIES = _number(
     f"{_PREFIX}client.num_retries",
     50,
-    "How many pauses of the lock manager are waited for besides",
+    "How many pauses of the lock manager to wait for in addition",
 )
 RETRY_PAUSE_MS = _number(
     f"{_PREFIX}client.wait_time_ms_between_retry",
@@ -46,27 +46,31 @@ RETRY_PAUSE_MS = _number(
 PAUSE_MS = _number(
     f"{_PREFIX}wait_time_ms_between_retry",
     1_000,
-    "The longest pause between two looks at a held lock; they begin with milliseconds",
+    "The longest pause between two checks of a held lock; pauses start at milliseconds",
 )
 PAUSE_MAX_MS = _number(
-    f"{_PREFIX}max_wait_time_ms_between_retry", 16_000, "A bound for the pause between two looks"
+    f"{_PREFIX}max_wait_time_ms_between_retry", 16_000, "A limit for the pause between two checks"
 )
 PROVIDER_RETRIES = _number(
-    f"{_PREFIX}num_retries", 15, "Accepted for Java's sake; here only times bound the waiting"
+    f"{_PREFIX}num_retries", 15, "Accepted for Java; here only times limit the wait"
 )
 HEARTBEAT_MS = _number(
-    f"{_PREFIX}heartbeat_interval_ms", 60_000, "Accepted for Java's sake; only Hive's lock uses it"
+    f"{_PREFIX}heartbeat_interval_ms", 60_000, "Accepted for Java; only Hive's lock uses it"
 )
 CONFLICT_STRATEGY = _text(
     f"{_PREFIX}conflict.resolution.strategy",
-    "How conflicting writes are told, as a class of Hudi or a short name; "
-    "when not set, the one that suits the index",
+    (
+        "How conflicting writes are detected, as a class of Hudi or a short name; when not set, "
+        "the one that suits the index"
+    ),
 )
 
 FILE_FOLDER = _text(
     f"{_PREFIX}filesystem.path",
-    "The folder of the lock file, which all writers must agree on; "
-    "when not set, the table's folder .hoodie",
+    (
+        "The folder of the lock file; all writers must use the same one; when not set, the "
+        "table's folder .hoodie"
+    ),
 )
 FILE_EXPIRE_MINUTES = _number(
     f"{_PREFIX}filesystem.expire",
@@ -102,7 +106,7 @@ ZOOKEEPER_LOCK_KEY = _text(
 ZOOKEEPER_SESSION_MS = _interval(
     f"{_PREFIX}zookeeper.session_timeout_ms",
     60_000,
-    "How long ZooKeeper keeps the lock of a client that it does not hear of",
+    "How long ZooKeeper keeps the lock of a client that does not respond",
 )
 ZOOKEEPER_CONNECTION_MS = _interval(
     f"{_PREFIX}zookeeper.connection_timeout_ms", 15_000, "How long connecting to ZooKeeper may take"

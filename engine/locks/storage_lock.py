@@ -131,9 +131,9 @@ class StorageLock:
             case Unknown(cause):
                 raise Unavailable(
                     "lock_unavailable",
-                    what=f"Whether the {self.name} was changed is not known.",
+                    what=f"It is not known whether the {self.name} was changed.",
                     why=cause,
-                    now="The next look at it will tell.",
+                    now="Try again: the next attempt reads the lock.",
                     lock=self.name,
                 )
 

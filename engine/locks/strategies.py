@@ -23,9 +23,9 @@ def strategy_of(settings: Settings, *, has_bucket_index: bool) -> Strategy:
     if name not in _STRATEGIES:
         raise InvalidRequest(
             "unsupported_conflict_strategy",
-            what=f"The conflict strategy {named!r} is not supported.",
+            what=f"Lakewarden does not have the conflict strategy {named!r}.",
             why=f"{CONFLICT_STRATEGY.key} knows {', '.join(sorted(_STRATEGIES))}.",
-            now="Leave it out to take the one that suits the table's index.",
+            now="Leave it out: Lakewarden then takes the one that suits the table's index.",
             strategy=named,
         )
     strategy = _STRATEGIES[name]

@@ -67,9 +67,12 @@ class HeldLock:
         held_seconds = (lost_ms - self._since_ms) / 1000
         return Conflict(
             "lock_lost",
-            what=f"The {self.name} is not ours any more.",
-            why=f"It was taken at {self._since_ms} ms, and found lost {held_seconds:.1f} s later.",
-            now="The operation ends without effect; try it again.",
+            what=f"This process has lost the {self.name}.",
+            why=(
+                f"This process took it at {self._since_ms} ms and lost it within "
+                f"{held_seconds:.1f} s."
+            ),
+            now="Nothing was changed. Try again.",
             lock=self.name,
             since_ms=self._since_ms,
             lost_ms=lost_ms,
@@ -171,16 +174,16 @@ def _gave_up(
         case Unclear(cause):
             return Unavailable(
                 "lock_unavailable",
-                what=f"The {provider.name} could not be taken within {waited:.1f} s.",
+                what=f"Lakewarden could not take the {provider.name} within {waited:.1f} s.",
                 why=cause,
-                now=f"Check that its place can be reached, then try again. {longer}",
+                now=f"Check that the lock's storage can be reached, then try again. {longer}",
                 lock=provider.name,
             )
         case HeldBy(holder, remedy):
             return Conflict(
                 "lock_held",
                 what=f"The {provider.name} is held by {holder.owner}{_age(holder, now_ms)}.",
-                why=f"It did not come free within {waited:.1f} s.",
+                why=f"It was not released within {waited:.1f} s.",
                 now=f"{remedy} {longer}".strip(),
                 lock=provider.name,
                 owner=holder.owner,

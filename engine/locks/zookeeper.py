@@ -67,11 +67,11 @@ class ZooKeeperLock:
                 client.create(self._my_prefix(), self._note(), ephemeral=True, sequence=True)
                 queue = self._queue(client)
             if not queue or self._owner in queue[0]:
-                return Acquired() if queue else Unclear("Our node has vanished.")
+                return Acquired() if queue else Unclear("The lock's node has vanished.")
             holder = self._holder_of(client, queue[0])
         if holder is None:
-            return Unclear("The holder has just left.")
-        return HeldBy(holder, "It is freed when its session ends.")
+            return Unclear("The holder has just released it.")
+        return HeldBy(holder, "It is released when its session ends.")
 
     def renew(self) -> bool:
         return self.is_held()
@@ -163,7 +163,7 @@ def _close(client: "KazooClient") -> None:
 def _missing_package() -> InvalidRequest:
     return InvalidRequest(
         "missing_package",
-        what="Cannot use ZooKeeper for the lock of a table.",
+        what="Lakewarden cannot use a ZooKeeper lock.",
         why="The package kazoo is not installed.",
         now="Run: pip install lakewarden[zookeeper]",
     )

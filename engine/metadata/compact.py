@@ -135,8 +135,11 @@ def refuse_growth(state: MetadataTable, settings: Settings) -> None:
     raise Conflict(
         "metadata_table_grows",
         what=f"The metadata table has more than {most} deltacommits since its last compaction.",
-        why=f"It cannot be compacted while {first} is completed there and pending on the table.",
-        now=f"Complete {first} or roll it back, or raise {DELTACOMMITS_MAX_WHEN_PENDING.key}.",
+        why=(
+            f"Lakewarden cannot compact it while {first} is complete there but pending on "
+            "the table."
+        ),
+        now=f"Finish {first} or roll it back, or raise {DELTACOMMITS_MAX_WHEN_PENDING.key}.",
         instant=first,
     )
 
@@ -167,7 +170,7 @@ def _pending(state: MetadataTable) -> list[InstantFiles]:
 def _finish(state: MetadataTable, files: InstantFiles, ports: Ports) -> None:
     """Carry out a plan that somebody has left; one that was never published whole is removed."""
     if files.requested is None:
-        raise corrupt(state.layout.folder, None, f"The plan of {files.instant} is not there.")
+        raise corrupt(state.layout.folder, None, f"The plan of {files.instant} does not exist.")
     path = files.requested.entry.path
     try:
         plan = compaction.decode_plan(state.storage.read(path), path)

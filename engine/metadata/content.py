@@ -107,9 +107,11 @@ def unmaintained(storage: Storage, partition: str) -> InvalidRequest:
     name = index_name(partition)
     return InvalidRequest(
         "unsupported_index",
-        what=f"The table has the index {name!r} ({partition}), which cannot be maintained yet.",
-        why="A write that leaves an index as it is makes it untrue, and readers that trust it lose"
-        " rows.",
+        what=f"Lakewarden cannot maintain the table's index {name!r} ({partition}) yet.",
+        why=(
+            "A write that does not update an index makes it wrong, and readers that use it "
+            "lose rows."
+        ),
         now=f"Drop it first: CALL drop_index(index_name => '{name}',"
         f" path => '{storage.location.uri}').",
         partition=partition,

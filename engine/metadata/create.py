@@ -137,7 +137,10 @@ def _in_order(
         raise unmaintained(storage, unknown[0])
     have = {FILES, *partitions, *config.metadata_partitions}
     if PARTITION_STATS in have and COLUMN_STATS not in have:
-        raise _refused("partition_stats", "They are made from column_stats, which are not there.")
+        raise _refused(
+            "partition_stats",
+            "Partition statistics need column_stats, which the table does not have.",
+        )
     if PARTITION_STATS in have and not config.is_partitioned:
         raise _refused("partition_stats", "The table has no partitions.")
     if choices.is_record_index_partitioned and not config.is_partitioned:
@@ -250,7 +253,7 @@ def _publish(
 def _refused(what: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_metadata_partition",
-        what=f"The metadata table cannot get {what}.",
+        what=f"Lakewarden cannot create {what} in the metadata table.",
         why=why,
         now="Leave it out, or create what it needs first.",
     )
@@ -259,7 +262,7 @@ def _refused(what: str, why: str) -> InvalidRequest:
 def _exists(config: TableConfig) -> InvalidRequest:
     return InvalidRequest(
         "metadata_table_exists",
-        what=f"The table {config.name!r} has a metadata table already.",
+        what=f"The table {config.name!r} already has a metadata table.",
         why=f"It has the partitions {', '.join(config.metadata_partitions)}.",
         now="Add partitions to it instead.",
     )

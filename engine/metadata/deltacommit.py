@@ -180,7 +180,7 @@ def _no_groups(partition: str) -> CorruptTable:
     return CorruptTable(
         "missing_metadata_partition",
         what=f"The metadata table's partition {partition!r} has no files.",
-        why="The table's properties list it as built, or as being built.",
-        now="Drop the index, and build it again.",
+        why="The table's properties list it as built or in progress.",
+        now="Drop the index and build it again.",
         partition=partition,
     )

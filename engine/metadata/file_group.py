@@ -41,7 +41,9 @@ class Selection:
         return file.entries()
 
 
-_REBUILD = "Read with use_metadata=False, and make the metadata table anew; nothing was changed."
+_REBUILD = (
+    "Read with use_metadata=False, then create the metadata table again. Nothing was changed."
+)
 
 ALL = Selection()
 

@@ -77,8 +77,8 @@ def indexed_columns(
 def _no_statistics(name: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_statistics_column",
-        what=f"Statistics cannot be kept of the column {name!r}.",
-        why="The table has no such column, or its type has none.",
+        what=f"Lakewarden cannot keep statistics of the column {name!r}.",
+        why="The table has no such column, or its type has no statistics.",
         now=f"Leave it out of {COLUMN_LIST.key}.",
         column=name,
     )

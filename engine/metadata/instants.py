@@ -101,9 +101,9 @@ def create_file(storage: Storage, path: str, content: bytes, requested: str) -> 
         case Unknown(cause):
             raise Unsettled(
                 "metadata_unsettled",
-                what=f"Whether {path} of the metadata table was written is not known.",
+                what=f"It is not known whether {path} of the metadata table was written.",
                 why=cause,
-                now="Write again: another attempt replaces what this one left.",
+                now="Write again: the next attempt replaces what this one left.",
                 instant=requested,
             )
 
@@ -112,8 +112,8 @@ def completed_elsewhere(requested: str) -> Conflict:
     """What a writer is told that has lost the lock while it wrote to the metadata table."""
     return Conflict(
         "metadata_completed_elsewhere",
-        what=f"Somebody else completed {requested} of the metadata table, or took it back.",
-        why="The table's lock was not held all the time.",
+        what=f"Another writer completed or rolled back {requested} of the metadata table.",
+        why="This process lost the table's lock for a while.",
         now="Write again.",
         instant=requested,
     )

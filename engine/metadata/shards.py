@@ -58,13 +58,13 @@ RECORD_INDEX_GROWTH = Setting(
     f"{_KEY}record.index.growth.factor",
     2.0,
     float,
-    "How many times the present records a new record index makes room for.",
+    "For how many times the present records a new record index has room.",
 )
 RECORD_INDEX_GROUP_BYTES_MAX = Setting(
     f"{_KEY}record.index.max.filegroup.size",
     1 << 30,
     whole_number,
-    "The size in bytes that a file group of a new record index shall not outgrow.",
+    "The largest size in bytes of a file group of a new record index.",
 )
 GROUP_SETTINGS: tuple[Setting[object], ...] = (
     COLUMN_STATS_GROUPS,

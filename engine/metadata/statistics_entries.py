@@ -189,9 +189,13 @@ def _wrapper(kind: ValueType, *, is_early: bool) -> str:
         # Leaving the entry out would say that all values are null.
         raise InvalidRequest(
             "unsupported_early_statistics",
-            what="The table's column statistics are of the form from before release 1.1, and have a"
-            " column of a type that is not known to be written in it.",
-            why="Only numbers, text, booleans, dates and timestamps in microseconds are.",
-            now="CALL refresh_index(index_name => 'column_stats', ...) builds them anew.",
+            what=(
+                "The table's column statistics have the format from before release 1.1, "
+                "which cannot hold the type of one of its columns."
+            ),
+            why=(
+                "That format holds numbers, text, booleans, dates and timestamps in microseconds."
+            ),
+            now="Rebuild them: CALL refresh_index(index_name => 'column_stats', ...).",
         )
     return wrapper

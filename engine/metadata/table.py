@@ -102,7 +102,7 @@ class MetadataTable:
                 _NO_FILES,
                 what=f"The metadata table's partition {name!r} has no files.",
                 why="The table's properties list it as built.",
-                now="Read with use_metadata=False, and rebuild the partition.",
+                now="Read with use_metadata=False, then rebuild the partition.",
                 partition=name,
             )
         is_valid, recorded = self.validity.is_valid, self._recorded

@@ -90,7 +90,7 @@ class Validity:
         whole = {group.key for group in groups if _is_whole(group)}
         partition = groups[0].key.partition if groups else ""
         if any(SliceKey(partition, file_id) not in whole for file_id in passed_over):
-            raise outdated("The metadata table was compacted and cleaned meanwhile.")
+            raise outdated("The metadata table was compacted and cleaned in the meantime.")
 
     def _counts(self, requested: str) -> bool:
         return requested not in self.ahead and self.is_valid(requested)

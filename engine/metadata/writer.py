@@ -218,9 +218,11 @@ def _refuse_compacted(state: MetadataTable, instant: str, files: InstantFiles | 
     if later:
         raise InvalidRequest(
             "metadata_compacted",
-            what=f"The instant {instant} cannot be rolled back: the metadata table was compacted at"
-            f" {later[0].requested}, after it.",
-            why="Its entries are in base files now, together with later ones.",
+            what=(
+                f"Lakewarden cannot roll back {instant}: the metadata table was compacted at "
+                f"{later[0].requested}, after it."
+            ),
+            why="The compacted base files hold its entries together with later ones.",
             now="Restore the table to a savepoint, or drop its metadata table first.",
             instant=instant,
             compaction=later[0].requested,

@@ -63,7 +63,10 @@ def _assert_cancelled(ledger: Ledger) -> None:
     if ledger.ends_in is not LedgerEnd.CANCELLED:
         raise Defect(
             "not_cancelled",
-            what=f"{ledger.instant} was about to be aborted.",
-            why=f"Its ledger ends in {ledger.ends_in.name}; only a cancelled instant may be.",
+            what=f"Lakewarden was about to abort {ledger.instant}.",
+            why=(
+                f"Its ledger ends in {ledger.ends_in.name}, and only a cancelled instant may "
+                "be aborted."
+            ),
             instant=ledger.instant,
         )

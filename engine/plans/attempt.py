@@ -201,20 +201,20 @@ def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
     """Why the attempt with that claim may not go on, from what its ledger ends in instead."""
     match last:
         case Cancelled(by=by, reason=reason):
-            code, why = "cancelled", f"It was cancelled by {by}: {reason.rstrip('.')}."
+            code, why = "cancelled", f"{by} cancelled it: {reason.rstrip('.')}."
         case Claim(attempt=attempt, owner=owner, host=host):
-            code, why = "superseded", f"Attempt {attempt} of {owner} on {host} took over."
+            code, why = "superseded", f"Attempt {attempt} by {owner} on {host} took over."
         case Fenced(by=by):
             code, why = "fenced", f"Instant {by} was about to commit at the same time."
         case Committed(completion_time=completion_time):
-            code, why = "superseded", f"Another attempt has committed at {completion_time}."
+            code, why = "superseded", f"Another attempt committed at {completion_time}."
         case _:
-            code, why = "superseded", "Its claim is not the end of the ledger any more."
+            code, why = "superseded", "Another entry follows its claim in the ledger."
     return Conflict(
         code,
-        what=f"Attempt {claim.attempt} at {claim.action.value} {claim.instant} may not go on.",
+        what=f"Attempt {claim.attempt} at {claim.action.value} {claim.instant} stopped.",
         why=why,
-        now="It has removed what it wrote; see the timeline for what became of the instant.",
+        now="The attempt has deleted its files. Look at the timeline for the instant's state.",
         instant=claim.instant,
         attempt=claim.attempt,
     )
@@ -224,8 +224,8 @@ def _interrupted(attempt: Attempt) -> Conflict:
     return Conflict(
         "interrupted",
         what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
-        why="The process was asked to end.",
-        now="Start again.",
+        why="The process received a request to end.",
+        now="Start it again.",
         instant=attempt.instant,
         attempt=attempt.number,
     )
@@ -235,8 +235,8 @@ def _silenced(attempt: Attempt, cause: LakewardenError) -> Conflict:
     return Conflict(
         "beats_failed",
         what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
-        why=f"It could give no sign of life for too long: {cause}",
-        now="Others may take it for dead; try again when the storage can be reached.",
+        why=f"It could not write its heartbeat in time: {cause}",
+        now="Check that the storage can be reached, then try again.",
         instant=attempt.instant,
         attempt=attempt.number,
     )

@@ -111,8 +111,8 @@ def _of_ended(context: Context, moment: Snapshot, instant: str) -> Cancellation:
     raise InvalidRequest(
         "unknown_instant",
         what=f"The timeline has no pending instant {instant}.",
-        why="It may have been archived, or never been published.",
-        now="Look at the table's plans for what can be cancelled.",
+        why="It may be archived, or was never published.",
+        now="Look at the table's plans for those you can cancel.",
         instant=instant,
     )
 
@@ -142,7 +142,10 @@ def _cleaned_up(context: Context, answer: Cancellation, wait_seconds: float) -> 
         held = live_attempt(context, ledger)
         is_gone = look(context).pending(answer.instant) is None
     except LakewardenError as error:
-        message = f"{answer.message} Its cleanup failed and is due: {error}"
+        message = (
+            f"{answer.message} Its cleanup failed; the next operation on the table repeats "
+            f"it: {error}"
+        )
         return replace(answer, cleanup=Cleanup.DUE, message=message)
     if not is_gone:
         return _left(answer, held)
@@ -160,11 +163,11 @@ def _left(answer: Cancellation, held: LiveAttempt | None) -> Cancellation:
     if held is None:
         return replace(answer, cleanup=Cleanup.DUE)
     stops = (
-        "stops as soon as it sees that, and removes what it has made"
+        "stops as soon as it notices, then deletes its files"
         if held.is_ours
-        else "does not look at that and may still complete it: stop it"
+        else "does not check for cancellation and may still complete it: stop it"
     )
-    message = f"{answer.message} It is in the hands of {held}, which {stops}."
+    message = f"{answer.message} {held} is still working on it and {stops}."
     return replace(answer, cleanup=Cleanup.LEFT_TO_ATTEMPT, held_by=held, message=message)
 
 
@@ -237,7 +240,10 @@ def _committed(instant: Instant, action: Action) -> Cancellation:
         instant=instant.requested,
         action=action,
         outcome=Ending.ALREADY_COMMITTED,
-        message=f"{action.value} {instant.requested} has committed{when}: it cannot be cancelled.",
+        message=(
+            f"{action.value} {instant.requested} has committed{when}, and a committed "
+            "instant stays."
+        ),
         completed=instant.completed,
     )
 

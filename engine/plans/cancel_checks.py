@@ -12,19 +12,19 @@ from lakewarden.engine.timeline.instant import Action
 # Actions that are never cancelled, why, and what to do about one that hangs.
 _NEVER = {
     Action.ROLLBACK: (
-        "It removes an instant that has failed, whose files would stay without it.",
-        "The next clean or write finishes it, or rollback_failed_writes does.",
+        "It removes a failed instant, whose files would stay otherwise.",
+        "The next clean or write finishes it; so does rollback_failed_writes.",
     ),
     Action.RESTORE: (
-        "The table is on its way back to a savepoint, and half-way it is no table.",
-        "Restore to the same savepoint again: that finishes it.",
+        "A half-finished restore leaves the table inconsistent.",
+        "Restore to the same savepoint again to finish it.",
     ),
     Action.INDEXING: (
-        "The metadata table has begun to keep the index, and writers maintain it already.",
-        "Carry it out, or drop the index.",
+        "Writers already maintain the index.",
+        "Run it, or drop the index.",
     ),
 }
-_NEVER_ELSE = ("Half of its effects cannot be taken back.", "Let it finish.")
+_NEVER_ELSE = ("A half-finished one leaves effects that cannot be undone.", "Wait until it ends.")
 
 
 def assert_may_be_cancelled(
@@ -44,8 +44,8 @@ def assert_may_be_cancelled(
     if action in TABLE_SERVICES and not scope.is_cancellable:
         raise _not_cancellable(
             files,
-            "It was scheduled as not cancellable, so others count on its being carried out.",
-            "Carry it out, or cancel it with force.",
+            "It was scheduled as not cancellable, so others rely on it.",
+            "Run it, or cancel it with force.",
         )
 
 
@@ -54,19 +54,19 @@ def _assert_not_begun(moment: Snapshot, files: InstantFiles) -> None:
     if files.inflight is not None or moment.ledger(files.instant.requested).last_claim is not None:
         raise _not_cancellable(
             files,
-            "It was begun, and files that it has removed do not come back.",
-            "Clean again: that finishes it.",
+            "It has started, and files that it deleted do not come back.",
+            "Clean again to finish it.",
         )
 
 
 def _held(files: InstantFiles, held: LiveAttempt) -> Conflict:
     action, requested = files.begun_as.value, files.instant.requested
-    stays = "" if held.is_ours else " Java does not look whether it was cancelled: stop it first."
+    stays = "" if held.is_ours else " Java does not check for cancellation: stop it first."
     return Conflict(
         "instant_held",
         what=f"{action} {requested} was not cancelled.",
-        why=f"It is in the hands of {held}, which is alive.",
-        now=f"Wait for it, or cancel it with force.{stays}",
+        why=f"{held} is working on it and is alive.",
+        now=f"Wait until it ends, or cancel it with force.{stays}",
         instant=requested,
         owner=held.owner,
         host=held.host,

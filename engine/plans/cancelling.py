@@ -93,8 +93,8 @@ def this_process(context: Context) -> str:
 def _no_turn(ledger: Ledger, action: Action) -> Conflict:
     return Conflict(
         "no_turn",
-        what=f"{action.value} {ledger.instant} could not be ended.",
-        why=f"Others were quicker to append to its ledger {RIVALS_MAX} times.",
+        what=f"Lakewarden could not end {action.value} {ledger.instant}.",
+        why=f"Other processes appended to its ledger first, {RIVALS_MAX} times in a row.",
         now="Try again.",
         instant=ledger.instant,
     )

@@ -77,10 +77,12 @@ def _read_back(context: Context, ledger: Ledger, entry: Entry, cause: str) -> Ap
 def _in_doubt(ledger: Ledger, entry: Entry, cause: str) -> Unsettled:
     return Unsettled(
         _IN_DOUBT,
-        what=f"Whether {type(entry).__name__.lower()} is in the ledger of {ledger.instant}"
-        " is not known.",
+        what=(
+            f"It is not known whether the ledger of {ledger.instant} has "
+            f"{type(entry).__name__.lower()}."
+        ),
         why=cause,
-        now="Look at the instant again: the next operation on the table settles it.",
+        now="Look at the instant again: the next operation on the table resolves it.",
         instant=ledger.instant,
     )
 

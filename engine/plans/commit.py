@@ -146,9 +146,12 @@ def _commit_unfenced(
                 raise
     raise Conflict(
         "write_conflict",
-        what=f"The write {attempt.instant} was overtaken {FENCES_MAX} times while it committed.",
-        why="The lock was lost each time, and other writers committed.",
-        now="Nothing was changed. Write again, and see that the lock lasts longer than pauses do.",
+        what=f"The write {attempt.instant} lost the lock {FENCES_MAX} times while it committed.",
+        why="Other writers committed each time.",
+        now=(
+            "Nothing was changed. Write again, and give the lock a longer expiry than the "
+            "pauses of this process."
+        ),
         instant=attempt.instant,
     )
 
@@ -265,8 +268,8 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     if unmarked:
         raise Defect(
             "unmarked_output",
-            what=f"{unmarked[0]} was written without a marker.",
-            why="After a crash nobody would find it, and its rows would come to light one day.",
+            what=f"Lakewarden wrote {unmarked[0]} without a marker.",
+            why="After a crash no rollback would find it, and its rows would appear later.",
             path=unmarked[0],
         )
     paths = sorted(outcome.outputs)
@@ -312,8 +315,8 @@ def _lost_output(attempt: Attempt, path: str, entry: Entry | None) -> Conflict:
     return Conflict(
         "output_lost",
         what=f"{path}, an output of {attempt.action.value} {attempt.instant}, {found}.",
-        why="It is not what the attempt wrote, so somebody else has touched it.",
-        now="See to it that no other process cleans up or rolls back here, then try again.",
+        why="Another process has changed or deleted it.",
+        now="Make sure that no other process cleans up or rolls back here, then try again.",
         path=path,
         instant=attempt.instant,
     )

@@ -21,8 +21,8 @@ from lakewarden.engine.timeline.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.state import BeatSign, InstantState, LedgerEnd
 
 _MINUTE_MS = 60_000
-_DEAD = "It gave no sign of life any more."
-_NEVER_BEGUN = "Nobody has begun with it within the time that plans are given."
+_DEAD = "Its heartbeat has expired."
+_NEVER_BEGUN = "No worker has started it in the time that plans may wait."
 
 
 @dataclass(frozen=True, slots=True)

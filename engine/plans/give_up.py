@@ -54,7 +54,7 @@ def give_up_after(context: Context, attempt: Attempt, cause: BaseException) -> N
     try:
         give_up(context, attempt, f"It failed: {_words(cause)}")
     except LakewardenError as error:
-        cause.add_note(f"What it wrote is removed by the next operation on the table: {error}")
+        cause.add_note(f"The next operation on the table deletes its files: {error}")
 
 
 @contextmanager

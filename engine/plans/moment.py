@@ -107,8 +107,8 @@ def _times(context: Context, layout: Layout, timeline: Timeline) -> TimeSource:
 def _read_only(version: int) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_table_version",
-        what=f"The table has version {version}, which is read but not written.",
-        why="Only version 9 is written: what other versions expect of a writer differs.",
+        what=f"Lakewarden reads but does not write tables of version {version}.",
+        why="It writes version 9 only; other versions expect something else of a writer.",
         now="Upgrade the table with Hudi.",
         version=version,
     )

@@ -83,9 +83,9 @@ def publish_in(
             return Published(requested.requested, attempt)
     raise Conflict(
         "no_free_time",
-        what=f"No time was found for a new {action.value}.",
-        why=f"{TIMES_TRIED_MAX} times in a row were taken by others.",
-        now="See to it that all writers share one lock, then try again.",
+        what=f"Lakewarden found no free instant time for a new {action.value}.",
+        why=f"Other writers had taken {TIMES_TRIED_MAX} times in a row.",
+        now="Make sure that all writers share one lock, then try again.",
         action=action.value,
     )
 
@@ -120,9 +120,11 @@ def _refuse_while_restored(moment: Snapshot) -> None:
     for pending in moment.timeline.active.pending((Action.RESTORE,)):
         raise Conflict(
             "restore_pending",
-            what=f"Nothing is begun while the restore {pending.requested} has not ended.",
-            why="The table is being taken back, and what is there now may be gone soon.",
-            now="Wait for it; if its process has died, call restore again, which goes on with it.",
+            what=(
+                f"No write or service may start while the restore {pending.requested} is pending."
+            ),
+            why="The restore is removing instants of the table.",
+            now="Wait until it ends. If its process has died, call restore again to finish it.",
             instant=pending.requested,
         )
 
@@ -146,9 +148,9 @@ def _claimed(context: Context, layout: Layout, requested: Instant) -> Attempt:
     if claim is None:
         raise Conflict(
             "superseded",
-            what=f"Somebody else claimed {requested} as soon as it was published.",
-            why="That happens only when writers do not share one lock.",
-            now="See to it that they do, then try again.",
+            what=f"Another process claimed {requested} as soon as it was published.",
+            why="This happens only if writers do not share one lock.",
+            now="Make sure that all writers share one lock, then try again.",
             instant=requested.requested,
         )
     return Attempt(context, layout, claim).begin(has_first_sign=True)
@@ -157,8 +159,8 @@ def _claimed(context: Context, layout: Layout, requested: Instant) -> Attempt:
 def _unsettled(instant: Instant, cause: str) -> Unsettled:
     return Unsettled(
         "publishing_unsettled",
-        what=f"Whether {instant} was published is not known.",
+        what=f"It is not known whether {instant} was published.",
         why=cause,
-        now="Look at the timeline: if it is there, the next operation settles it.",
+        now="Look at the timeline: if the instant is there, the next operation resolves it.",
         instant=instant.requested,
     )

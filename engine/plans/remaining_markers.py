@@ -16,8 +16,8 @@ def remove_markers(context: Context, instant: str, *, dry_run: bool = False) -> 
     if not instant.isdecimal():
         raise InvalidRequest(
             "bad_instant",
-            what=f"{instant!r} is no instant.",
-            why="Instants are numbers like 20261118101500123.",
+            what=f"{instant!r} is not an instant.",
+            why="Instants are digits, such as 20261118101500123.",
             now="Take one from show_markers.",
             instant=instant,
         )
@@ -26,8 +26,8 @@ def remove_markers(context: Context, instant: str, *, dry_run: bool = False) -> 
         raise InvalidRequest(
             "markers_needed",
             what=f"The markers of {instant} were not removed.",
-            why=f"The {files.begun_as.value} is pending, and its rollback would go by them.",
-            now="Let it end, cancel it or roll it back; its markers go then.",
+            why=f"The {files.begun_as.value} is pending, and its rollback would need them.",
+            now="Wait until it ends, cancel it or roll it back: that deletes its markers.",
             instant=instant,
         )
     if dry_run:

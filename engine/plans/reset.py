@@ -20,7 +20,7 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import read_ledger
 
-_REASON = "It was begun and left, and taken back on request."
+_REASON = "It had started and was left; it was rolled back on request."
 
 
 class ResetOutcome(StrEnum):
@@ -90,17 +90,17 @@ def _refused_unless_left(context: Context, moment: Snapshot, instant: str) -> In
         raise InvalidRequest(
             "unknown_plan",
             what=f"The timeline has no pending plan of a table service {instant}.",
-            why="It may have completed, been rolled back or archived, or never been published.",
-            now="Look at the table's plans for what is pending.",
+            why="It may be complete, rolled back or archived, or was never published.",
+            now="Look at the table's plans for those that are pending.",
             instant=instant,
         )
     live = live_attempt(context, read_ledger(context.storage, instant))
     if live is not None:
         raise Conflict(
             "plan_held",
-            what=f"{files.begun_as.value} {instant} was not taken back.",
-            why=f"It is being carried out by {live}.",
-            now="Wait for it, or cancel it.",
+            what=f"The {files.begun_as.value} {instant} was not rolled back.",
+            why=f"{live} is running it.",
+            now="Wait until it ends, or cancel it.",
             instant=instant,
         )
     return files

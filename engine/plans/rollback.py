@@ -85,8 +85,8 @@ def earlier(context: Context, moment: Snapshot, instant: str) -> RolledBack:
     if done is None or done.completed is None:
         raise InvalidRequest(
             "unknown_instant",
-            what=f"The active timeline has no write {instant} that could be rolled back.",
-            why="It may have been archived, or never been there.",
+            what=f"The active timeline has no write {instant} to roll back.",
+            why="It may be archived, or never existed.",
             now="Look at the timeline for the newest write.",
             instant=instant,
         )

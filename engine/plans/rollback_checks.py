@@ -40,7 +40,7 @@ def _refuse_later_writes(moment: Snapshot, write: Instant) -> None:
             raise _refused(
                 write,
                 "later_writes",
-                f"{other.action.value} {other.requested} completed after it and may build upon it.",
+                f"{other.action.value} {other.requested} completed after it and may build on it.",
                 f"Roll back {other.requested} first, or restore the table to a savepoint.",
                 other.requested,
             )
@@ -62,8 +62,8 @@ def _refuse_pending(moment: Snapshot, write: Instant) -> None:
             raise _refused(
                 write,
                 "pending_instants",
-                f"{other.action.value} {other.requested} is under way and may build upon it.",
-                "Wait until it has ended, or cancel it.",
+                f"{other.action.value} {other.requested} is running and may build on it.",
+                "Wait until it ends, or cancel it.",
                 other.requested,
             )
 
@@ -92,8 +92,8 @@ def _refuse_missing_inputs(
         raise _refused(
             files.instant,
             "inputs_cleaned",
-            f"{missing}, which held its rows before, has been cleaned.",
-            "Restore a savepoint, or correct the rows by another write.",
+            f"A clean has removed {missing}, which held its rows before.",
+            "Restore a savepoint, or correct the rows with another write.",
             None,
         )
 
@@ -153,7 +153,7 @@ def _refuse_folded_metadata(context: Context, moment: Snapshot, write: Instant) 
                 write,
                 "metadata_compacted",
                 f"The metadata table was compacted at {files.instant.requested}, after it.",
-                "Restore a savepoint, or drop the metadata table, roll back, and rebuild it.",
+                "Restore a savepoint. Or drop the metadata table, roll back, and rebuild it.",
                 files.instant.requested,
             )
 

@@ -102,8 +102,8 @@ def rolled_back_elsewhere(action: Action, instant: str) -> Conflict:
     return Conflict(
         "rolled_back_elsewhere",
         what=f"{action.value} {instant} was rolled back by another engine.",
-        why="A Java writer with the EAGER policy rolls back pending writes, dead or alive.",
-        now="Give all writers hoodie.clean.failed.writes.policy=LAZY, then write again.",
+        why="A Java writer with the EAGER policy rolls back all pending writes, even live ones.",
+        now="Set hoodie.clean.failed.writes.policy=LAZY for all writers, then write again.",
         instant=instant,
     )
 

@@ -42,7 +42,7 @@ def _cancellable(service: Service, *, default: bool) -> Setting[bool]:
         f"lakewarden.{service}.cancellable",
         default,
         flag,
-        f"Whether new plans of {service.words} give way to writes and may be cancelled",
+        f"Whether new {service.words} plans give way to writes and can be cancelled",
     )
 
 

@@ -9,12 +9,12 @@ from lakewarden.engine.timeline.next_time import SKEW_SECONDS_MAX
 
 
 class FailedWrites(StrEnum):
-    """What becomes of writes that others began and did not end."""
+    """When failed writes of others are rolled back."""
 
     EAGER = "EAGER"
-    """Undo them before the next write: there is one writer, so whatever is pending has failed."""
+    """Roll them back before the next write: with one writer, every pending write has failed."""
     LAZY = "LAZY"
-    """Undo those that give no sign of life any more: other writers may be at work."""
+    """Roll back those whose heartbeat has expired: other writers may be running."""
     NEVER = "NEVER"
     """Leave them as they are."""
 
@@ -33,27 +33,29 @@ FAILED_WRITES_POLICY: Setting[str] = Setting(
     "hoodie.clean.failed.writes.policy",
     "",
     one_of(*FailedWrites),
-    "What becomes of writes that were begun and not ended: EAGER, LAZY or NEVER; when not set, "
-    "LAZY where several writers are declared, and EAGER otherwise",
+    (
+        "When failed writes are rolled back: EAGER, LAZY or NEVER; when not set, LAZY where "
+        "several writers are declared, and EAGER otherwise"
+    ),
     ("hoodie.cleaner.policy.failed.writes",),
 )
 CONCURRENCY_MODE: Setting[str] = Setting(
     "hoodie.write.concurrency.mode",
     "SINGLE_WRITER",
     one_of("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
-    "Whether other writers may be at work at the same time",
+    "Whether other writers may run at the same time",
 )
 BEAT_INTERVAL_MS: Setting[int] = Setting(
     "hoodie.client.heartbeat.interval_in_ms",
     60_000,
     _at_least(1_000),
-    "How often an attempt gives a sign of life; all writers of a table must agree on it",
+    "How often an attempt writes its heartbeat; all writers of a table must agree on it",
 )
 BEAT_MISSES: Setting[int] = Setting(
     "hoodie.client.heartbeat.tolerable.misses",
     TOLERABLE_MISSES,
     _at_least(1),
-    "After how many intervals without a sign of life an attempt counts as dead",
+    "After how many intervals without a heartbeat an attempt counts as dead",
 )
 SKEW_MAX_SECONDS: Setting[int] = Setting(
     "lakewarden.clock.skew_max_seconds",
@@ -72,15 +74,20 @@ ROLLBACK_DELAY_MINUTES: Setting[int] = Setting(
     # A job that carries plans out once a day has missed one before its plan is given up.
     2 * 24 * 60,
     whole_number,
-    "After how many minutes a clean that is lazy about failed writes gives up a cancellable plan "
-    "that nobody has begun; 0 gives it up at once",
+    (
+        "After how many minutes a clean with the LAZY policy cancels a cancellable plan that "
+        "has not started; 0 cancels it at once"
+    ),
     ("hoodie.table_service_rollback_delay", "table_service_rollback_delay"),
 )
 STORAGE_THREADS: Setting[int] = Setting(
     "lakewarden.storage.threads",
     16,
     _at_least(1),
-    "How many files are looked at or removed at the same time; that waits for the storage only",
+    (
+        "How many files are checked or deleted at the same time; these calls only wait for the "
+        "storage"
+    ),
 )
 
 PLAN_SETTINGS: tuple[Setting[object], ...] = (

@@ -18,14 +18,14 @@ def standing(context: Context, moment: Snapshot, instant: Instant) -> str:
     begun_as = instant.action if files is None else files.begun_as
     live = live_attempt(context, read_ledger(context.storage, instant.requested))
     age = age_of(context, moment, instant.requested)
-    who = "nobody is at it" if live is None else f"{live} is at it"
+    who = "no worker is running it" if live is None else f"{live} is running it"
     if live is not None:
-        remedy = "Wait until it has ended."
+        remedy = "Wait until it ends."
     elif begun_as in INGESTION:
         remedy = "Roll it back."
     else:
-        remedy = "Carry it out, or cancel it."
-    return f"It was begun {age} ago, and {who}. {remedy}"
+        remedy = "Run it, or cancel it."
+    return f"It started {age} ago, and {who}. {remedy}"
 
 
 def age_of(context: Context, moment: Snapshot, requested: str) -> str:

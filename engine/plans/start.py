@@ -87,9 +87,9 @@ def _assert_of(moment: Snapshot, instant: str, service: Service | None) -> None:
     found = Service.of(files.begun_as)
     raise InvalidRequest(
         "plan_of_another_service",
-        what=f"{instant} is no {service.words}.",
+        what=f"{instant} is not a {service.words}.",
         why=f"It is a {files.begun_as.value if found is None else found.words}.",
-        now="Look at the table's plans for what can be carried out, and by which service.",
+        now="Look at the table's plans for those you can run, and their services.",
         instant=instant,
         action=files.begun_as.value,
     )
@@ -104,8 +104,10 @@ def _assert_whole(moment: Snapshot, files: InstantFiles) -> None:
         # Whoever does not hold the lock has removed it this very moment.
         raise _unknown(files.instant.requested) from error
     if not is_whole:
-        why = "Its plan is torn or not there, so it was never really published."
-        raise _refused(files, "plan_torn", why, "Schedule another one; the next write removes it.")
+        why = "Its plan is torn or missing, so it was never published."
+        raise _refused(
+            files, "plan_torn", why, "Schedule a new plan; the next write removes this one."
+        )
 
 
 def _executable(context: Context, moment: Snapshot, instant: str) -> InstantFiles:
@@ -119,13 +121,13 @@ def _executable(context: Context, moment: Snapshot, instant: str) -> InstantFile
     _assert_whole(moment, files)
     held = live_attempt(context, ledger)
     if held is not None:
-        raise _held(files, f"It is being carried out by {held}.", held)
+        raise _held(files, f"{held} is running it.", held)
     if instant in pending_rollbacks(moment.timeline.active).pending:
-        why = "A rollback of it is under way."
-        raise _refused(files, "plan_not_executable", why, "Schedule another one.")
+        why = "A rollback of it is running."
+        raise _refused(files, "plan_not_executable", why, "Schedule a new plan.")
     if files.inflight is not None and scope_of(moment, files).is_cancellable:
-        why = "An attempt at it has failed, and a cancellable plan has one attempt only."
-        raise _refused(files, "plan_not_executable", why, "Cancel it, and schedule another one.")
+        why = "Its attempt failed, and a cancellable plan has only one."
+        raise _refused(files, "plan_not_executable", why, "Cancel it, then schedule a new plan.")
     return files
 
 
@@ -136,7 +138,7 @@ def _claimed(context: Context, ledger: Ledger, files: InstantFiles) -> Ledger:
         return answer.ledger
     if isinstance(answer.entry, Cancelled):
         raise _cancelled(files)
-    raise _held(files, "Another one has claimed it at this very moment.")
+    raise _held(files, "Another process has just claimed it.")
 
 
 def _remove_earlier(
@@ -155,7 +157,7 @@ def _remove_earlier(
 
 
 def _held(files: InstantFiles, why: str, held: LiveAttempt | None = None) -> Conflict:
-    refusal = _refused(files, "plan_held", why, "Wait for it, or cancel it.")
+    refusal = _refused(files, "plan_held", why, "Wait until it ends, or cancel it.")
     if held is not None:
         refusal.parameters |= {
             "owner": held.owner,
@@ -167,7 +169,7 @@ def _held(files: InstantFiles, why: str, held: LiveAttempt | None = None) -> Con
 
 
 def _cancelled(files: InstantFiles) -> Conflict:
-    return _refused(files, "plan_cancelled", "It was cancelled.", "Schedule another one.")
+    return _refused(files, "plan_cancelled", "It was cancelled.", "Schedule a new plan.")
 
 
 def _refused(files: InstantFiles, code: str, why: str, now: str) -> Conflict:
@@ -184,7 +186,7 @@ def _unknown(instant: str) -> InvalidRequest:
     return InvalidRequest(
         "unknown_plan",
         what=f"The timeline has no pending plan {instant}.",
-        why="It may have been rolled back or archived, or never been published.",
-        now="Look at the table's plans for what can be carried out.",
+        why="It may be rolled back or archived, or was never published.",
+        now="Look at the table's plans for those you can run.",
         instant=instant,
     )

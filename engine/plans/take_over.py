@@ -102,8 +102,8 @@ def who_is_at(context: Context, ledger: Ledger, files: InstantFiles) -> LiveAtte
 def _claimed_meanwhile(action: Action, instant: str) -> Conflict:
     return Conflict(
         "instant_held",
-        what=f"{action.value} {instant} was not gone on with.",
-        why="Another one has claimed it at this very moment.",
-        now="Try again when it has ended.",
+        what=f"{action.value} {instant} was not resumed.",
+        why="Another process has just claimed it.",
+        now="Try again when that one has ended.",
         instant=instant,
     )

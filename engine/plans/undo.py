@@ -41,7 +41,7 @@ from lakewarden.engine.view.file_names import parse_file_name
 
 # Others have written upon what was to be taken back.
 LATER_WRITES = "later_writes"
-BEGUN_ELSEWHERE = "Its rollback was begun and left."
+BEGUN_ELSEWHERE = "An earlier rollback of it did not finish."
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,11 @@ def _withdraw_overtaken(
         context.storage.delete(file.entry.path)
     raise Conflict(
         LATER_WRITES,
-        what=f"{undoing.rollback.target} was not rolled back.",
-        why=f"{later[0].action.value} {later[0].requested} completed after it, while the lock was"
-        " lost, and may build upon it.",
+        what=f"The instant {undoing.rollback.target} was not rolled back.",
+        why=(
+            f"{later[0].action.value} {later[0].requested} completed after it, while this "
+            "process had lost the lock, and may build on it."
+        ),
         now=f"Roll back {later[0].requested} first, or restore the table to an earlier write.",
         instant=undoing.rollback.target,
     )
@@ -275,7 +277,7 @@ def _planned(planned: PendingRollback) -> Iterable[MarkedFile]:
             name = address.rpartition("/")[2]
             file = parse_file_name(name, 0)
             if file is None or file.instant != planned.target:
-                reason = f"It wants {name!r:.200} deleted, which {planned.target} has not written."
+                reason = f"It would delete {name!r:.200}, which {planned.target} has not written."
                 raise corrupt(f"the plan of rollback {planned.instant}", None, reason)
             yield MarkedFile(request.partition_path, name)
 
@@ -380,8 +382,11 @@ def _metadata(
 def _appends_to_logs(planned: PendingRollback) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_rollback_plan",
-        what=f"The pending rollback {planned.instant} of {planned.target} appends to logs.",
-        why="Only tables of version 6 have such rollbacks, and they are not written here.",
+        what=f"The pending rollback {planned.instant} of {planned.target} would append to logs.",
+        why=(
+            "Only tables of version 6 have such rollbacks, and Lakewarden does not write "
+            "those tables."
+        ),
         now="Let Java Hudi finish it.",
         instant=planned.instant,
     )

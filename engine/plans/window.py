@@ -24,8 +24,10 @@ INCREMENTAL: Setting[bool] = Setting(
     "hoodie.table.services.incremental.enabled",
     True,
     flag,
-    "Whether plans of compaction, log compaction and clustering look only at partitions in which "
-    "something has changed since the last one, or was left out by it",
+    (
+        "Whether plans of compaction, log compaction and clustering check only partitions that "
+        "changed since the last plan, or that it skipped"
+    ),
 )
 WINDOW_SETTINGS: tuple[Setting[object], ...] = (INCREMENTAL,)
 
@@ -70,14 +72,14 @@ def find_window(
     service itself has made may be work for it again.
     """
     if not context.settings[INCREMENTAL]:
-        return _all(f"{INCREMENTAL.key} is switched off")
+        return _all(f"{INCREMENTAL.key} is off")
     try:
         start = _start(context, moment, service, rules)
         if isinstance(start, str):
             return _all(start)
         return _since(context, moment, service, start, takes_own=takes_own)
     except CorruptTable as error:
-        return _all(f"what has changed is not known. {error}".rstrip("."))
+        return _all(f"the changes are not known. {error}".rstrip("."))
 
 
 def heard_of(context: Context, moment: Snapshot) -> dict[Service, int | None]:
@@ -94,8 +96,11 @@ def _since(
     return Window(
         partitions=tuple(sorted({*touched, *carried, *back})),
         since=start.instant,
-        why=f"Since the {service.words} {start.instant}, partitions written to: {len(touched)},"
-        f" left out by plans: {len(carried)}, handed back: {len(back)}.",
+        why=(
+            f"Since the {service.words} {start.instant}, partitions written to: "
+            f"{len(touched)}, skipped by plans: {len(carried)}, returned by cancelled plans: "
+            f"{len(back)}."
+        ),
         touched=touched,
         carried=carried,
         handed_back=back,
@@ -113,9 +118,9 @@ def _start(context: Context, moment: Snapshot, service: Service, rules: str) -> 
         elif start.account.rules == rules:
             return start if _is_whole(context, moment, start) else _archived_since(word, start)
     if others < len(completed):
-        return f"the last {word} went by other settings"
+        return f"the last {word} had other settings"
     if others:
-        return f"no plan of a completed {word} says what it left out; those of others do not"
+        return f"no completed {word} plan records what it skipped; plans of other engines do not"
     if _has_archive(context, moment):
         return f"the last completed {word} is archived, if there was one"
     return f"no {word} has completed yet"
@@ -176,8 +181,8 @@ def _has_archive(context: Context, moment: Snapshot) -> bool:
 
 
 def _archived_since(word: str, start: _Start) -> str:
-    return f"some of what was written while the {word} {start.instant} was planned is archived"
+    return f"some writes that ran while the {word} {start.instant} was planned are archived"
 
 
 def _all(why: str) -> Window:
-    return Window(partitions=None, why=f"All partitions are looked at, as {why}.")
+    return Window(partitions=None, why=f"All partitions are checked, because {why}.")

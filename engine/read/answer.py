@@ -91,9 +91,9 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
     path = error.parameters.get("path")
     return Conflict(
         "files_vanished",
-        what=f"{path or 'A file'}, which the read needs, was removed while it ran.",
-        why=f"Since the read began there was {names}, which removes files that newer ones replace.",
-        now="Read again, or let cleans keep more: hoodie.clean.commits.retained.",
+        what=f"{path or 'A file'} was removed while the read that needs it ran.",
+        why=f"It ran into {names}, which removes files that newer ones replace.",
+        now="Read again. To avoid it, raise hoodie.clean.commits.retained.",
         path=path,
         removed_by=tuple(one.requested for one in removals),
     )

@@ -177,9 +177,9 @@ def _check_kept(
 def _cleaned(instant: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "history_cleaned",
-        what=f"Changes of the commit {instant} can't be read any more.",
+        what=f"Lakewarden can no longer read the changes of the commit {instant}.",
         why=why,
-        now="Choose a later end for the window, or none; clean less often to keep more.",
+        now="Choose a later end for the window, or none. To keep more, clean less.",
         instant=instant,
     )
 
@@ -203,5 +203,5 @@ def _no_commit_times() -> InvalidRequest:
         "unsupported_changes",
         what="The table does not record which commit wrote a row.",
         why="It has hoodie.populate.meta.fields=false.",
-        now="Compare two snapshots with as_of, or write the table with meta fields.",
+        now="Compare two snapshots with as_of, or write the table with meta columns.",
     )

@@ -38,7 +38,10 @@ def _as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
         raise InvalidRequest(
             "unsupported_delete_field",
             what=f"The delete field {field} has the type {kind}.",
-            why="The text Java would compare with the marker is not known for this type.",
+            why=(
+                "It is not known how Java spells such values when it compares them with the marker."
+            ),
+            now="Read the table with the engine that wrote it.",
             field=field,
             type=str(kind),
         )

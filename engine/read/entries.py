@@ -148,7 +148,8 @@ def _record_piece(part: Records, schema: pa.Schema, rules: MergeRules) -> _Piece
         raise CorruptTable(
             "record_without_key",
             what="A log record has no record key.",
-            why=f"Its {RECORD_KEY_FIELD} is empty, though the table fills the meta columns.",
+            why=f"Its {RECORD_KEY_FIELD} is empty, but the table stores meta columns.",
+            now="Find out which writer left it, then restore the table to a savepoint.",
         )
     ordering = tuple(table.column(name).combine_chunks() for name in rules.ordering_fields)
     deleted = marked_deleted(table, rules)
@@ -203,7 +204,8 @@ def _unsupported_delete(found: str, wanted: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_delete_ordering",
         what=f"A delete block of the logs has {found} where the table has {wanted}.",
-        why="The two cannot be compared, so it is not known which records the deletes remove.",
+        why="The two types have no common order, so it is not known which records to delete.",
+        now="Compact the table with the engine that wrote it.",
     )
 
 

@@ -96,7 +96,8 @@ def _sortables(column: pa.Array) -> list[Sortable]:
     raise InvalidRequest(
         "unsupported_ordering_type",
         what=f"An ordering field has the type {kind}.",
-        why="Only numbers, text, bytes, dates and times can tell which record is newer.",
+        why="Only numbers, text, bytes, dates and times order records.",
+        now="Order by another column, or read the table with the engine that wrote it.",
         type=str(kind),
     )
 

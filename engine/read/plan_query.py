@@ -80,9 +80,9 @@ def _mode(text: str) -> Mode:
     except ValueError:
         raise InvalidRequest(
             "bad_mode",
-            what=f"There is no read mode {text!r}.",
+            what=f"Lakewarden has no read mode {text!r}.",
             why=f"It can be {' or '.join(mode.value for mode in Mode)}.",
-            now="Leave it out for a snapshot.",
+            now="Leave it out to read a snapshot.",
         ) from None
 
 

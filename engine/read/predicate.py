@@ -93,7 +93,7 @@ def _binding_problem(expression: pc.Expression, schema: pa.Schema) -> str | None
 
 def _in_our_words(problem: str) -> str:
     if match := _NO_FIELD.match(problem):
-        return f"there is no column {match['name']!r}"
+        return f"the table has no column {match['name']!r}"
     if match := _NO_KERNEL.match(problem):
         return f"{match['function']!r} does not take {match['types']}"
     return problem
@@ -136,8 +136,8 @@ def check_columns(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str
     if isinstance(columns, str):
         raise InvalidRequest(
             "bad_columns",
-            what=f"The columns {columns!r} are a text.",
-            why="They are a list of names.",
+            what=f"The columns {columns!r} are one text.",
+            why="Columns are a list of names.",
             now=f"Give {[name.strip() for name in columns.split(',')]}.",
         )
     for name in columns:

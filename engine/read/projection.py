@@ -57,9 +57,9 @@ def _column(rows: pa.Table, field: pa.Field, source: str | None, path: str) -> p
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptTable(
             "unreadable_column",
-            what=f"Column {field.name!r} of {path} can't be read as {field.type}.",
+            what=f"Lakewarden cannot read column {field.name!r} of {path} as {field.type}.",
             why=f"The file holds {column.type}: {str(error).splitlines()[0]}.",
-            now="The table's schema and this file do not belong together; check recent writes.",
+            now="Check recent writes: this file does not match the table's schema.",
             path=path,
             column=field.name,
         ) from None

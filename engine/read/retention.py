@@ -65,9 +65,9 @@ def check_whole(state: Snapshot, moment: str, past: Past, until: str | None = No
     earliest = retention(state).earliest_as_of or clean
     raise InvalidRequest(
         "history_cleaned",
-        what=f"The table as of {moment} can't be read any more.",
+        what=f"Lakewarden can no longer read the table as of {moment}.",
         why=missed.why,
-        now=f"Choose {earliest} or later; a savepoint would have kept the older files.",
+        now=f"Choose {earliest} or later. Savepoints keep older files.",
         as_of=moment,
         earliest=earliest,
         clean=clean,

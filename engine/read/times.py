@@ -47,7 +47,10 @@ def _moment(given: object) -> datetime:
 def _bad_time(given: object) -> InvalidRequest:
     return InvalidRequest(
         "bad_time",
-        what=f"{given!r} is no time of a timeline.",
-        why="It is an instant such as '20261118101500123', '2026-11-18 10:15:00', or a datetime.",
+        what=f"{given!r} is not a time of the timeline.",
+        why=(
+            "A time is an instant such as '20261118101500123', '2026-11-18 10:15:00', or a "
+            "datetime."
+        ),
         now="Take one from the timeline.",
     )

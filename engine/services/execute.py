@@ -14,8 +14,8 @@ from lakewarden.engine.services.table_service import TableService
 from lakewarden.engine.write.phases import Phases
 
 _NOT_PUBLISHED = (
-    "It is committed, but the storage failed before readers could be shown it: the next operation"
-    " on the table publishes it."
+    "It is committed, but the storage failed before it was published: the next operation on "
+    "the table publishes it."
 )
 
 
@@ -59,9 +59,9 @@ def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
         attempt.look()
         raise InvalidRequest(
             "unknown_plan",
-            what=f"{service.service} {attempt.instant} has no plan any more.",
-            why="Another engine has rolled it back meanwhile.",
-            now="Look at the timeline for what became of it.",
+            what=f"The plan of {service.service} {attempt.instant} is gone.",
+            why="Another engine has rolled it back.",
+            now="Look at the timeline for its state.",
             instant=attempt.instant,
         )
     return context.storage.read(requested.entry.path)

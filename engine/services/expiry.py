@@ -16,14 +16,14 @@ POLICY: Setting[str] = Setting(
     "hoodie.partition.ttl.strategy.type",
     KEEP_BY_TIME,
     one_of(KEEP_BY_TIME),
-    "By what partitions expire: the last write to them",
+    "What decides when partitions expire: their last write",
 )
 # Zero stands for not set, as nobody could want that.
 DAYS_RETAINED: Setting[int] = Setting(
     "hoodie.partition.ttl.strategy.days.retain",
     0,
     whole_number,
-    "For how many days after the last write to it a partition stays; 0 where none expires",
+    "How many days after its last write a partition expires; 0 for never",
 )
 EXPIRY_SETTINGS: tuple[Setting[object], ...] = (POLICY, DAYS_RETAINED)
 
@@ -41,8 +41,8 @@ class Retention:
         if settings[POLICY] != KEEP_BY_TIME or days < 1:
             raise InvalidRequest(
                 "no_retention",
-                what="It is not known which partitions have expired.",
-                why="Neither the call nor the table says for how many days they are kept.",
+                what="Lakewarden cannot tell which partitions have expired.",
+                why="Neither the call nor the table says how many days to keep them.",
                 now=f"Give retain_days => 30, or set {DAYS_RETAINED.key}.",
             )
         return cls(days=days)

@@ -14,7 +14,7 @@ def untouched(service: Service, window: Window) -> Refusal | None:
     return Refusal(
         service=service,
         reason=Reason.UNTOUCHED,
-        why=f"Nothing has changed that it could take. {window.why}",
+        why=f"There is nothing new to take. {window.why}",
     )
 
 

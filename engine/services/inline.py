@@ -40,8 +40,10 @@ FAILS_WRITES = Setting(
     "hoodie.fail.writes.on.inline.table.service.exception",
     True,
     flag,
-    "Whether a service that fails after the commit of a write has the write raise an error, which "
-    "says that it is committed; otherwise the errors in its result tell",
+    (
+        "Whether a service that fails after a commit makes the write raise an error, which says "
+        "that it is committed; otherwise the result holds the errors"
+    ),
 )
 INLINE_SETTINGS: tuple[Setting[object], ...] = (SERVICES_ENABLED, FAILS_WRITES)
 
@@ -127,7 +129,7 @@ def _archive(context: Context) -> Tended:
     done = archive_if_due(context)
     _maintain_metadata_table(context, MetadataService.ARCHIVE)
     if done is None:
-        return Tended(service="archive", why_nothing="No instant is to be archived yet.")
+        return Tended(service="archive", why_nothing="No instant is due for archiving.")
     instants = tuple(instant.requested for instant in done.instants)
     return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
 
@@ -160,7 +162,7 @@ def _scheduling(service: TableService) -> _Work:
     def work(context: Context) -> Tended:
         pending = pending_plans(context, service)
         if pending:
-            why = f"The plan {pending[0]} waits already."
+            why = f"The plan {pending[0]} is already pending."
             return Tended(service=service.service, why_nothing=why)
         scheduled = schedule(context, service, Wish(honour_trigger=True))
         if isinstance(scheduled, Refusal):
@@ -177,11 +179,15 @@ def _is_committed(commit: Commit) -> str:
 def _failed(commit: Commit, tended: Tended) -> LakewardenError:
     return Unsettled(
         "inline_service_failed",
-        what=f"The {commit.operation} {commit.instant} is committed, but the {tended.service} after"
-        " it failed.",
+        what=(
+            f"The {commit.operation} {commit.instant} is committed, but its {tended.service} "
+            "failed."
+        ),
         why=str(tended.failure),
-        now=f"Do not write its rows again. Set {FAILS_WRITES.key} to false to be told by the errors"
-        " of the commit instead.",
+        now=(
+            "Do not write its rows again. To get such failures in the result instead, set "
+            f"{FAILS_WRITES.key} to false."
+        ),
         instant=commit.instant,
         completed=commit.completed,
         service=tended.service,

@@ -30,11 +30,11 @@ def _allowed(
     own = {field.name for field in scheme.fields}
     strangers = [name for name in predicate.columns if name not in own]
     if strangers:
-        columns = f"by {', '.join(sorted(own))}" if own else "by no column at all"
+        columns = ", ".join(sorted(own)) or "none"
         raise InvalidRequest(
             "bad_filter",
-            what=f"A plan can't be limited by the column {strangers[0]!r}.",
-            why=f"It takes whole files of partitions; these are {columns}.",
+            what=f"The column {strangers[0]!r} cannot limit a plan.",
+            why=f"A plan takes whole files of partitions; its partition columns: {columns}.",
             now="Filter by partition columns, or name the partitions.",
             column=strangers[0],
         )

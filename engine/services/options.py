@@ -67,8 +67,8 @@ def given_options(
     if options is not None and not isinstance(options, Mapping):
         raise InvalidRequest(
             "bad_options",
-            what=f"Options can't be taken from a {type(options).__name__}.",
-            why="They are names with values.",
+            what=f"Options cannot come from a {type(options).__name__}.",
+            why="Options are names with values.",
             now="Give {'hoodie.parquet.max.file.size': 1 << 27}, for example, or keywords.",
         )
     given = dict(options or {})
@@ -78,7 +78,7 @@ def given_options(
     if twice:
         raise InvalidRequest(
             "repeated_option",
-            what=f"{twice[0]} is given as an option and as a keyword.",
+            what=f"The call gives {twice[0]} as an option and as a keyword.",
             why="It can have one value.",
             now="Leave one of them out.",
             option=twice[0],

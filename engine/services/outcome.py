@@ -94,8 +94,8 @@ class _AtCommit:
             return
         raise Conflict(
             "plan_conflict",
-            what=f"The columns that {instant} has written are called otherwise by now.",
-            why="Another engine has changed them since the service began.",
+            what=f"The columns that {instant} wrote now have other names.",
+            why="Another engine renamed them after the service started.",
             now="Nothing was changed. Run it again.",
             instant=instant,
         )

@@ -134,5 +134,8 @@ def _none_begun(service: TableService, left: list[str]) -> Refusal:
     return Refusal(
         service=service.service,
         reason=Reason.HELD_BY_PLAN,
-        why=f"Nothing was begun; {len(left)} pending plans are held by others or left for later.",
+        why=(
+            f"Nothing was started: {len(left)} pending plans are running elsewhere or left "
+            "for later."
+        ),
     )

@@ -26,7 +26,7 @@ class Execution:
 
     def __str__(self) -> str:
         if self.was_completed_before:
-            return f"{self.service} {self.instant}: had completed before"
+            return f"{self.service} {self.instant}: was already complete"
         return (
             f"{self.service} {self.instant}: {self.rows_written} rows in {self.files} files,"
             f" {self.bytes_written} bytes, {sum(self.seconds.values()):.2f} s"
@@ -56,9 +56,9 @@ class Result:
 
     def __str__(self) -> str:
         lines = [str(one) for one in self.executions]
-        lines += [f"{self.service} {instant}: would be carried out" for instant in self.would_run]
+        lines += [f"{self.service} {instant}: would run" for instant in self.would_run]
         lines += [f"{self.service} {one.instant} failed: {one.cause}" for one in self.failures]
-        lines += [f"{self.service} {instant}: left for another time" for instant in self.left]
+        lines += [f"{self.service} {instant}: left for later" for instant in self.left]
         return "\n".join(lines or [str(self.refusal)])
 
     @property

@@ -152,7 +152,7 @@ def _no_room(service: Service) -> Conflict:
     return Conflict(
         "plan_conflict",
         what=f"No {service} was scheduled.",
-        why="A plan for the same file groups has completed or come to life at this very moment.",
+        why="A plan for the same file groups has just completed or just become live.",
         now="Try again.",
     )
 

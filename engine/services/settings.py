@@ -6,7 +6,9 @@ SPARK_BYTES_MIN = Setting(
     "lakewarden.services.spark_bytes_min",
     512 << 20,
     whole_number,
-    "Plans that read so many bytes are carried out by Spark's workers where a procedure is called"
-    " from a session; smaller ones by threads, which begin at once",
+    (
+        "From how many bytes to read Spark's workers execute a plan that a session's call runs; "
+        "threads execute smaller ones, and start at once"
+    ),
 )
 SERVICE_SETTINGS: tuple[Setting[object], ...] = (SPARK_BYTES_MIN,)

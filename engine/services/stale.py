@@ -75,7 +75,7 @@ def end_stale(
     ]
     if dry_run:
         return tuple(
-            StaleEnd(instant=one.instant, action=one.action, message="It would be taken back.")
+            StaleEnd(instant=one.instant, action=one.action, message="It would be rolled back.")
             for one in chosen
         )
     failures: list[LakewardenError] = []
@@ -104,7 +104,7 @@ def _taken_back(context: Context, one: InflightView) -> str:
         outcome = reset(context, one.instant).outcome.value
         return f"The plan is {outcome.replace('_', ' ')}."
     done = rollback(context, one.instant)
-    return f"It was rolled back by {done.rollback}; {done.files_deleted} files are gone."
+    return f"{done.rollback} rolled it back; {done.files_deleted} files are deleted."
 
 
 def _view(context: Context, pending: Pending, age: float | None) -> InflightView:

@@ -33,8 +33,8 @@ def check_reachable(location: Location) -> None:
     if location.uri.startswith(MEMORY):
         raise InvalidRequest(
             "unsupported_spark_storage",
-            what=f"Spark can't read {location.uri}.",
-            why="The table lives in the memory of this process, and Spark runs in others.",
+            what=f"Spark cannot read {location.uri}.",
+            why="The table is in the memory of this process, and Spark runs in others.",
             now="Read it with read_arrow(), or keep it in a folder.",
             uri=location.uri,
         )

@@ -135,9 +135,9 @@ def rows_changed() -> ErrorInWords:
     return ErrorInWords(
         InvalidRequest(
             "rows_changed",
-            what="Spark gave other rows when the frame was evaluated a second time.",
-            why="A write looks at the keys of all rows first, and then writes what it has decided.",
-            now="Cache or checkpoint the frame before it is written; nothing was written.",
+            what="Spark returned other rows when it evaluated the frame again.",
+            why="A write reads the frame twice: first for the keys, then for the rows.",
+            now="Nothing was written. Cache or checkpoint the frame, then write it.",
         )
     )
 

@@ -80,7 +80,7 @@ def refuse_speculation(frame: "DataFrame", settings: Settings) -> None:
     if flag(frame.sparkSession.conf.get(SPECULATION, "false") or "false"):
         raise InvalidRequest(
             "speculative_execution",
-            what="Nothing is written through Spark while it may execute tasks speculatively.",
-            why="The slower one of two tasks could leave a file after the commit has tidied up.",
+            what="Lakewarden does not write through Spark while speculative execution is on.",
+            why="The slower of two tasks could leave a file after the commit has cleaned up.",
             now=f"Set {SPECULATION}=false, or {BLOCK_SPECULATION.key}=false if you accept that.",
         )

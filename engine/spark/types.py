@@ -89,8 +89,8 @@ def _type_of(field: pa.Field) -> str:
     if type_ is None:
         raise InvalidRequest(
             "unsupported_spark_type",
-            what=f"Column {field.name!r} of type {field.type} can't be shown in a DataFrame.",
-            why="Spark has no type that holds all its values.",
+            what=f"A DataFrame cannot hold column {field.name!r} of type {field.type}.",
+            why="Spark has no type for all its values.",
             now="Leave the column out with columns=[...], or read with read_arrow().",
             column=field.name,
         )

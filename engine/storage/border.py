@@ -72,7 +72,7 @@ def check_data_file(name: str, said_by: str) -> None:
     if _PLAIN_FILE.fullmatch(name):
         return
     is_data_file = _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name)
-    reason = _fault(name) if is_data_file else "It is not the name of a base or log file."
+    reason = _fault(name) if is_data_file else "It is not the name of a base file or log file."
     if reason is not None:
         raise _refused(name, said_by, reason)
 
@@ -87,9 +87,9 @@ def check_address(address: str, partition: str, said_by: str) -> None:
     if not folder:
         return
     if any(part in _DOTS for part in re.split(r"[/\\]", folder)):
-        raise _refused(address, said_by, "It has a dotted name in it.")
+        raise _refused(address, said_by, "It has a part that starts with a dot.")
     if _CONTROL.search(folder) or len(folder) > _PATH_BYTES_MAX:
-        raise _refused(address, said_by, "It is too long, or has control characters in it.")
+        raise _refused(address, said_by, "It is too long, or has control characters.")
     if partition and not f"/{folder}".endswith(f"/{partition}"):
         raise _refused(address, said_by, f"It is not in the partition {partition!r:.80}.")
 
@@ -115,20 +115,20 @@ def check_metadata_partition(name: str, said_by: str) -> None:
     """A partition of the metadata table, which is a folder there."""
     check_name(name, said_by)
     if name.startswith("."):
-        raise _refused(name, said_by, "It is no partition of the metadata table.")
+        raise _refused(name, said_by, "It is not a partition of the metadata table.")
 
 
 def check_timeline_folder(folder: str, said_by: str) -> None:
     """Where below `.hoodie` the timeline or its history lies."""
     check_path(folder, said_by)
     if folder.partition("/")[0] in _TAKEN:
-        raise _refused(folder, said_by, "Other files of the table lie there.")
+        raise _refused(folder, said_by, "That folder holds other files of the table.")
 
 
 def check_definitions_path(path: str, said_by: str) -> None:
     """Where the definitions of indexes lie."""
     if not _INDEX_DEFINITIONS.fullmatch(path):
-        raise _refused(path, said_by, "Definitions of indexes lie in .hoodie/.index_defs.")
+        raise _refused(path, said_by, "Index definitions are in .hoodie/.index_defs.")
 
 
 def _fault(path: str) -> str | None:
@@ -136,18 +136,18 @@ def _fault(path: str) -> str | None:
     try:
         size = len(path.encode(errors="surrogateescape"))
     except UnicodeEncodeError:
-        return "It is no proper text."
+        return "It is not valid text."
     names = path.split("/")
     if size > _PATH_BYTES_MAX or any(len(name) > _NAME_BYTES_MAX for name in names):
         return "It is longer than any storage allows."
     if _CONTROL.search(path):
-        return "It has control characters in it."
+        return "It has control characters."
     if not all(names):
-        return "It has an empty name in it, or begins at the root of the storage."
+        return "It has an empty part, or starts at the root of the storage."
     if any(part in _DOTS for part in re.split(r"[/\\]", _decoded(path))):
-        return "It has a dotted name in it."
+        return "It has a part that starts with a dot."
     if any(name.lower() == HOODIE_FOLDER for name in names):
-        return "It lies below .hoodie."
+        return "It is below .hoodie."
     return None
 
 
@@ -163,9 +163,9 @@ def _refused(text: str, said_by: str, reason: str) -> CorruptTable:
     shown = repr(text[:_SHOWN_CHARACTERS]) + ("..." if len(text) > _SHOWN_CHARACTERS else "")
     return CorruptTable(
         "path_outside_table",
-        what=f"{said_by} names {shown}, which is not a place of the table's data.",
+        what=f"{said_by} names {shown}, which is not a path of the table's data.",
         why=reason,
-        now="Look who has written that file; nothing there was opened, made or deleted.",
+        now="Find out who wrote that file. Nothing there was opened, created or deleted.",
         path=said_by,
         named=text[:_PATH_BYTES_MAX],
     )

@@ -26,7 +26,7 @@ def missing_file(uri: str) -> CorruptTable:
     return CorruptTable(
         "missing_file",
         what=f"{uri} does not exist.",
-        why="Another writer has removed it, or the table lost it.",
+        why="Another writer has removed it, or it is lost.",
         now="Read the timeline again; if it still names the file, the table needs repair.",
         path=uri,
         offset=None,
@@ -49,9 +49,9 @@ def no_conditional_replace(uri: str) -> InvalidRequest:
     """The storage cannot compare and replace in one step."""
     return InvalidRequest(
         "unsupported_conditional_replace",
-        what=f"{uri} cannot be replaced on condition.",
-        why="This storage cannot compare a file and replace it in one step.",
-        now="Use something else than conditional writes here, such as another lock provider.",
+        what=f"The storage of {uri} has no conditional replace.",
+        why="It cannot compare and replace a file in one step.",
+        now="Use something that needs no conditional writes, such as another lock provider.",
         path=uri,
     )
 

@@ -101,7 +101,13 @@ def parse_plan(line: str) -> FaultPlan:
         elif word == "mixed_listings":
             mixes_listings = True
         else:
-            raise InvalidRequest("invalid_fault_plan", what=f"{word!r} is no fault.", line=line)
+            raise InvalidRequest(
+                "invalid_fault_plan",
+                what=f"{word!r} is not a fault.",
+                why=f"A fault is one of {', '.join(FaultKind)}, with its call.",
+                now="Copy the line as a failed test has printed it.",
+                line=line,
+            )
     return FaultPlan(tuple(faults), seed, mixes_listings)
 
 

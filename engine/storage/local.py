@@ -258,7 +258,7 @@ class LocalStorage:
                 return self._judged_failure(cause, place, payload)
             else:
                 return self._won(place)
-        return Unknown("Refused as existing, and gone whenever it was read.")
+        return Unknown("The file system says that it exists, but no read finds it.")
 
     def _judged_failure(self, cause: OSError, place: str, payload: bytes) -> Creation:
         if cause.errno in _NO_LINKS:
@@ -272,7 +272,7 @@ class LocalStorage:
             drop_checksum(place)
             self._sync_parent(place)
         except OSError as cause:
-            return Unknown(f"Created, but perhaps not for good. {reason_of(cause)}")
+            return Unknown(f"It was created, but may not be durable. {reason_of(cause)}")
         return Won()
 
     def _sync(self, descriptor: int) -> None:
@@ -296,7 +296,7 @@ def _no_links(uri: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_file_system",
         what=f"The file system of {uri} has no hard links.",
-        why="Without them two writers could both believe to have created the same file.",
+        why="Without them two writers could both believe they created the same file.",
         now="Keep the table on another file system.",
         path=uri,
     )

@@ -116,9 +116,9 @@ class LocalRoot:
             return
         raise CorruptTable(
             "link_leaves_table",
-            what=f"{link} is a link that leads out of the table's data.",
-            why="What a table reads, writes and deletes lies in its folder, and nowhere else.",
-            now="Put the files themselves where the link is; nothing was changed.",
+            what=f"{link} is a link to a place outside the table's data.",
+            why="A table reads, writes and deletes only in its own folder.",
+            now="Replace the link with the files. Nothing was changed.",
             path=link,
         )
 

@@ -118,7 +118,7 @@ class ObjectStorage:
         raise InvalidRequest(
             "unsupported_touch",
             what=f"Cannot touch {self.uri(path)}.",
-            why="An object store gives a time to an object only together with its content.",
+            why="An object store changes the time of an object only with its content.",
             now="Use a lock provider made for object stores: StorageBasedLockProvider.",
             path=self.uri(path),
         )

@@ -10,9 +10,9 @@ def checked_file(path: str) -> str:
     if not _is_encodable(path) or any(name in _NOT_NAMES for name in path.split("/")):
         raise InvalidRequest(
             "invalid_path",
-            what=f"{path!r} is not a path inside a storage.",
-            why="Paths are relative to the root; '', '.' and '..' are no names in them.",
-            now="Give the path as a listing shows it.",
+            what=f"{path!r} is not a path in a storage.",
+            why="Paths are relative to the root and have no parts '', '.' or '..'.",
+            now="Use the path as a listing shows it.",
             path=path,
         )
     return path

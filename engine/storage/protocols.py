@@ -77,8 +77,8 @@ def _checked(uri: str) -> tuple[str, str]:
     if protocol not in _known_protocols():
         raise InvalidRequest(
             "unknown_storage",
-            what=f"There is no storage for the scheme {scheme!r}.",
-            why="Known are plain paths, file, and the protocols of fsspec such as s3, gs and abfs.",
+            what=f"Lakewarden has no storage for the scheme {scheme!r}.",
+            why="It takes plain paths, file, and fsspec protocols such as s3, gs and abfs.",
             now="Correct the address.",
             scheme=scheme,
         )

@@ -82,8 +82,10 @@ def widened(
     raise InvalidRequest(
         "incompatible_type",
         what=f"Column {place} is {current} in the table, and {incoming} in the rows.",
-        why="Values are cast where nothing of them is lost: numbers to numbers, moments to moments;"
-        " never a text to something else.",
+        why=(
+            "Lakewarden casts only without loss: numbers to numbers, times to times, never "
+            "text to another type."
+        ),
         now="Cast the column of the rows.",
         column=place,
         table_type=str(current),
@@ -97,8 +99,7 @@ def unknown_columns(names: Sequence[str], known: Sequence[str]) -> InvalidReques
         "unknown_columns",
         what=f"The table has no {'column' if len(names) == 1 else 'columns'}"
         f" {', '.join(names[:20])}.",
-        why=f"A write changes the columns of a table only when asked to; it has"
-        f" {', '.join(known[:50])}.",
+        why=f"A write adds columns only with evolve=True. The table has {', '.join(known[:50])}.",
         now="Leave them out, or pass evolve=True to add them.",
         columns=tuple(names),
     )
@@ -134,7 +135,7 @@ def _leaf(type_: pa.DataType, place: str) -> pa.DataType:
     if types.is_boolean(type_) or types.is_float64(type_):
         return type_
     if types.is_null(type_):
-        raise _unsupported(type_, place, "a column of nothing but nulls has no type yet")
+        raise _unsupported(type_, place, "a column with only nulls has no type yet")
     raise _unsupported(type_, place, "Avro and Spark have no such type")
 
 
@@ -174,7 +175,7 @@ def _is_number(type_: pa.DataType) -> bool:
 def _unsupported(type_: pa.DataType, place: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_column_type",
-        what=f"Column {place} of type {type_} cannot be written.",
+        what=f"Lakewarden cannot write column {place} of type {type_}.",
         why=f"{why[0].upper()}{why[1:]}.",
         now="Cast the column to a supported type.",
         column=place,

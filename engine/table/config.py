@@ -169,9 +169,9 @@ def _definitions_path(properties: Mapping[str, str]) -> str | None:
 def _no_table(storage: Storage) -> InvalidRequest:
     return InvalidRequest(
         "no_table",
-        what=f"There is no Hudi table at {storage.location.uri}.",
-        why=f"Neither {PROPERTIES_PATH} nor its backup was found there, or both are empty.",
-        now="Check the path: it must be the folder that holds `.hoodie`.",
+        what=f"No Hudi table is at {storage.location.uri}.",
+        why=f"{PROPERTIES_PATH} and its backup are missing or empty.",
+        now="Check the path: it must be the folder with `.hoodie` in it.",
         path=storage.location.uri,
     )
 
@@ -184,8 +184,8 @@ def _version(properties: Mapping[str, str]) -> int:
     if version not in READABLE_VERSIONS:
         raise InvalidRequest(
             "unsupported_table_version",
-            what=f"The table has version {version}, which is not implemented.",
-            why=f"Versions {', '.join(map(str, READABLE_VERSIONS))} can be read.",
+            what=f"Lakewarden does not read tables of version {version}.",
+            why=f"It reads versions {', '.join(map(str, READABLE_VERSIONS))}.",
             now="Upgrade the table with Hudi, or use a newer Lakewarden.",
             version=version,
         )
@@ -206,8 +206,8 @@ def _refuse_unsupported(properties: Mapping[str, str]) -> None:
 def _unsupported(code: str, what: str) -> InvalidRequest:
     return InvalidRequest(
         f"unsupported_{code}",
-        what=f"The table has {what}, which are not implemented.",
-        why="Rows could be missing or wrong if they were read all the same.",
+        what=f"The table has {what}, which Lakewarden does not implement.",
+        why="A read could miss rows or return wrong ones.",
         now="Read the table with the engine that wrote it.",
     )
 
@@ -234,7 +234,7 @@ def _required(properties: Mapping[str, str], key: str) -> str:
         raise CorruptTable(
             "missing_property",
             what=f"{PROPERTIES_PATH} does not say {key}.",
-            why="Every Hudi table has it; the file was probably cut or edited.",
+            why="Every Hudi table has it. Probably the file was truncated or edited.",
             now="Restore the file from its backup.",
             path=PROPERTIES_PATH,
             key=key,
@@ -246,7 +246,7 @@ def _bad_property(key: str, value: str) -> CorruptTable:
     return CorruptTable(
         "bad_property",
         what=f"{PROPERTIES_PATH} says {key}={value!r}.",
-        why="That is no value this property can have.",
+        why="This property cannot have that value.",
         now="Restore the file from its backup.",
         path=PROPERTIES_PATH,
         key=key,

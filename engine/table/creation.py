@@ -98,7 +98,7 @@ def refuse_fixed(properties: Mapping[str, str]) -> None:
         if key in _CONSTANT and _CONSTANT[key] != value:
             raise InvalidRequest(
                 "unsupported_property",
-                what=f"A table with {key}={value} can't be created.",
+                what=f"Lakewarden cannot create a table with {key}={value}.",
                 why=f"New tables have {key}={_CONSTANT[key]}.",
                 now="Leave the property out.",
                 property=key,
@@ -117,9 +117,11 @@ def _chosen(asked: NewTable) -> dict[str, str]:
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
             "bad_table_name",
-            what=f"{name!r} can't be the name of a table.",
-            why="It becomes part of the Avro schema: letters, digits and underscores only.",
-            now="Pass another name; the folder may be called as you like.",
+            what=f"{name!r} is not a valid table name.",
+            why=(
+                "The Avro schema contains it, and Avro allows letters, digits and underscores only."
+            ),
+            now="Pass another name. The folder may have any name.",
             name=name,
         )
     generator = given.get("hoodie.table.keygenerator.type") or _key_generator(asked)
@@ -169,7 +171,7 @@ def _merge_mode(asked: NewTable) -> MergeMode:
         raise InvalidRequest(
             "missing_ordering",
             what="Merging by event time needs an ordering column.",
-            why="Without one there is nothing that tells which of two rows is newer.",
+            why="Only an ordering column says which of two rows is newer.",
             now="Pass ordering=['<column>'], or merge_mode='commit_time'.",
         )
     return mode
@@ -179,29 +181,35 @@ def _check_columns(asked: NewTable) -> None:
     names = asked.schema.names
     if not names:
         raise InvalidRequest(
-            "no_columns", what="A table needs columns.", why="The schema has none.", now="Add some."
+            "no_columns",
+            what="A table needs columns.",
+            why="The schema has no columns.",
+            now="Add columns to the schema.",
         )
     if not asked.key:
         raise InvalidRequest(
             "unsupported_generated_keys",
-            what="A table without key columns can't be created.",
-            why="Hudi would generate keys, and rows could then never be updated by key.",
+            what="Lakewarden cannot create a table without key columns.",
+            why="Hudi would generate the keys, and then no write could update rows by key.",
             now="Pass key=['<column>', ...].",
         )
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidRequest(
             "repeated_columns",
-            what=f"The schema has {repeated[0]!r} more than once.",
-            why="Columns are found by name.",
+            what=f"The schema has the column {repeated[0]!r} more than once.",
+            why="Lakewarden finds columns by name.",
             now="Rename one of them.",
         )
     for name in names:
         if not _NAME.fullmatch(name) or name in META_COLUMNS:
             raise InvalidRequest(
                 "bad_column_name",
-                what=f"{name!r} can't be the name of a column.",
-                why="Avro allows letters, digits and underscores; Hudi's own columns are taken.",
+                what=f"{name!r} is not a valid column name.",
+                why=(
+                    "Avro allows letters, digits and underscores. Names of Hudi's own "
+                    "columns are reserved."
+                ),
                 now="Rename the column.",
                 column=name,
             )
@@ -220,8 +228,8 @@ def _check_known(role: str, column: str, names: Sequence[str]) -> None:
     nearest = difflib.get_close_matches(column, names, n=1)
     raise InvalidRequest(
         "unknown_column",
-        what=f"There is no column {column!r} to be a {role} column.",
-        why=f"The schema has {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}.",
+        what=f"The schema has no column {column!r} for a {role} column.",
+        why=f"It has {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}.",
         now=f"Did you mean {nearest[0]!r}?" if nearest else "Name one of them.",
         column=column,
     )
@@ -230,7 +238,7 @@ def _check_known(role: str, column: str, names: Sequence[str]) -> None:
 def _bad_argument(name: str, value: str, allowed: tuple[str, ...]) -> InvalidRequest:
     return InvalidRequest(
         f"bad_{name}",
-        what=f"{name}={value!r} is not known.",
+        what=f"{name} cannot take {value!r}.",
         why=f"It must be one of {', '.join(allowed)}.",
         now=f"Pass {name}={allowed[0]!r}, for example.",
     )

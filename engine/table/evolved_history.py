@@ -163,9 +163,9 @@ def _text(document: Mapping[str, object], ids: _Ids) -> str:
 def _inexpressible(type_: pa.DataType, place: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_schema_change",
-        what=f"Column {place} of type {type_} can't be added to this table.",
-        why="It keeps a history of its columns (schema on read), and that has no such type.",
-        now="Cast the column; nothing was written.",
+        what=f"Lakewarden cannot add column {place} of type {type_} to this table.",
+        why="The table keeps a schema history (schema on read), which has no such type.",
+        now="Nothing was written. Cast the column.",
         column=place,
         type=str(type_),
     )

@@ -88,7 +88,8 @@ def parse_pattern(text: str) -> Pattern:
         if found is None:
             raise InvalidRequest(
                 "bad_date_format",
-                what=f"The date format {text!r} has a quote that does not end.",
+                what=f"The date format {text!r} has an open quote.",
+                why="A quote starts a literal text, which needs a second quote at its end.",
                 now="Close the quote, or write two quotes for one.",
                 format=text,
             )
@@ -193,8 +194,10 @@ def _hour(values: dict[str, str]) -> int:
 def _unsupported(letter: str, pattern: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_date_format",
-        what=f"The letter {letter!r} of the date format {pattern!r} is not implemented.",
-        why="Partition paths must come out exactly as Hudi makes them.",
+        what=(
+            f"Lakewarden does not implement the letter {letter!r} of the date format {pattern!r}."
+        ),
+        why="Partition paths must be exactly those that Hudi writes.",
         now="Use the letters y, M, d, H, h, m, s, S, a, E and D.",
         format=pattern,
     )

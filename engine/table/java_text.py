@@ -49,7 +49,7 @@ def _no_column(rows: pa.Table, name: str) -> InvalidRequest:
     return InvalidRequest(
         "missing_key_column",
         what=f"The rows have no column {name!r}.",
-        why="The table makes its record keys and partition paths from it.",
+        why="The table builds its record keys and partition paths from it.",
         now=f"Add it; the rows have {', '.join(rows.column_names[:20]) or 'no columns'}.",
         column=name,
     )
@@ -59,9 +59,8 @@ def unsupported_key_type(kind: pa.DataType, name: str) -> InvalidRequest:
     """The error for a column whose values have no text that everybody agrees on."""
     return InvalidRequest(
         "unsupported_key_type",
-        what=f"Column {name!r} of type {kind} can be no part of a key or partition path.",
-        why="Engines and releases spell such values differently, so that a key could be there"
-        " twice.",
+        what=f"Column {name!r} of type {kind} cannot be part of a key or partition path.",
+        why="Engines and releases spell such values differently, so a key could appear twice.",
         now="Cast the column to text, to a whole number, a decimal or a date.",
         column=name,
         type=str(kind),

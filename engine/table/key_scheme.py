@@ -68,11 +68,12 @@ class KeyScheme:
         )
         return InvalidRequest(
             "ambiguous_record_key",
-            what=f"Row {row} can't have the record key of {shown}.",
-            why=f"Another row would have the same text for a key, since that is made of names and"
-            f" values: {name!r} holds the name of the next column, or the placeholder of nulls or"
-            " empty texts.",
-            now=f"Change the value of {name}, or leave the row out; nothing was written.",
+            what=f"Row {row} has no unique record key: {shown}.",
+            why=(
+                f"Another row could get the same key text: {name!r} contains the next "
+                "column's name, or the placeholder for nulls or empty texts."
+            ),
+            now=f"Nothing was written. Change the value of {name}, or leave the row out.",
             row=row,
             column=name,
         )
@@ -84,8 +85,8 @@ class KeyScheme:
             "null_record_key",
             what=f"Row {row} has no record key: {columns} {'is' if len(texts) == 1 else 'are'}"
             f" {found if len(texts) == 1 else 'all null or empty'}.",
-            why="A row without a key could never be updated or deleted.",
-            now="Fill the column, or leave the row out; nothing was written.",
+            why="No write could update or delete a row without a key.",
+            now="Nothing was written. Fill the column, or leave the row out.",
             row=row,
             column=columns,
         )
@@ -96,8 +97,8 @@ def key_scheme(config: TableConfig) -> KeyScheme:
     if not config.key_fields:
         raise InvalidRequest(
             "unsupported_generated_keys",
-            what="The table has no key columns: Hudi makes up its record keys.",
-            why="Such rows cannot be found again by what they hold, and only appending is defined.",
+            what="The table has no key columns: Hudi generates its record keys.",
+            why="No write can find such rows again by their values; Hudi only appends.",
             now="Write it with Hudi, or create a table with key columns.",
         )
     several = len(config.key_fields) > 1
@@ -131,11 +132,15 @@ def _names_its_only_field(config: TableConfig) -> bool:
         return stated != "true"
     raise InvalidRequest(
         "ambiguous_complex_keys",
-        what=f"The keys of this table may be spelled `{config.key_fields[0]}:value` or `value`.",
-        why="Releases 0.14.1 to 1.0.2 left the column's name out of complex keys of one column,"
-        f" and a table of version {config.version} does not say which release wrote it.",
-        now=f"Look at a key in the table, then set {NEW_ENCODING_KEY} to true for plain values,"
-        " or to false.",
+        what=f"The keys of this table may be `{config.key_fields[0]}:value` or `value`.",
+        why=(
+            "Releases 0.14.1 to 1.0.2 left out the column name, and version "
+            f"{config.version} does not record the release."
+        ),
+        now=(
+            f"Look at a key in the table. For plain values set {NEW_ENCODING_KEY} to true, "
+            "otherwise to false."
+        ),
     )
 
 

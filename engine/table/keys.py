@@ -51,8 +51,10 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column.cast(pa.int32()).cast(pa.string())
     raise InvalidRequest(
         "unsupported_key_type",
-        what=f"Record keys of type {type_} can't be rebuilt.",
-        why="The table stores no keys (hoodie.populate.meta.fields=false), and releases of Hudi"
-        " spell such values differently.",
+        what=f"Lakewarden cannot rebuild record keys of type {type_}.",
+        why=(
+            "The table stores no keys (hoodie.populate.meta.fields=false), and Hudi's "
+            "releases spell such values differently."
+        ),
         now="Read it with mode='read_optimized', or with the engine that wrote it.",
     )

@@ -109,8 +109,10 @@ def _merge_property(properties: Mapping[str, str], key: str) -> str | None:
 def _unsupported_merge(what: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_merge",
-        what=f"The table merges records by {what}, which is not implemented.",
-        why="Its meaning is defined by a Java class; guessing could return wrong rows.",
-        now="Read it with the engine that wrote it, or migrate the table to event-time or"
-        " commit-time ordering.",
+        what=f"The table merges records by {what}, which Lakewarden does not implement.",
+        why="A Java class defines it; guessing could return wrong rows.",
+        now=(
+            "Read it with the engine that wrote it, or migrate it to event-time or "
+            "commit-time ordering."
+        ),
     )

@@ -73,7 +73,7 @@ def _plain_texts(values: pa.Array, name: str) -> list[str | None]:
         raise InvalidRequest(
             "unsupported_partition_type",
             what=f"Partition column {name!r} is a timestamp.",
-            why="Hudi spells it as a number in one front end and as a date in another.",
+            why="Hudi writes it as a number in one front end and as a date in another.",
             now="Partition by a text or date column, or use the timestamp key generator.",
             column=name,
             type=str(values.type),
@@ -95,17 +95,17 @@ def _refuse_shared(
     ends = is_slashed or (not scheme.url_encoded and field is not scheme.fields[-1])
     for text in texts:
         if text in ("", DEFAULT_PARTITION):
-            raise _shared(field.name, text, "Nulls are in the partition that it would have")
+            raise _shared(field.name, text, "Nulls have the same partition path")
         if text is not None and ends and "/" in text:
-            raise _shared(field.name, text, "Other values give the same path with its slash")
+            raise _shared(field.name, text, "Other values with a slash give the same path")
 
 
 def _shared(name: str, text: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "ambiguous_partition_value",
         what=f"A row has the partition value {text!r} in {name}.",
-        why=f"{why}; two rows of one key would be taken for one.",
-        now="Write null for no value, or another text; nothing was written.",
+        why=f"{why}, so two rows of one key would become one.",
+        now="Nothing was written. Use null for no value, or another text.",
         column=name,
         value=text,
     )
@@ -150,21 +150,21 @@ def _check(path: str) -> None:
     if _CONTROL.search(path):
         raise _unsafe(path, "it has control characters")
     if not all(segments):
-        raise _unsafe(path, "it has an empty segment, so that it begins, ends or doubles a slash")
+        raise _unsafe(path, "it has an empty part: a slash at its start, at its end, or twice")
     if "." in segments or ".." in segments:
-        raise _unsafe(path, "a segment of dots leads to another folder")
+        raise _unsafe(path, "a part of dots leads to another folder")
     if first.startswith(_OWN_FOLDER):
         raise _unsafe(path, "Hudi keeps its own files there")
     if ":" in first:
-        raise _unsafe(path, "Java takes what stands before a colon for the name of a storage")
+        raise _unsafe(path, "Java reads the text before a colon as a storage scheme")
 
 
 def _unsafe(path: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "unsafe_partition_path",
         what=f"A row has the partition path {path!r}.",
-        why=f"It cannot be a folder of the table: {why}.",
-        now="Correct the value, or create the table with URL encoding; nothing was written.",
+        why=f"That path is not allowed: {why}.",
+        now="Nothing was written. Correct the value, or create the table with URL encoding.",
         path=path,
     )
 

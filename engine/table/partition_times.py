@@ -64,7 +64,7 @@ class PartitionClock:
             amount = _NULL_STANDS_FOR if value is None or number is None else number(value)
             return self.output.format((self.output_zone or LOCAL).wall(self._epoch_ms(amount)))
         except OverflowError:
-            raise _unreadable(value, name, "it lies outside the years 1 to 9999") from None
+            raise _unreadable(value, name, "it is outside the years 1 to 9999") from None
 
     def _of_nothing(self, name: str) -> str:
         """The date of a missing text: Java spells the default moment in the first input format."""
@@ -78,8 +78,8 @@ class PartitionClock:
         if self.unit is None:
             raise InvalidRequest(
                 "missing_time_unit",
-                what=f"{PREFIX}timestamp.type says the partition column holds texts.",
-                why="It holds numbers, and nothing says what they count.",
+                what=f"{PREFIX}timestamp.type says that the partition column holds text.",
+                why="The column holds numbers, and no option says their unit.",
                 now=f"Correct {PREFIX}timestamp.type.",
             )
         numerator, denominator = _UNITS[self.unit]
@@ -115,9 +115,12 @@ def partition_clock(options: Mapping[str, str]) -> PartitionClock:
     if unit not in _UNITS:
         raise InvalidRequest(
             "bad_timestamp_type",
-            what=f"{PREFIX}timestamp.type {kind} with the unit {unit} is not known.",
-            why=f"It can be {', '.join((*_UNIT_OF_TYPE, *_TEXT_TYPES))} or SCALAR; a unit is one"
-            f" of {', '.join(_UNITS).lower()}.",
+            what=f"Lakewarden does not have {PREFIX}timestamp.type {kind} with the unit {unit}.",
+            why=(
+                f"It can be {', '.join((*_UNIT_OF_TYPE, *_TEXT_TYPES))} or SCALAR. A unit is "
+                f"one of {', '.join(_UNITS).lower()}."
+            ),
+            now=f"Correct {PREFIX}timestamp.type.",
         )
     return PartitionClock(unit, output, output_zone)
 
@@ -136,8 +139,8 @@ def _option(options: Mapping[str, str], name: str, default: str | None = None) -
         raise InvalidRequest(
             "missing_option",
             what=f"The table's key generator needs {PREFIX}{name}.",
-            why="A partition column holds moments, and nothing says how a path spells them.",
-            now="Give the option with the write; tables with CUSTOM keys do not store it.",
+            why="A partition column holds times, and no option says how a path spells them.",
+            now="Pass the option to the write: tables with CUSTOM keys do not store it.",
             option=PREFIX + name,
         )
     return value
@@ -170,9 +173,9 @@ def _formats(patterns: Sequence[Pattern]) -> str:
 def _not_a_time(name: str, kind: pa.DataType) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_key_type",
-        what=f"Partition column {name!r} of type {kind} holds no moments.",
-        why="Its key generator takes numbers, dates, timestamps and texts.",
-        now="Cast the column.",
+        what=f"Partition column {name!r} of type {kind} does not hold times.",
+        why="The table's key generator takes numbers, dates, timestamps and texts.",
+        now="Cast the column to one of these.",
         column=name,
         type=str(kind),
     )
@@ -181,9 +184,9 @@ def _not_a_time(name: str, kind: pa.DataType) -> InvalidRequest:
 def _unreadable(value: object, name: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         "bad_partition_value",
-        what=f"{value!r} in partition column {name!r} is no moment in time.",
-        why=f"By the table's key generator {why}.",
-        now="Correct the value; nothing was written.",
+        what=f"{value!r} in partition column {name!r} is not a time.",
+        why=f"The table's key generator refuses it: {why}.",
+        now="Nothing was written. Correct the value.",
         column=name,
         value=str(value),
     )

@@ -31,9 +31,9 @@ def write_properties(storage: Storage, properties: Mapping[str, str]) -> None:
         case Unknown(cause):
             raise Unsettled(
                 "creation_unsettled",
-                what=f"Whether {PROPERTIES_PATH} was created is not known.",
+                what=f"It is not known whether {PROPERTIES_PATH} was created.",
                 why=cause,
-                now="Create the table again: with the same properties that does no harm.",
+                now="Create the table again with the same properties; that is safe.",
                 path=PROPERTIES_PATH,
             )
 
@@ -80,9 +80,9 @@ def _file_of(properties: Mapping[str, str], comment: str) -> bytes:
 def _table_exists(storage: Storage) -> InvalidRequest:
     return InvalidRequest(
         "table_exists",
-        what=f"There is a table at {storage.location.uri} already.",
-        why=f"{PROPERTIES_PATH} is there and says something else.",
-        now="Choose another path, or open the table that is there.",
+        what=f"A table already exists at {storage.location.uri}.",
+        why=f"Its {PROPERTIES_PATH} says something else.",
+        now="Choose another path, or open the existing table.",
         path=storage.location.uri,
     )
 
@@ -90,8 +90,8 @@ def _table_exists(storage: Storage) -> InvalidRequest:
 def _no_properties() -> CorruptTable:
     return CorruptTable(
         "missing_properties",
-        what=f"{PROPERTIES_PATH} is not there, or is empty, and has no backup.",
-        why="Somebody removed it.",
-        now="Restore the file.",
+        what=f"{PROPERTIES_PATH} is missing or empty, and has no backup.",
+        why="Another process removed it.",
+        now="Restore the file from a copy.",
         path=PROPERTIES_PATH,
     )

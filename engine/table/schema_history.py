@@ -101,4 +101,4 @@ def parse_schema_history(payload: bytes, path: str) -> SchemaHistory:
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTable:
-    return corrupt(path, None, f"It is no schema history: {type(error).__name__} {error}.")
+    return corrupt(path, None, f"It is not a schema history: {type(error).__name__} {error}.")

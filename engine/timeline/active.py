@@ -133,7 +133,7 @@ class ActiveTimeline:
             raise InvalidRequest(
                 "unknown_instant",
                 what=f"The active timeline has no instant {instant}.",
-                why="It may have been archived, rolled back, or moved to another state.",
+                why="It may be archived or rolled back, or has moved to another state.",
                 now="Load the timeline again.",
                 instant=instant.requested,
             )
@@ -212,9 +212,9 @@ def _completion(instant: Instant) -> str:
 def _two_completions(first: Entry, second: Entry) -> CorruptTable:
     return CorruptTable(
         "two_completions",
-        what=f"{first.path} and {second.path} say that one instant completed twice.",
-        why="Two writers completed it, so which files belong to the table is not certain.",
-        now="Compare what both name, and remove the one that the data does not bear out.",
+        what=f"{first.path} and {second.path} both complete one instant.",
+        why="Two writers completed it, so it is uncertain which files belong to the table.",
+        now="Compare the files that both name, and remove the one that does not match the data.",
         path=second.path,
         other=first.path,
     )

@@ -35,8 +35,8 @@ def parse_document(payload: bytes, path: str, *, kinds: frozenset[str]) -> Docum
     if found != FORMAT or kind not in kinds:
         raise InvalidRequest(
             "unsupported_document",
-            what=f"{path} is a {kind!r:.40} of format {found!s:.20}, which is not known here.",
-            why=f"This engine knows {', '.join(sorted(kinds))} of format {FORMAT}.",
+            what=f"Lakewarden cannot read {path}, a {kind!r:.40} of format {found!s:.20}.",
+            why=f"It reads {', '.join(sorted(kinds))} of format {FORMAT}.",
             now="Use the version of Lakewarden that wrote it, or a newer one.",
             path=path,
             kind=kind,

@@ -108,8 +108,8 @@ def layout_of(properties: Mapping[str, str], *, local_zone: Zone = LOCAL) -> Lay
         case other:
             raise InvalidRequest(
                 "unsupported_timeline_layout",
-                what=f"The table's timeline has layout {other!r}, which is not implemented.",
-                why="Instants would be read or written wrongly in a layout that is not known.",
+                what=f"Lakewarden does not implement the timeline layout {other!r}.",
+                why="It would misread or corrupt instants in an unknown layout.",
                 now="Use layout 1 or 2, or a newer Lakewarden.",
                 layout=other,
             )

@@ -213,11 +213,11 @@ def _fault(ledger: Ledger, entry: Entry | Torn, number: int) -> str | None:
     if number != ledger.next_number:
         return f"Entry {ledger.next_number} is missing."
     if ledger.ends_in is LedgerEnd.CANCELLED:
-        return "Nothing may follow an entry that ends the ledger."
+        return "An entry follows the one that ends the ledger."
     if isinstance(entry, Torn):
         return None
     if isinstance(ledger.last_whole, Committed) and not isinstance(entry, Withdrawn):
-        return "Nothing may follow an entry that ends the ledger."
+        return "An entry follows the one that ends the ledger."
     return _misfit(ledger, entry, number)
 
 
@@ -225,7 +225,7 @@ def _misfit(ledger: Ledger, entry: Entry, number: int) -> str | None:
     """What does not fit between an entry and the ones before it."""
     last = ledger.last
     if isinstance(entry, Fenced) and ledger.ends_in is not LedgerEnd.CLAIM:
-        return "There is no claim to be fenced."
+        return "The ledger has no claim to fence."
     if entry.instant != ledger.instant:
         return f"The entry is about instant {entry.instant}."
     before = ledger.last_whole
@@ -245,7 +245,10 @@ def _broken(path: str, fault: str) -> CorruptTable:
         "broken_ledger",
         what=f"The ledger is broken at {path}.",
         why=fault,
-        now="Find out who removed or changed entries; nothing acts on this instant until then.",
+        now=(
+            "Find out what removed or changed its entries. Until then Lakewarden leaves "
+            "this instant alone."
+        ),
         path=path,
     )
 

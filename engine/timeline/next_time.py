@@ -64,9 +64,11 @@ class TimeSource:
             raise Conflict(
                 "clock_skew",
                 what=f"This machine's clock is {behind} behind {newest}, the table's newest time.",
-                why=f"Up to {self._skew_max_seconds} s are survived; beyond that one of the clocks "
-                "is wrong, and times would stop saying when something happened.",
-                now="Set the clock right, or raise lakewarden.clock.skew_max_seconds.",
+                why=(
+                    f"Lakewarden tolerates {self._skew_max_seconds} s. With more, one of the "
+                    "clocks is wrong."
+                ),
+                now="Correct the clock, or raise lakewarden.clock.skew_max_seconds.",
                 newest=newest,
                 skew_seconds=skew_seconds,
             )

@@ -60,7 +60,7 @@ def outdated(why: str) -> Conflict:
     """The error of a snapshot that cannot be taken whole any more."""
     return Conflict(
         "snapshot_outdated",
-        what="The table changed while a snapshot of it was taken.",
+        what="The table changed while Lakewarden took a snapshot of it.",
         why=why,
         now="Nothing was read or written. Try again.",
     )

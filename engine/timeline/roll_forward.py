@@ -55,9 +55,9 @@ def _published(timeline: Timeline, instant: Instant) -> StateFile | Instant | No
             return archived
     raise CorruptTable(
         "committed_instant_vanished",
-        what=f"{instant} was committed, but the timeline has no trace of it.",
-        why="Somebody without a ledger rolled it back between its commit and its publication.",
-        now="Check whether its files are still there; if not, remove its ledger and write again.",
+        what=f"{instant} is committed, but the timeline does not have it.",
+        why="A writer without a ledger rolled it back between its commit and its publication.",
+        now="Check for its files. If they are gone, delete its ledger and write again.",
         instant=instant.requested,
     )
 
@@ -71,9 +71,9 @@ def _publish(storage: Storage, layout: Layout, instant: Instant, content: bytes)
         case Unknown(cause):
             raise Unsettled(
                 "publishing_unsettled",
-                what=f"Whether {instant} was published is not known.",
+                what=f"It is not known whether {instant} was published.",
                 why=cause,
-                now="It is committed whatever happened; the next operation publishes it.",
+                now="It is committed in any case: the next operation publishes it.",
                 instant=instant.requested,
             )
 
@@ -88,8 +88,8 @@ def _mend(storage: Storage, path: str, content: bytes) -> None:
 def _contradiction(path: str) -> CorruptTable:
     return CorruptTable(
         "contradicting_completion",
-        what=f"{path} is not what the ledger of its instant has committed.",
-        why="Somebody else wrote the file.",
-        now="Compare it with the ledger's last entry, and keep the one that the files bear out.",
+        what=f"{path} differs from what the ledger of its instant committed.",
+        why="Another process wrote the file.",
+        now="Compare it with the ledger's last entry, and keep the one that matches the files.",
         path=path,
     )

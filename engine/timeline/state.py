@@ -62,7 +62,7 @@ class InstantState(Enum):
     CANCELLED_ROLLING_BACK = "cancelled, rollback under way"
     CANCELLED_ALIVE = "cancelled, attempt still alive"
     CANCELLED_ROLLBACK_DUE = "cancelled, rollback due"
-    ROLLING_BACK_ELSEWHERE = "being rolled back by someone without a ledger"
+    ROLLING_BACK_ELSEWHERE = "being rolled back by an engine without a ledger"
     INFLIGHT_HELD = "inflight, held"
     INFLIGHT_ABANDONED = "inflight, abandoned"
     REQUESTED_HELD = "requested, held"

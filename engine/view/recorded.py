@@ -27,7 +27,7 @@ def assert_whole(path: str, log: LogFile, found_bytes: int) -> None:
         raise truncated(path, log.recorded_bytes, found_bytes)
 
 
-_RESTORE = "Restore the file from a copy, or the table to a savepoint; nothing was changed."
+_RESTORE = "Restore the file from a copy, or the table to a savepoint. Nothing was changed."
 
 
 def truncated(
@@ -36,8 +36,8 @@ def truncated(
     """The error for a file that has lost bytes."""
     return CorruptTable(
         "truncated_file",
-        what=f"{path} has {found_bytes} bytes, and should have {recorded_bytes} at least.",
-        why="A completed write has left it so long; the rest of what it wrote is lost.",
+        what=f"{path} has {found_bytes} bytes, but should have at least {recorded_bytes}.",
+        why="A completed write recorded that size; the rest of the file is lost.",
         now=now,
         path=path,
         recorded_bytes=recorded_bytes,

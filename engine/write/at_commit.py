@@ -64,9 +64,9 @@ class AtCommit:
             return
         raise Conflict(
             "write_conflict",
-            what=f"The write {instant} was prepared for another schema than the table has now.",
-            why="Another writer has changed the columns since this one began.",
-            now="Nothing was changed. Write again: the rows are then fitted to the new schema.",
+            what=f"The write {instant} was prepared for an older schema of the table.",
+            why="Another writer changed the columns after this one started.",
+            now="Nothing was changed. Write again.",
             instant=instant,
         )
 
@@ -77,9 +77,9 @@ class AtCommit:
         if new:
             raise Conflict(
                 "write_conflict",
-                what=f"The write {instant} knows nothing of the index {new[0]!r}.",
-                why="It was built, or built anew, since the write began.",
-                now="Nothing was changed. Write again: the index is then told of the rows.",
+                what=f"The write {instant} would not update the index {new[0]!r}.",
+                why="The index was built or rebuilt after the write started.",
+                now="Nothing was changed. Write again.",
                 instant=instant,
                 index=new[0],
             )

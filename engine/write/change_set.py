@@ -150,9 +150,9 @@ def _refuse_other_keys(old: Places, new: Places) -> None:
     if is_other.any():
         raise InvalidRequest(
             "key_changed",
-            what=f"The change gives rows another key: {refused_keys(old.only(is_other))}.",
-            why="A table knows its rows by their keys; a row with another one is another row.",
-            now="Delete the rows and insert others.",
+            what=f"The change gives rows a new key: {refused_keys(old.only(is_other))}.",
+            why="A key identifies a row: a row with a new key is another row.",
+            now="Delete the rows and insert new ones.",
             keys=refused_keys(old.only(is_other)),
         )
 
@@ -163,22 +163,21 @@ def _refuse_two_fates(gone: Places, old: Places) -> None:
     goes = np.asarray(pc.is_in(names, value_set=gone.names(by_partition=True)), dtype=bool)
     is_twice = goes | old.are_repeated(by_partition=True)
     if is_twice.any():
-        raise repeated_keys(old.only(is_twice), "What is to be written")
+        raise repeated_keys(old.only(is_twice), "The source")
 
 
 def _refuse_repeated(written: Places, *, by_partition: bool) -> None:
     repeated = written.only(written.are_repeated(by_partition=by_partition))
     if len(repeated):
-        raise repeated_keys(repeated, "What is to be written")
+        raise repeated_keys(repeated, "The source")
 
 
 def repeated_keys(places: Places, what: str) -> InvalidRequest:
     return InvalidRequest(
         "repeated_keys",
-        what=f"{what} has two rows of the same key, and none is the newer one:"
-        f" {refused_keys(places)}.",
-        why="The table has a key once, so that one of the rows would be lost.",
-        now="Leave one row of each key.",
+        what=f"{what} has two rows of one key, and neither is newer: {refused_keys(places)}.",
+        why="A table has each key once, so one of the rows would be lost.",
+        now="Keep one row of each key.",
         keys=refused_keys(places),
     )
 
@@ -199,10 +198,12 @@ def _refuse_uncounted(changes: ChangeSet, rules: MergeRules) -> None:
         if not counts.all():
             raise InvalidRequest(
                 "unsupported_partial_update",
-                what=f"Rows of this table can't get such values of {name}.",
-                why="It takes some values of an incoming row for missing ones, and would keep what"
-                " the rows have.",
-                now="Give them other values, or delete the rows and insert whole ones.",
+                what=f"An update cannot set such values of {name} in this table.",
+                why=(
+                    "The table's partial updates treat them as missing and would keep the "
+                    "old values."
+                ),
+                now="Use other values, or delete the rows and insert complete ones.",
                 column=name,
             )
 
@@ -210,10 +211,9 @@ def _refuse_uncounted(changes: ChangeSet, rules: MergeRules) -> None:
 def _lowered(places: Places, fields: str) -> InvalidRequest:
     return InvalidRequest(
         "ordering_lowered",
-        what=f"The update gives rows an older ordering value than they have:"
-        f" {refused_keys(places)}.",
-        why="The table keeps the row with the newest one, so that nothing would change.",
-        now=f"Raise {fields}, or leave them as they are.",
+        what=f"The update lowers the ordering value of rows: {refused_keys(places)}.",
+        why="The table keeps the row with the highest value, so nothing would change.",
+        now=f"Raise {fields}, or leave it unchanged.",
         keys=refused_keys(places),
     )
 
@@ -221,8 +221,10 @@ def _lowered(places: Places, fields: str) -> InvalidRequest:
 def _key_exists(places: Places) -> InvalidRequest:
     return InvalidRequest(
         "key_exists",
-        what=f"The change puts rows where the table has one of their key: {refused_keys(places)}.",
-        why="The row that is there would be lost.",
-        now="Let the condition find the rows that are there, or leave the others out.",
+        what=(
+            f"The change inserts rows with keys that the table already has: {refused_keys(places)}."
+        ),
+        why="The existing rows would be lost.",
+        now="Make the condition match the existing rows, or leave these rows out.",
         keys=refused_keys(places),
     )

@@ -74,8 +74,8 @@ def _settings(asked: NewTable, index: str | None, indexes: Sequence[str]) -> dic
         if name not in INDEX_SWITCHES:
             raise InvalidRequest(
                 "unsupported_index",
-                what=f"A table can't be created with the index {name!r}.",
-                why=f"These can be kept true by writes: {', '.join(INDEX_SWITCHES)}.",
+                what=f"Lakewarden cannot create a table with the index {name!r}.",
+                why=f"Writes can maintain {', '.join(INDEX_SWITCHES)}.",
                 now="Leave it out.",
                 index=name,
             )
@@ -112,7 +112,7 @@ def _index_type(text: str) -> str:
     except ValueError as error:
         raise InvalidRequest(
             "bad_index",
-            what=f"index={text!r} is not known.",
+            what=f"Lakewarden has no index {text!r}.",
             why=f"{str(error)[:1].upper()}{str(error)[1:]}.",
             now="Leave it out: writes then use the table's record index, or SIMPLE.",
             index=text,
@@ -129,10 +129,8 @@ def _refuse_other(storage: Storage, properties: Mapping[str, str]) -> None:
     differing = [key for key, value in properties.items() if present.get(key) != value]
     raise InvalidRequest(
         "table_exists",
-        what=f"There is a table at {storage.location.uri} already.",
-        why=f"It differs from what is asked for in {differing[0]}."
-        if differing
-        else "It is one like what is asked for.",
+        what=f"A table already exists at {storage.location.uri}.",
+        why=f"It differs in {differing[0]}." if differing else "It has the same properties.",
         now="Open it with Table(path), or choose another path.",
         path=storage.location.uri,
     )

@@ -73,8 +73,8 @@ def _check_columns(rows: KeyedRows, columns: Sequence[str]) -> None:
         if name != RECORD_KEY and name not in rows.rows.column_names:
             raise InvalidRequest(
                 "unknown_column",
-                what=f"There is no column {name!r} to sort by.",
-                why=f"The rows have the columns {', '.join(rows.rows.column_names)}.",
+                what=f"The rows have no column {name!r} to sort by.",
+                why=f"They have {', '.join(rows.rows.column_names)}.",
                 now="Name one of them, or _hoodie_record_key.",
                 column=name,
             )

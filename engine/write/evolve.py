@@ -174,7 +174,7 @@ def _check_names(current: TableSchema, incoming: pa.Schema) -> None:
         raise InvalidRequest(
             "no_columns",
             what="The rows have no columns.",
-            why="There is nothing to write.",
+            why="A write needs rows with columns.",
             now="Pass rows with at least the table's key columns.",
         )
     for clashing in _clashing(names):
@@ -184,8 +184,10 @@ def _check_names(current: TableSchema, incoming: pa.Schema) -> None:
         if known.get(name.lower(), name) != name:
             raise _ambiguous(
                 (name, known[name.lower()]),
-                "The rows and the table spell a column differently, and Spark takes the two for"
-                " the same.",
+                (
+                    "The rows and the table spell a column differently, and Spark treats both "
+                    "names as one."
+                ),
             )
 
 
@@ -204,7 +206,7 @@ def _clashing(names: Iterable[str]) -> list[tuple[str, ...]]:
 def _ambiguous(names: tuple[str, ...], why: str) -> InvalidRequest:
     return InvalidRequest(
         "ambiguous_column",
-        what=f"Column names differ in nothing or in case only: {', '.join(names)}.",
+        what=f"Column names are equal, or differ only in case: {', '.join(names)}.",
         why=why,
         now="Rename the column of the rows.",
         columns=names,
@@ -214,8 +216,8 @@ def _ambiguous(names: tuple[str, ...], why: str) -> InvalidRequest:
 def _missing(names: list[str]) -> InvalidRequest:
     return InvalidRequest(
         "missing_columns",
-        what=f"The rows lack columns of the table: {', '.join(names[:20])}.",
-        why="Writing nulls in their place would overwrite the values of rows that are updated.",
-        now=f"Add them, or set {MISSING_COLUMNS_KEY} to true if null is meant.",
+        what=f"The rows lack these columns of the table: {', '.join(names[:20])}.",
+        why="Nulls in their place would overwrite values of existing rows.",
+        now=f"Add them, or set {MISSING_COLUMNS_KEY} to true to write nulls.",
         columns=tuple(names),
     )

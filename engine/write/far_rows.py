@@ -36,21 +36,25 @@ LOCAL_ROWS_MAX = Setting(
     "lakewarden.spark.local_rows_max",
     250_000,
     whole_number,
-    "Spark DataFrames of so many rows are fetched and written by local threads; larger ones, and"
-    " with 0 all of them, are written by Spark's workers",
+    (
+        "Up to how many rows a Spark DataFrame is fetched and written by local threads; Spark's "
+        "workers write larger ones, and with 0 all"
+    ),
 )
 LOCAL_REWRITE_BYTES_MAX = Setting(
     "lakewarden.spark.local_rewrite_bytes_max",
     2 << 30,
     whole_number,
-    "Rows that were fetched from Spark are written by its workers nevertheless if more bytes of"
-    " existing files have to be rewritten for them",
+    (
+        "From how many bytes of existing files to rewrite Spark's workers write fetched rows "
+        "after all"
+    ),
 )
 BLOCK_SPECULATION = Setting(
     "hoodie.block.writes.on.speculative.execution",
     True,
     flag,
-    "Whether writes through Spark are refused while it may run a task twice at the same time",
+    "Whether Lakewarden refuses writes through Spark while speculative execution is on",
 )
 FAR_SETTINGS: tuple[Setting[object], ...] = (
     LOCAL_ROWS_MAX,

@@ -24,7 +24,7 @@ def record_identity(context: Context, state: Snapshot, choice: IndexChoice) -> N
         if recorded_identity(moment.config) != recorded or (
             may_be_named(state) and not may_be_named(now)
         ):
-            raise identity_changed("that was about to begin")
+            raise identity_changed("that was about to start")
         held.assert_held()
         update_properties(context.storage, record_of(choice, is_named=True))
 

@@ -134,7 +134,7 @@ def delete_partitions(
         raise InvalidRequest(
             "bad_partitions",
             what="The partitions to delete must be a list of partition paths.",
-            why="They are named as `partitions()` names them.",
+            why="Partitions have the paths that `partitions()` returns.",
             now="For example: table.delete_partitions(['day=2026-11-01']).",
         )
     for path in partitions:
@@ -170,9 +170,11 @@ def _check_path(path: str, config: TableConfig) -> None:
     pattern = "/".join(f"{prefix}..." for prefix in prefixes)
     raise InvalidRequest(
         "bad_partitions",
-        what=f"{path!r} is no partition path of this table.",
-        why=f"Its partitions are called {pattern!r}." if prefixes else "It has no partitions.",
-        now="Name partitions as `partitions()` names them.",
+        what=f"{path!r} is not a partition path of this table.",
+        why=f"Its partition paths look like {pattern!r}."
+        if prefixes
+        else "The table has no partitions.",
+        now="Use the paths that `partitions()` returns.",
         partition=path,
     )
 
@@ -182,7 +184,7 @@ def _check_choice(name: str, value: object, words: tuple[str, ...]) -> None:
         return
     raise InvalidRequest(
         f"bad_{name}",
-        what=f"{name}={value!r} is not known.",
+        what=f"{name} cannot take {value!r}.",
         why=f"It must be one of {', '.join(words)}"
         + (", or values by column." if name == "on_match" else "."),
         now=f"Pass {name}={words[0]!r}, for example.",

@@ -19,6 +19,6 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
             "partition_not_made",
             what=f"It is not known whether {path} was created.",
             why=f"{outcome.cause}.",
-            now="Try again; without it, readers would not see the partition.",
+            now="Try again: readers do not see the partition without this file.",
             path=path,
         )

@@ -77,7 +77,7 @@ def unreadable(kind: str, error: pa.ArrowException) -> InvalidRequest:
     """What Arrow says of rows that it can't put into columns."""
     return InvalidRequest(
         "unreadable_rows",
-        what=f"The rows in this {kind} don't fit into columns.",
+        what=f"The rows in this {kind} do not form columns.",
         why=str(error).partition("\n")[0],
         now="Give every value of a column the same type, or pass an Arrow table.",
     )

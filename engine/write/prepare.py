@@ -120,10 +120,9 @@ def _no_place(field: pa.Field, found: str, row: int | None) -> InvalidRequest:
     where = "" if row is None else f" (row {row})"
     return InvalidRequest(
         "value_does_not_fit",
-        what=f"A value of column {field.name} has no place in {field.type}: {found}{where}.",
-        why="Values are cast to the table's types only where nothing of them is lost.",
-        now="Correct the value, or cast the column; evolve=True makes a column wider where that"
-        " helps. Nothing was written.",
+        what=f"A value of column {field.name} does not fit {field.type}: {found}{where}.",
+        why="Lakewarden casts values to the table's types only without loss.",
+        now="Nothing was written. Correct the value, or pass evolve=True to widen the column.",
         column=field.name,
         type=str(field.type),
         value=found,
@@ -139,8 +138,8 @@ def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:
                 raise InvalidRequest(
                     "null_not_allowed",
                     what=f"Column {place} holds nulls.",
-                    why="The table's schema does not let it be null.",
-                    now="Fill the column; nothing was written.",
+                    why="The table's schema does not allow nulls in it.",
+                    now="Nothing was written. Fill the column.",
                     column=place,
                 )
 
@@ -151,7 +150,7 @@ def _check_ordering(table: pa.Table, config: TableConfig) -> None:
         raise InvalidRequest(
             "missing_ordering_column",
             what=f"The rows have no column {missing[0]!r}.",
-            why="The table orders rows of the same key by it.",
+            why="The table orders rows of one key by it.",
             now="Add the column.",
             column=missing[0],
         )
@@ -159,27 +158,24 @@ def _check_ordering(table: pa.Table, config: TableConfig) -> None:
 
 def refuse_unwritable(config: TableConfig) -> None:
     """Refuse a table that has something which no file of ours would have."""
-    reasons = {
-        "virtual_keys": (not config.has_meta_fields, "stores no meta columns"),
-        "dropped_partition_columns": (
-            config.drops_partition_columns,
-            "leaves partition columns out of its files",
-        ),
-        "base_file_format": (config.base_format != "PARQUET", "has base files of another format"),
-        "change_data_capture": (
-            config.properties.get("hoodie.table.cdc.enabled", "").lower() == "true",
-            "records changes for change data capture",
-        ),
-        "operation_field": (
-            config.properties.get("hoodie.allow.operation.metadata.field", "").lower() == "true",
-            f"has the meta column {OPERATION_FIELD}",
-        ),
-    }
-    for code, (applies, how) in reasons.items():
-        if applies:
-            raise InvalidRequest(
-                f"unsupported_{code}",
-                what=f"The table {how}, which is not implemented for writing.",
-                why="Other engines would miss what they expect in our files.",
-                now="Write it with Hudi.",
-            )
+    properties = config.properties
+    if not config.has_meta_fields:
+        raise _unwritable("virtual_keys", "stores no meta columns")
+    if config.drops_partition_columns:
+        how = "leaves partition columns out of its files"
+        raise _unwritable("dropped_partition_columns", how)
+    if config.base_format != "PARQUET":
+        raise _unwritable("base_file_format", "has base files of another format")
+    if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":
+        raise _unwritable("change_data_capture", "records changes for change data capture")
+    if properties.get("hoodie.allow.operation.metadata.field", "").lower() == "true":
+        raise _unwritable("operation_field", f"has the meta column {OPERATION_FIELD}")
+
+
+def _unwritable(code: str, how: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"unsupported_{code}",
+        what=f"The table {how}; Lakewarden cannot write such tables.",
+        why="Other engines would miss data that they expect in the files.",
+        now="Write it with Hudi.",
+    )

@@ -40,8 +40,8 @@ class DeleteKeys:
         if len(state.config.key_fields) != 1:
             raise InvalidRequest(
                 "composite_keys",
-                what="Rows of this table can't be deleted by a list of keys.",
-                why=f"Keys are made of {', '.join(state.config.key_fields)}.",
+                what="A list of values does not identify rows of this table.",
+                why=f"Its keys have the columns {', '.join(state.config.key_fields)}.",
                 now="Pass a table or dictionaries with these columns.",
             )
         field = state.schema().columns.field(state.config.key_fields[0])
@@ -179,7 +179,7 @@ def _column(context: pa.Table, name: str, value: object, type_: pa.DataType) -> 
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidRequest(
             "bad_value",
-            what=f"Column {name} can't become {value!s:.100}.",
+            what=f"Column {name} cannot take the value {value!s:.100}.",
             why=str(error).partition("\n")[0],
             now=f"Pass a value or an expression of type {type_}.",
             column=name,
@@ -192,9 +192,9 @@ def _changed_type(keys: pa.Table, field: pa.Field) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRequest(
             "bad_keys",
-            what=f"Some keys are no values of the key column {field.name}, a {field.type}.",
+            what=f"Some keys are not values of the key column {field.name}, a {field.type}.",
             why=str(error).partition("\n")[0],
-            now="Pass keys as they stand in the column.",
+            now="Pass keys as the column has them.",
         ) from None
 
 
@@ -203,15 +203,15 @@ def _check_values(values: Values, names: Sequence[str], config: TableConfig) -> 
     fixed = [name for name in values if name in config.key_fields]
     if unknown or fixed or not values:
         problem = (
-            f"There is no column {unknown[0]!r}."
+            f"The table has no column {unknown[0]!r}."
             if unknown
             else f"{fixed[0]!r} is a key column."
             if fixed
-            else "No column is named."
+            else "The update names no column."
         )
         raise InvalidRequest(
             "bad_update",
-            what=f"These values can't be set. {problem}",
-            why="An update gives other columns of existing rows new values; keys stay.",
-            now="Delete the rows and insert others to give them new keys.",
+            what=f"The update cannot set these values. {problem}",
+            why="An update changes columns of existing rows, but not their keys.",
+            now="To change keys, delete the rows and insert new ones.",
         )

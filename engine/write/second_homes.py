@@ -17,15 +17,14 @@ from lakewarden.engine.write.written import WrittenFile
 # By what a key stands for one row in: why it is refused, and what to do.
 _REFUSALS = {
     Scope.PARTITION: (
-        "The table's record index tells of one place of each key, and its writes find keys within"
+        "The table's record index has one location per key, but its writes look for keys within"
         " partitions.",
-        "Build the index with isPartitioned=true, or have keys found in all partitions: set_index"
-        " with GLOBAL_SIMPLE.",
+        "Build the index with isPartitioned=true, or call set_index with GLOBAL_SIMPLE.",
     ),
     Scope.TABLE: (
-        "A key is one row of the whole table, and an overwrite of partitions does not look for"
-        " keys in the others.",
-        "Upsert the row, or delete it where it is first.",
+        "A key is one row of the whole table, but an overwrite of partitions does not look for keys"
+        " in the others.",
+        "Upsert the row, or delete it in the other partition first.",
     ),
 }
 
@@ -73,7 +72,7 @@ def _refuse(key: str | None, scope: Scope) -> None:
     why, now = _REFUSALS[scope]
     raise InvalidRequest(
         "key_in_other_partition",
-        what=f"The key {key!r} would be in two partitions.",
+        what=f"The write would put the key {key!r} in two partitions.",
         why=why,
         now=now,
         key=key,

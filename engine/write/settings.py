@@ -31,7 +31,7 @@ LEVEL: Setting[int | None] = Setting(
     "lakewarden.write.compression_level",
     None,
     whole_number,
-    "How hard a codec tries; by default as little as it can, which costs a few percent in size",
+    "The compression level; by default the fastest, which costs a few percent in size",
 )
 ROW_GROUP_BYTES = Setting(
     "hoodie.parquet.block.size", 120 << 20, whole_number, "Bytes of a row group before encoding"
@@ -76,10 +76,10 @@ BLOOM_ENTRIES_MAX = Setting(
     "Keys up to which a dynamic bloom filter grows",
 )
 COMBINE_UPSERT = Setting(
-    "hoodie.combine.before.upsert", True, flag, "Whether rows of one key meet before an upsert"
+    "hoodie.combine.before.upsert", True, flag, "Whether an upsert merges rows of one key first"
 )
 COMBINE_INSERT = Setting(
-    "hoodie.combine.before.insert", False, flag, "Whether rows of one key meet before an insert"
+    "hoodie.combine.before.insert", False, flag, "Whether an insert merges rows of one key first"
 )
 COMBINE_DELETE = Setting(
     "hoodie.combine.before.delete", True, flag, "Whether a key to delete counts once"
@@ -94,21 +94,25 @@ EVOLVE = Setting(
     "lakewarden.write.evolve",
     False,
     flag,
-    "Whether columns that only the rows have are added to the table, and columns become wider for"
-    " values that have no place in them",
+    (
+        "Whether a write adds columns that only the rows have, and widens columns for values "
+        "that do not fit"
+    ),
 )
 CONFLICT_RETRIES = Setting(
     "hoodie.write.num.retries.on.conflict.failures",
     0,
     whole_number,
-    "How often a write begins anew when another writer was first",
+    "How often a write starts again after a conflict with another writer",
 )
 MERGED_TOGETHER_BYTES = Setting(
     "lakewarden.write.merged_together_bytes",
     128 << 20,
     whole_number,
-    "Bytes of rows that may meet existing ones in several file groups at once; with more, file"
-    " groups are rewritten one after the other, which takes less memory",
+    (
+        "Bytes of rows up to which several file groups are merged at once; with more, one after "
+        "the other, which takes less memory"
+    ),
 )
 WRITE_SETTINGS: tuple[Setting[object], ...] = (
     CODEC,

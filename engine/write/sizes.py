@@ -25,7 +25,10 @@ SMALL_FILE_LIMIT = Setting(
     "Base files of fewer bytes take in new rows; 0 puts new rows into new files only",
 )
 MAX_FILE_SIZE = Setting(
-    "hoodie.parquet.max.file.size", 120 << 20, _at_least_one, "Bytes that a base file shall have"
+    "hoodie.parquet.max.file.size",
+    120 << 20,
+    _at_least_one,
+    "The target size of base files, in bytes",
 )
 RECORD_SIZE = Setting(
     "hoodie.copyonwrite.record.size.estimate",
@@ -49,8 +52,10 @@ REWRITE_RATIO = Setting(
     "lakewarden.write.small_file_rewrite_ratio",
     4.0,
     float,
-    "On merge-on-read tables, so many times the bytes of new rows may be rewritten to put them"
-    " into a small file; otherwise they get a file of their own",
+    (
+        "On merge-on-read tables, how many times the bytes of new rows a small file may have to "
+        "take them in; otherwise they get a new file"
+    ),
 )
 SIZE_SETTINGS: tuple[Setting[object], ...] = (
     SMALL_FILE_LIMIT,

@@ -55,7 +55,7 @@ def read_rows(rows: Rows) -> pa.Table | PlainRows:
         raise unreadable(type(rows).__name__, error) from None
     raise InvalidRequest(
         "unsupported_rows",
-        what=f"Rows can't be taken from a {type(rows).__name__}.",
-        why="It is no Arrow table or reader, no DataFrame, and no list of dictionaries.",
+        what=f"Lakewarden cannot read rows from a {type(rows).__name__}.",
+        why="Rows come from an Arrow table or reader, a DataFrame, or a list of dictionaries.",
         now="Pass one of these.",
     )

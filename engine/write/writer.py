@@ -76,8 +76,8 @@ from lakewarden.engine.write.spec import WriteSpec
 from lakewarden.engine.write.written import WrittenFile
 
 _NOT_PUBLISHED = (
-    "The write is committed, but the storage failed before readers could be shown it: the next"
-    " operation on the table publishes it."
+    "The write is committed, but the storage failed before it was published: the next "
+    "operation on the table publishes it."
 )
 
 

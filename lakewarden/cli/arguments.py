@@ -29,7 +29,7 @@ _COMMANDS = {
     "partitions": "the partitions",
     "indexes": "the indexes of the metadata table",
     "read": "the rows, or the changes since an instant",
-    "explain": "what a read would touch and skip, and why",
+    "explain": "what a read would open and skip, and why",
 }
 
 
@@ -63,7 +63,7 @@ def _check_window(wish: Wish) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog="lakewarden", description="Look at a Hudi table, and after it.", allow_abbrev=False
+        prog="lakewarden", description="Inspect and maintain a Hudi table.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, description in _COMMANDS.items():
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         if name == "files":
             command.add_argument("--partition", help="only this partition")
         if name in ("files", "read", "explain"):
-            command.add_argument("--as-of", metavar="TIME", help="as the table was at this time")
+            command.add_argument("--as-of", metavar="TIME", help="read the table as of this time")
             _add_no_metadata(command)
         if name in ("read", "explain"):
             _add_query(command)
@@ -110,7 +110,7 @@ def _add_call(commands: _Commands, procedure: Procedure) -> None:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument("path", metavar="PATH", help="the folder of the table, or its URI")
-    command.add_argument("--limit", type=_count, metavar="ROWS", help="show no more than these")
+    command.add_argument("--limit", type=_count, metavar="ROWS", help="show at most this many")
     _add_output(command)
 
 
@@ -182,7 +182,7 @@ def _option_value(text: str) -> object:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
     return int(text)
 
 

@@ -23,7 +23,7 @@ def condition(text: str, schema: pa.Schema) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise _bad_filter(
-            f"{text!r} is no condition.",
+            f"{text!r} is not a condition.",
             "It must be COLUMN OP VALUE with one of = != < <= > >=.",
             "For example: --where 'qty > 3'",
         )
@@ -32,7 +32,7 @@ def condition(text: str, schema: pa.Schema) -> Condition:
         raise _bad_filter(
             f"The table has no column {column!r}.",
             f"It has {', '.join(schema.names)}.",
-            "Correct the name; one with operators in it stands in backticks.",
+            "Correct the name. Put a name with operators in backticks.",
         )
     operator = "!=" if match["operator"] == "<>" else match["operator"]
     return column, operator, _typed(_unquoted(match["value"]), schema.field(column))
@@ -48,7 +48,7 @@ def _typed(text: str, field: pa.Field) -> object:
         return _scalar(text, field.type).as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise _bad_filter(
-            f"{text!r} is no value of column {field.name!r}.",
+            f"{text!r} is not a value of column {field.name!r}.",
             f"The column has type {field.type}.",
             "Correct the value.",
         ) from None

@@ -100,5 +100,5 @@ def _defect(cause: Exception) -> Defect:
         "unexpected_error",
         what=f"{type(cause).__name__}: {cause}",
         why=f"It came from {Path(place.filename).name}, line {place.lineno}, in {place.name}.",
-        now="This is our fault; please report it together with the command.",
+        now="This is a defect of Lakewarden. Please report it with the command.",
     )

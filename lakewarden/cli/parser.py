@@ -18,6 +18,6 @@ def bad_arguments(what: str, help_command: str) -> InvalidRequest:
     return InvalidRequest(
         "bad_arguments",
         what=what,
-        why="The command line is not understood.",
-        now=f"See: {help_command}",
+        why="The command line is not valid.",
+        now=f"Run: {help_command}",
     )

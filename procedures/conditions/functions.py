@@ -147,7 +147,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise bad_filter(
-            f"{pattern!r} is no regular expression.", f"{error}.", "Correct it in the filter."
+            f"{pattern!r} is not a regular expression.", f"{error}.", "Correct it in the filter."
         ) from None
 
 
@@ -159,8 +159,8 @@ def _pattern(spelled: str) -> Pattern:
 def _no_group(pattern: str, group: int) -> Exception:
     return bad_filter(
         f"{pattern!r} has no group {group}.",
-        "regexp_extract gives what a group in parentheses has found.",
-        "Name 0 for all that is found, or put parentheses around a part.",
+        "regexp_extract returns the match of a group in parentheses.",
+        "Use group 0 for the whole match, or add parentheses.",
     )
 
 

@@ -15,24 +15,22 @@ _TAKEN += " arithmetic, and the functions in docs/reference/procedures.md"
 
 def unknown_word(node: exp.Expr) -> InvalidRequest:
     """A part that conditions don't have."""
-    return bad_filter(
-        f"{_word(node)} can't be used in a filter.", f"{_TAKEN}.", "Say it with these."
-    )
+    return bad_filter(f"A filter cannot use {_word(node)}.", f"{_TAKEN}.", "Use only these.")
 
 
 def unknown_column(node: exp.Expr, columns: Sequence[str]) -> InvalidRequest:
     nearest = difflib.get_close_matches(node.name.lower(), columns, n=1, cutoff=0.5)
     return bad_filter(
-        f"{_word(node)} is no column of the answer.",
-        f"A filter sees {', '.join(columns)}.",
+        f"The answer has no column {_word(node)}.",
+        f"Its columns are {', '.join(columns)}.",
         f"Did you mean {nearest[0]!r}?" if nearest else "Use one of these, or quote a text.",
     )
 
 
 def not_that_kind(node: exp.Expr, kind: Kind, wanted: str) -> InvalidRequest:
     return bad_filter(
-        f"{_word(node)} is a {kind} where a filter needs {wanted}.",
-        "Values of different kinds have nothing in common.",
+        f"{_word(node)} is a {kind}, but the filter needs {wanted}.",
+        "A filter compares values of one kind only.",
         "Use a cast, or another column.",
     )
 
@@ -40,7 +38,7 @@ def not_that_kind(node: exp.Expr, kind: Kind, wanted: str) -> InvalidRequest:
 def not_these_arguments(node: exp.Expr, fewest: int, most: int | None) -> InvalidRequest:
     counts = f"{fewest} or more" if most is None else " to ".join(map(str, {fewest, most}))
     return bad_filter(
-        f"{_word(node)} is given {len(node.expressions)} arguments.",
+        f"{_word(node)} has {len(node.expressions)} arguments.",
         f"It takes {counts}.",
         "Correct them.",
     )
@@ -52,7 +50,7 @@ def unparsable(error: ParseError) -> InvalidRequest:
     word, before = found.get("highlight"), found.get("start_context") or ""
     place = f"near {word!r}, at character {len(before) + 1}" if word else "at its end"
     reason = str(found.get("description") or error).partition(" for <class")[0].rstrip(".")
-    return bad_filter(f"The filter makes no sense {place}.", f"{reason}.", "Correct it there.")
+    return bad_filter(f"The filter is not valid {place}.", f"{reason}.", "Correct it there.")
 
 
 def _word(node: exp.Expr) -> str:

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-MaxInstant = Annotated[str, "Only what was there before this instant."]
-IncludeMax = Annotated[bool, "Also what that very instant has written."]
+MaxInstant = Annotated[str, "Only files from before this instant."]
+IncludeMax = Annotated[bool, "Also files of that instant."]
 IncludeInFlight = Annotated[bool, "Also files whose write has not completed."]
 ExcludeCompaction = Annotated[bool, "As if no compaction were pending."]
 PathRegex = Annotated[str, "Only partitions whose path is like this: 'city=O*'; all without it."]

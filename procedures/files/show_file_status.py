@@ -23,9 +23,9 @@ class ShowFileStatus(Call):
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        status: Annotated[str, "exist, deleted, or unknown where nothing tells of it"]
-        action: Annotated[str | None, "What has removed it, or has written the one there."]
-        instant: Annotated[str | None, "The instant that has done so."]
+        status: Annotated[str, "exist, deleted, or unknown without a trace of it"]
+        action: Annotated[str | None, "The action that removed it, or wrote it."]
+        instant: Annotated[str | None, "The instant of that action."]
         timeline: Annotated[str | None, "Where that instant is: active or archived."]
         full_path: Annotated[str | None, "The address of a file that is there."]
 
@@ -35,8 +35,8 @@ class ShowFileStatus(Call):
             raise InvalidRequest(
                 "missing_argument",
                 what="show_file_status needs partition.",
-                why="The table has partitions, and the same name may be in several.",
-                now="Give partition => '...', as show_fsview_all tells it.",
+                why="The table has partitions, and several may have a file of that name.",
+                now="Add partition => '...', as show_fsview_all shows it.",
                 argument="partition",
             )
         found = file_status(table.history(), self.partition or "", self.file)

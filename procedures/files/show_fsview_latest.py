@@ -44,8 +44,8 @@ class ShowFsviewLatest(ViewCall):
         if self.path_regex and self.partition_path:
             raise InvalidRequest(
                 "bad_argument",
-                what="path_regex and partition_path are both given.",
-                why="They choose the same thing.",
+                what="The call gives path_regex and partition_path.",
+                why="Both select partitions.",
                 now="Leave one of them out.",
                 argument="partition_path",
             )

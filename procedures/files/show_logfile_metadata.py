@@ -41,7 +41,7 @@ class ShowLogfileMetadata(Call):
         record_count: int
         block_type: str
         header_metadata: Annotated[str, "As a JSON object; of a corrupt block, what is wrong."]
-        footer_metadata: Annotated[str, "As a JSON object; nobody writes any."]
+        footer_metadata: Annotated[str, "As a JSON object; always empty in practice."]
         log_file: Annotated[str, "Its path below the table."]
         block_offset: Annotated[int, "Where in the file it begins."]
         block_size_bytes: int

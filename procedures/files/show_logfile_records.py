@@ -21,7 +21,7 @@ class ShowLogfileRecords(Call):
     log_file_path_pattern: Annotated[
         str, "Which logs, as a shell's pattern below the table: 'city=Oslo/*.log.*'."
     ]
-    merge: Annotated[bool, "Only what the logs of a file group come to, merged."] = False
+    merge: Annotated[bool, "Merge the logs of a file group first."] = False
     limit: Limit = 10
     filter: Filter = ""
 

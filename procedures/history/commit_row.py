@@ -15,8 +15,8 @@ class ArchivedCommitRow:
     commit_time: Annotated[str, "Its instant."]
     state_transition_time: Annotated[str | None, "When it completed, as the timeline has it."]
     total_bytes_written: int
-    total_files_added: Annotated[int, "File groups that it began."]
-    total_files_updated: Annotated[int, "File groups that were there before it."]
+    total_files_added: Annotated[int, "File groups that it created."]
+    total_files_updated: Annotated[int, "Existing file groups that it changed."]
     total_partitions_written: int
     total_records_written: int
     total_update_records_written: int
@@ -31,8 +31,8 @@ class CommitRow:
     state_transition_time: Annotated[str | None, "When it completed, as the timeline has it."]
     action: str
     total_bytes_written: int
-    total_files_added: Annotated[int, "File groups that it began."]
-    total_files_updated: Annotated[int, "File groups that were there before it."]
+    total_files_added: Annotated[int, "File groups that it created."]
+    total_files_updated: Annotated[int, "Existing file groups that it changed."]
     total_partitions_written: int
     total_records_written: int
     total_update_records_written: int

@@ -26,7 +26,7 @@ class ExportInstants(Call):
     local_folder: Annotated[str, "Where to write, outside of the table."]
     limit: Annotated[int, "No more instants than these; all with a negative number."] = -1
     actions: Annotated[str | None, "Only these, such as clean,commit; all without it."] = None
-    desc: Annotated[bool, "Begin with the newest instant."] = False
+    desc: Annotated[bool, "Start with the newest instant."] = False
     filter: Filter = ""
     path: TablePath = None
     dry_run: DryRun = False

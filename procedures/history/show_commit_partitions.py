@@ -26,8 +26,8 @@ class ShowCommitPartitions(Call):
     class Row:
         action: str
         partition_path: str
-        total_files_added: Annotated[int, "File groups that it began."]
-        total_files_updated: Annotated[int, "File groups that were there before it."]
+        total_files_added: Annotated[int, "File groups that it created."]
+        total_files_updated: Annotated[int, "Existing file groups that it changed."]
         total_records_inserted: int
         total_records_updated: int
         total_bytes_written: int

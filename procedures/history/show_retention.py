@@ -24,11 +24,11 @@ class ShowRetention(Call):
         earliest_as_of: Annotated[str | None, "From here on, time travel shows every row."]
         as_of_set_by: Annotated[str | None, "The clean that removed what is older."]
         earliest_changes: Annotated[
-            str | None, "A window of changes that begins here or later may end anywhere."
+            str | None, "A window of changes that starts here or later may end anywhere."
         ]
         changes_set_by: Annotated[str | None, "The clean that removed what was written before."]
         earliest_end: Annotated[
-            str | None, "A window that ends here or later, or has no end, may begin anywhere."
+            str | None, "A window that ends here or later, or has no end, may start anywhere."
         ]
         earliest_restore: Annotated[
             str | None, "From here on, the table can be restored to every write."

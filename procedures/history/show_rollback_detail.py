@@ -24,7 +24,7 @@ class ShowRollbackDetail(Call):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         instant: Annotated[str, "That of the rollback."]
-        rollback_instant: Annotated[str, "What it has undone."]
+        rollback_instant: Annotated[str, "The instant that it rolled back."]
         partition: str
         deleted_file: str
         succeeded: Annotated[bool, "Whether the file is gone."]

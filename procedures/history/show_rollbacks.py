@@ -22,7 +22,7 @@ class ShowRollbacks(Call):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         instant: Annotated[str, "That of the rollback."]
-        rollback_instant: Annotated[str, "The one that it has undone."]
+        rollback_instant: Annotated[str, "The instant that it rolled back."]
         total_files_deleted: int
         time_taken_in_millis: int
         total_partitions: int

@@ -47,7 +47,9 @@ class ShowTimeline(Call):
         inflight_time: Annotated[datetime | None, "When its inflight file was written."]
         completed_time: datetime | None
         timeline_type: Annotated[str, "ACTIVE or ARCHIVED"]
-        rollback_info: Annotated[str | None, "What it has undone, or which rollback undid it."]
+        rollback_info: Annotated[
+            str | None, "The instant that it rolled back, or the rollback that undid it."
+        ]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         history = open_table(caller, self.table, self.path).history()

@@ -54,7 +54,7 @@ def _not_yet(operation: str) -> InvalidRequest:
     return InvalidRequest(
         "index_op_not_built_yet",
         what=f"build_index cannot {operation} yet.",
-        why="Indexes are built all at once, while nobody writes.",
+        why="Lakewarden builds an index in one go, while no writer is running.",
         now=f"Use op => '{_AT_ONCE}'.",
         operation=operation,
     )

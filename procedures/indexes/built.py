@@ -12,10 +12,10 @@ class BuiltRow:
 
     index_name: str
     partition_name: Annotated[str, "The partition of the metadata table that it is."]
-    instant: Annotated[str | None, "None where the table stands still meanwhile."]
+    instant: Annotated[str | None, "None if no write runs in the meantime."]
     state: Annotated[str, "READY, as soon as the call is over."]
-    indexed_up_to: Annotated[str | None, "The newest write when it was begun."]
-    caught_up_to: Annotated[str | None, "The newest write that it knows of."]
+    indexed_up_to: Annotated[str | None, "The newest write when the build started."]
+    caught_up_to: Annotated[str | None, "The newest write that it covers."]
     records_count: Annotated[int | None, "Keys that were indexed, for a record index."]
     file_groups_count: int
     message: str

@@ -26,10 +26,10 @@ class CreateIndex(Call):
     table: TableName = None
     columns: IndexColumns = None
     index_type: IndexTypeName = None
-    if_not_exists: Annotated[bool, "Leave an index that is there as it is."] = False
+    if_not_exists: Annotated[bool, "Do nothing if the index exists."] = False
     options: IndexOptions = None
     column_options: Annotated[
-        Mapping[str, str] | None, "What stands behind the columns: options of an expression."
+        Mapping[str, str] | None, "Text after the columns: options of an expression."
     ] = None
     dry_run: DryRun = False
     path: TablePath = None

@@ -16,14 +16,16 @@ class DropIndex(Call):
 
     index_name: IndexName
     table: TableName = None
-    if_exists: Annotated[bool, "It is no error if there is none."] = False
+    if_exists: Annotated[bool, "Do nothing if there is no such index."] = False
     dry_run: DryRun = False
     path: TablePath = None
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         index_name: str
-        partition_name: Annotated[str | None, "The partition that it was; none without an index."]
+        partition_name: Annotated[
+            str | None, "Its partition of the metadata table; none without an index."
+        ]
         freed_bytes: int
         message: str
 

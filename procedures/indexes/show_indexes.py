@@ -23,10 +23,10 @@ class ShowIndexes(Call):
         index_type: str
         columns: Annotated[str, "Separated by commas."]
         state: Annotated[str, "REQUESTED, INFLIGHT, READY or ABANDONED"]
-        instant: Annotated[str | None, "At which it was built or shall be, if that is known."]
+        instant: Annotated[str | None, "The instant at which it was or will be built, if known."]
         file_groups_count: int
         bytes: int
-        owner: Annotated[str | None, "Who is building it."]
+        owner: Annotated[str | None, "The worker that builds it."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         for view in open_table(caller, self.table, self.path).index_states():

@@ -22,7 +22,7 @@ class CreateMetadataTable(Call):
         table = open_table(caller, self.table, self.path)
         present = table.config.metadata_partitions
         if present:
-            yield ResultRow(result=f"It is there already, with {', '.join(present)}.")
+            yield ResultRow(result=f"It already exists, with {', '.join(present)}.")
             return
         made = table.create_metadata_table(dry_run=self.dry_run)
         verb = "Would create" if self.dry_run else "Created"

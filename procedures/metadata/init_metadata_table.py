@@ -14,7 +14,7 @@ class InitMetadataTable(Call):
     """Add what the metadata table lacks of what a new one has; it must be there."""
 
     table: TableName = None
-    read_only: Annotated[bool, "Only see whether it can be opened."] = False
+    read_only: Annotated[bool, "Only check that it can be opened."] = False
     dry_run: DryRun = False
     path: TablePath = None
 
@@ -28,5 +28,5 @@ class InitMetadataTable(Call):
             return
         made = table.create_metadata_table(dry_run=self.dry_run)
         verb = "Would add" if self.dry_run else "Added"
-        done = f"{verb} {', '.join(made)}." if made else "Nothing to do: it has all it should have."
+        done = f"{verb} {', '.join(made)}." if made else "Nothing to do: it is complete."
         yield ResultRow(result=done)

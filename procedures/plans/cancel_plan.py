@@ -16,9 +16,9 @@ class CancelPlan(Call):
 
     table: TableName = None
     instant: Annotated[str, "The instant of the plan."]
-    reason: Annotated[str | None, "Why, for whoever looks at its ledger."] = None
+    reason: Annotated[str | None, "The reason, which its ledger keeps."] = None
     force: Annotated[bool, "Also a plan that was not scheduled as cancellable."] = False
-    wait_seconds: Annotated[int, "How long to wait until an attempt has cleaned up."] = 0
+    wait_seconds: Annotated[int, "How long to wait for an attempt to clean up."] = 0
     dry_run: DryRun = False
     path: TablePath = None
 
@@ -28,10 +28,10 @@ class CancelPlan(Call):
         service: Annotated[str | None, "Whose plan it was."]
         outcome: Annotated[str, "cancelled, already_cancelled, already_committed or refused"]
         cleanup: Annotated[str | None, "Of its files: done, left_to_attempt or due"]
-        held_by: Annotated[str | None, "Who works on it still."]
+        held_by: Annotated[str | None, "The worker that is still running it."]
         removed_files_count: int
         reclaimed_bytes: int
-        handed_back_partitions_count: Annotated[int, "Those which the next plan looks at."]
+        handed_back_partitions_count: Annotated[int, "The partitions that the next plan checks."]
         message: str
 
     def run(self, caller: Caller) -> Iterable[Row]:

@@ -54,9 +54,9 @@ class ExplainPlan(Call):
         if (self.instant is None) == (self.service is None):
             raise InvalidRequest(
                 "bad_argument",
-                what="Either a service or an instant is to be named.",
-                why="An instant means a plan that is there, a service the one that would come.",
-                now="Give instant => '...' or service => 'compaction'.",
+                what="The call needs either a service or an instant.",
+                why="An instant means an existing plan, a service its next plan.",
+                now="Add instant => '...' or service => 'compaction'.",
                 argument="instant",
             )
         if self.instant is not None:

@@ -19,11 +19,11 @@ class ShowHeartbeats(InstantCall):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         instant: str
-        attempt: Annotated[int, "0 for the sign that Java Hudi gives and understands."]
+        attempt: Annotated[int, "0 for the heartbeat that Java Hudi writes and reads."]
         owner: str
         state: Annotated[str, "live or expired"]
         step: str | None
-        done_ratio: Annotated[float | None, "How far the work is, from 0 to 1."]
+        done_ratio: Annotated[float | None, "The progress, from 0 to 1."]
         at: datetime | None
         age_seconds: float | None
         interval_seconds: float

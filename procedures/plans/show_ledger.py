@@ -29,7 +29,7 @@ class ShowLedger(InstantCall):
         completion_time: Annotated[str | None, "The instant at which it was committed."]
         cancelled_by: str | None
         reason: str | None
-        handed_back_partitions_count: Annotated[int, "Those which the next plan looks at."]
+        handed_back_partitions_count: Annotated[int, "The partitions that the next plan checks."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         return map(_row, self.opened(caller).ledger(self.instant))

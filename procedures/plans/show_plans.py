@@ -32,15 +32,15 @@ class ShowPlans(Call):
         cancellable: Annotated[bool, "Whether it may be cancelled without force."]
         partitions_count: int
         file_groups_count: int
-        input_bytes: Annotated[int | None, "As its planner reckoned."]
+        input_bytes: Annotated[int | None, "As its planner estimated."]
         attempt: Annotated[int | None, "The number of the newest attempt."]
         owner: str | None
         host: str | None
-        step: Annotated[str | None, "What the attempt is at."]
-        done_ratio: Annotated[float | None, "How far it is, from 0 to 1."]
+        step: Annotated[str | None, "The current step of the attempt."]
+        done_ratio: Annotated[float | None, "The progress, from 0 to 1."]
         started_at: datetime | None
         last_beat_at: datetime | None
-        expires_at: Annotated[datetime | None, "When it counts as dead without another beat."]
+        expires_at: Annotated[datetime | None, "When it counts as dead without a new heartbeat."]
         missing_partitions_count: Annotated[int, "Those left to the next plan."]
         blocks: Annotated[str, "The services that it holds back, separated by commas."]
         requested_at: datetime | None

@@ -35,7 +35,7 @@ class TableHealth(Call):
         metric: str
         value: float | None
         unit: str
-        threshold: Annotated[float | None, "From above it on somebody should look."]
+        threshold: Annotated[float | None, "Above this value it needs attention."]
         verdict: Annotated[str, "ok, attention, shown where there is no threshold, or unreadable"]
         remedy: Annotated[str, "A CALL to copy, where there is one."]
         table: Annotated[str, "Which table it is about."]
@@ -46,8 +46,8 @@ class TableHealth(Call):
         if self.table or self.path:
             raise InvalidRequest(
                 "bad_argument",
-                what="Either a table or a database is to be named.",
-                why="A database stands for all tables in it.",
+                what="The call needs either a table or a database.",
+                why="A database means all of its tables.",
                 now="Leave one of them out.",
                 argument="database",
             )

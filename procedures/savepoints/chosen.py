@@ -17,7 +17,7 @@ def newest_savepoint(table: Table) -> str:
         raise InvalidRequest(
             "no_savepoint",
             what="The table has no savepoint.",
-            why="None is named, so the newest one is meant, and there is none.",
-            now="Make one by create_savepoint.",
+            why="The call names none, so it means the newest one.",
+            now="Create one with create_savepoint.",
         )
     return savepoints[-1].instant

@@ -35,7 +35,7 @@ class CreateSavepoint(Call):
             comment=self.comments,
             dry_run=self.dry_run,
         )
-        there, made = "It had been made before.", f"It keeps {done.files} files."
+        there, made = "It already existed.", f"It keeps {done.files} files."
         yield self.Row(
             create_savepoint_result=True,
             savepoint_time=done.instant,

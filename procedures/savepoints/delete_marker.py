@@ -24,7 +24,7 @@ class DeleteMarker(Call):
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        delete_marker_result: Annotated[bool, "Whether it has no markers any more."]
+        delete_marker_result: Annotated[bool, "Whether its markers are gone."]
         instant_time: str
         deleted_markers_count: int
         message: str
@@ -35,8 +35,8 @@ class DeleteMarker(Call):
         if not instants:
             raise InvalidRequest(
                 "bad_argument",
-                what="No instant is named.",
-                why="Markers are removed of the instants that are named only.",
+                what="The call names no instant.",
+                why="The call removes the markers of named instants only.",
                 now="Take them from show_markers.",
                 argument="instant_time",
             )

@@ -10,7 +10,7 @@ def restored_messages(done: Restored, *, dry_run: bool) -> tuple[str, ...]:
     if done.obstacles:
         return tuple(f"{one.why} {one.remedy}" for one in done.obstacles)
     if not done.undone:
-        return ("The table is as it was then; there was nothing to undo.",)
+        return ("The table already has that state; there was nothing to undo.",)
     word = "would be" if dry_run else "are"
     what = f"{len(done.undone)} later instants {word} undone: {', '.join(done.undone)}."
     return (f"{what}{dropped_sentence(done.metadata_dropped)}",)
@@ -20,4 +20,7 @@ def dropped_sentence(partitions: Sequence[str]) -> str:
     """What has to be built again, with a space before it; nothing where nothing has."""
     if not partitions:
         return ""
-    return f" Dropped, since built on what is undone: {', '.join(partitions)}; build them again."
+    return (
+        f" Dropped, because they include undone instants: {', '.join(partitions)}; build "
+        "them again."
+    )

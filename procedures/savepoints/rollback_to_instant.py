@@ -31,7 +31,7 @@ class RollbackToInstant(Call):
     def run(self, caller: Caller) -> Iterable[Row]:
         table = open_table(caller, self.table, self.path)
         done = table.rollback(self.instant_time, dry_run=self.dry_run)
-        earlier = "Somebody else has rolled it back, or had begun with it."
+        earlier = "Another process has rolled it back, or had started to."
         what = earlier if done.is_taken_over else f"{done.files_deleted} files."
         yield self.Row(
             rollback_result=True,

@@ -25,7 +25,7 @@ class RollbackToSavepoint(Call):
         rollback_savepoint_result: Annotated[
             bool, "Only a dry run gives false: with what is in the way."
         ]
-        restored_to: Annotated[str, "The write that is the newest one then."]
+        restored_to: Annotated[str, "The newest write after the restore."]
         restore_instant: Annotated[str | None, "None in a dry run, and where nothing was undone."]
         undone_instants_count: int
         deleted_files_count: int

@@ -25,19 +25,19 @@ class ArchiveCommits(Call):
     max_commits: Annotated[int | None, "From more than so many on; as set, or 30."] = None
     retain_commits: Annotated[int | None, "Commits that cleans retain; as set, or 10."] = None
     enable_metadata: Annotated[
-        bool, "Taken for the sake of older calls: the metadata table is heeded in any case."
+        bool, "Accepted for older calls; archiving always respects the metadata table."
     ] = True
     options: Options = None
     dry_run: DryRun = False
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        result: Annotated[int, "0: it went well; otherwise there is an error."]
+        result: Annotated[int, "0 for success; otherwise the call raises an error."]
         archived_instants_count: int
         deleted_files_count: int
         oldest_kept_instant: Annotated[str | None, "The oldest write that stays active."]
-        held_by_instant: Annotated[str | None, "What keeps it there, if an instant does."]
-        message: Annotated[str, "What was done, or why nothing."]
+        held_by_instant: Annotated[str | None, "The instant that keeps it there, if any."]
+        message: Annotated[str, "What the call did, or why it did nothing."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         options = with_arguments(

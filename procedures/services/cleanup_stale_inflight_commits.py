@@ -23,7 +23,7 @@ class CleanupStaleInflightCommits(Call):
     class Row:
         instant_time: Annotated[str | None, "None where nothing is stale."]
         action: str | None
-        rollback_status: Annotated[bool | None, "Whether it went well; none in a dry run."]
+        rollback_status: Annotated[bool | None, "Whether it succeeded; none in a dry run."]
         message: str
 
     def run(self, caller: Caller) -> Iterable[Row]:
@@ -40,5 +40,5 @@ class CleanupStaleInflightCommits(Call):
                 message=one.message,
             )
         if not ends:
-            message = "Nothing was begun that long ago and left."
+            message = "No instant of that age is stale."
             yield self.Row(instant_time=None, action=None, rollback_status=None, message=message)

@@ -26,7 +26,7 @@ class DropPartition(Call):
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        result: Annotated[str, "What was done, or why nothing."]
+        result: Annotated[str, "What the call did, or why it did nothing."]
         instant: Annotated[str | None, "The write that did it."]
         dropped_partitions: Annotated[str, "Separated by commas."]
         file_groups_count: int

@@ -37,9 +37,9 @@ def order_of(
     if named and operation is not Operation.EXECUTE:
         raise InvalidRequest(
             "bad_argument",
-            what=f"op => {op!r} does not go together with instants.",
-            why="Instants name plans that are there, and so they can only be executed.",
-            now="Leave op out, or give op => 'execute'.",
+            what=f"op => {op!r} contradicts instants.",
+            why="Instants name existing plans, which a call can only execute.",
+            now="Leave op out, or use op => 'execute'.",
             argument="op",
         )
     return Order(
@@ -74,8 +74,8 @@ def _positive(limit: int | None) -> int | None:
     if limit is not None and limit < 1:
         raise InvalidRequest(
             "bad_argument",
-            what=f"limit => {limit} makes no sense.",
-            why="It says how many plans are carried out at most.",
+            what=f"limit => {limit} is not valid.",
+            why="A limit is the largest number of plans to run.",
             now="Give a number above zero, or leave it out.",
             argument="limit",
         )

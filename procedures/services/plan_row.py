@@ -16,7 +16,7 @@ class PlanRow:
     files_count: int | None
     written_bytes: int | None
     seconds: float | None
-    message: Annotated[str, "What was done, or why nothing."]
+    message: Annotated[str, "What the call did, or why it did nothing."]
 
 
 def plan_row(one: Fulfilled) -> PlanRow:

@@ -31,15 +31,17 @@ class RepairClusteringPlan(Call):
     instant: Annotated[str, "The instant of the plan."]
     op: Annotated[
         str | None,
-        "delete: the files that are named, as is meant without it where there are any;"
-        " validate_delete or checkanddelete: those that are no Parquet files.",
+        (
+            "delete: the named files (the default where files are named); validate_delete or "
+            "checkanddelete: those that are not Parquet files."
+        ),
     ] = None
     invalid_parquet_files: Annotated[str, "Names or addresses of files, separated by commas."] = ""
     validation_parallelism: Annotated[int, "Hudi's; there are as many threads as cores."] = 100
     need_delete: NeedDelete = False
     dry_run: DryRun = True
     backup: Annotated[
-        bool, "Hudi's; no plan is written over, so that there is nothing to copy."
+        bool, "Hudi's; Lakewarden overwrites no plan, so there is nothing to copy."
     ] = True
     allow_empty_plan: Annotated[bool, "Cancel the plan if nothing is left of it."] = False
     options: Options = None
@@ -79,8 +81,8 @@ class RepairClusteringPlan(Call):
             raise InvalidRequest(
                 "missing_argument",
                 what="repair_clustering_plan needs invalid_parquet_files.",
-                why="With op => 'delete' these are the files to leave out.",
-                now="Name them, or give op => 'validate_delete' to have them found.",
+                why="With op => 'delete' it names the files to remove from the plan.",
+                now="Name the files, or use op => 'validate_delete' to find them.",
                 argument="invalid_parquet_files",
             )
         return named

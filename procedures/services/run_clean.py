@@ -47,10 +47,10 @@ class RunClean(Call):
         time_taken_in_millis: int
         total_files_deleted: int
         earliest_commit_to_retain: str | None
-        bootstrap_part_metadata: Annotated[str | None, "Nothing here is bootstrapped."]
+        bootstrap_part_metadata: Annotated[str | None, "Lakewarden has no bootstrapped files."]
         version: int
         deleted_bytes: int
-        message: Annotated[str, "What was done, or why nothing and what holds it back."]
+        message: Annotated[str, "What the call did, or why it did nothing and what holds it back."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         done = open_table(caller, self.table, self.path).clean(
@@ -80,7 +80,7 @@ class RunClean(Call):
 
 
 def _finished_row(one: Finished) -> RunClean.Row:
-    return _row(one, one.instant, "It was pending, and was gone on with.")
+    return _row(one, one.instant, "It was pending, and was resumed.")
 
 
 def _own_rows(done: Cleaned) -> list[RunClean.Row]:

@@ -49,7 +49,7 @@ class RunClustering(Call):
         files_count: int | None
         written_bytes: int | None
         seconds: float | None
-        message: Annotated[str, "What was done, or why nothing."]
+        message: Annotated[str, "What the call did, or why it did nothing."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         table = open_table(caller, self.table, self.path)

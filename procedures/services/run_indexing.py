@@ -25,8 +25,8 @@ class RunIndexing(PlanCall):
         raise InvalidRequest(
             "unsupported_indexing",
             what="No index was built.",
-            why="Indexing beside writers is not implemented."
+            why="Lakewarden does not build indexes beside writers yet."
             + (f" {', '.join(pending)} wait for Java Hudi." if pending else ""),
-            now="Use build_index while nobody writes, or let Java Hudi carry the plan out.",
+            now="Use build_index while no writer is running, or let Java Hudi run the plan.",
             pending=tuple(pending),
         )

@@ -11,10 +11,10 @@ from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath
 from lakewarden.procedures.opening import open_table
 
 _MESSAGES = {
-    ResetOutcome.REQUESTED_AGAIN: "The plan waits again to be carried out.",
-    ResetOutcome.CANCELLED: "The plan is cancelled, and comes back in the next one.",
-    ResetOutcome.NOT_BEGUN: "Nobody has begun with it; there is nothing to take back.",
-    ResetOutcome.COMPLETED: "It has completed meanwhile.",
+    ResetOutcome.REQUESTED_AGAIN: "The plan is pending again.",
+    ResetOutcome.CANCELLED: "The plan is cancelled; the next plan takes its file groups.",
+    ResetOutcome.NOT_BEGUN: "No worker has started it; there is nothing to roll back.",
+    ResetOutcome.COMPLETED: "It has completed in the meantime.",
 }
 
 

@@ -20,7 +20,7 @@ class RunTimelineCompaction(Call):
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        start_compaction_time: Annotated[str, "When it began, as a time of the timeline."]
+        start_compaction_time: Annotated[str, "When it started, as an instant time."]
         time_taken_in_millis: int
         files_before_count: int
         files_after_count: int

@@ -14,7 +14,7 @@ class ShowInflightCommits(Call):
     """The pending instants, writes and plans, oldest first."""
 
     table: TableName = None
-    min_age_minutes: Annotated[int, "Only those that are that old."] = 0
+    min_age_minutes: Annotated[int, "Only those of this age or older."] = 0
     path: TablePath = None
     limit: Limit = None
     filter: Filter = ""
@@ -22,10 +22,10 @@ class ShowInflightCommits(Call):
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
         instant_time: str
-        action: Annotated[str, "As which it was begun."]
+        action: Annotated[str, "The action it started as."]
         state: Annotated[str, "REQUESTED or INFLIGHT"]
         age_seconds: float | None
-        held_by: Annotated[str | None, "Who gives signs of life at it."]
+        held_by: Annotated[str | None, "The writer whose heartbeat is alive."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         table = open_table(caller, self.table, self.path)

@@ -23,7 +23,7 @@ class TruncateTable(Call):
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
-        result: Annotated[str, "What was done, or why nothing."]
+        result: Annotated[str, "What the call did, or why it did nothing."]
         time_cost: Annotated[int, "Milliseconds that the write took."]
         instant: Annotated[str | None, "The write that did it."]
         truncated_partitions_count: int

@@ -46,7 +46,7 @@ class ShowConfig(Call):
         value: Annotated[str | None, "What holds."]
         origin: Annotated[str, "argument, session, table properties, environment or default"]
         default: str | None
-        description: Annotated[str, "What it is for; and what is wrong with a value that is."]
+        description: Annotated[str, "Its purpose, and what is wrong with an invalid value."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
         return map(_row, effective_settings(self._settings(caller), self.key))

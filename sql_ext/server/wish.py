@@ -52,8 +52,8 @@ def is_loopback(host: str) -> bool:
 def _open_door(host: str, kind: str, remedy: str) -> InvalidRequest:
     return InvalidRequest(
         "open_door",
-        what=f"The {kind} server does not listen at {host} without authentication.",
-        why="Whoever reaches it could change every table that this process can.",
+        what=f"The {kind} server will not listen at {host} without authentication.",
+        why="Any client could change every table that this process can change.",
         now=f"Give {remedy}, or listen at {LOOPBACK}.",
         host=host,
     )

@@ -47,8 +47,7 @@ def _no_path(name: str) -> InvalidRequest:
     return InvalidRequest(
         "no_path",
         what=f"{name!r} is not a path.",
-        why="Names are looked up in the session's catalog before rows are read, so that a column"
-        " can only have paths.",
-        now="Give the name itself to the function, or paths in the column.",
+        why="Lakewarden looks up names before it reads rows, so a column can hold paths only.",
+        now="Pass the name itself to the function, or put paths in the column.",
         name=name,
     )

@@ -67,8 +67,8 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
     if not schema.names:
         raise InvalidRequest(
             "no_table",
-            what=f"There is no table at {location.uri}.",
-            why="None of its properties are there, and the statement names no columns.",
+            what=f"No table is at {location.uri}.",
+            why="The location has no hoodie.properties, and the statement names no columns.",
             now="Correct the location, or add columns to create a table.",
             path=location.uri,
         )
@@ -97,8 +97,8 @@ def _named(properties: Mapping[str, str]) -> dict[str, str]:
         if named.get(long, value) != value:
             raise InvalidRequest(
                 "repeated_option",
-                what=f"The statement says twice what {long} is.",
-                why=f"{key} is another name of it.",
+                what=f"The statement sets {long} twice.",
+                why=f"{key} is another name of this option.",
                 now="Leave one of them out.",
             )
         named[long] = value
@@ -126,9 +126,9 @@ def _is_there(location: Location) -> bool:
 def _taken(location: Location) -> InvalidRequest:
     return InvalidRequest(
         "table_exists",
-        what=f"There is a table at {location.uri} already.",
-        why="The statement would have to create one there.",
-        now="Choose another location, or register the table without columns and AS.",
+        what=f"A table already exists at {location.uri}.",
+        why="The statement would create another table there.",
+        now="Choose another location, or register the table: leave out columns and AS.",
         path=location.uri,
     )
 
@@ -143,7 +143,7 @@ def _refuse_other(table: Table, wanted: Wanted) -> None:
         return
     raise InvalidRequest(
         "table_differs",
-        what=f"The table at {wanted.path} is another one than the statement describes.",
-        why=f"It has {', '.join(there)}, and is partitioned by {', '.join(fields) or 'nothing'}.",
-        now="Leave columns and partitions out: they are the table's.",
+        what=f"The table at {wanted.path} differs from the statement.",
+        why=f"It has {', '.join(there)}; its partition columns: {', '.join(fields) or 'none'}.",
+        now="Leave out columns and partitions: the table has them.",
     )

@@ -16,9 +16,9 @@ def shown(table: Table, values: Values) -> list[str]:
     if not table.config.partitions.fields:
         raise InvalidRequest(
             "not_partitioned",
-            what="The table has no partitions to show.",
-            why="It was created without partition columns.",
-            now="lakewarden_files tells which files it has.",
+            what="The table has no partitions.",
+            why="It has no partition columns.",
+            now="lakewarden_files lists its files.",
         )
     return _named(table, _there(table), _checked(table, values))
 
@@ -73,7 +73,7 @@ def _checked(table: Table, values: Values) -> Values:
             "unknown_partition_column",
             what=f"The table is not partitioned by {unknown[0]}.",
             why=f"Its partition columns are {_list(field.name for field in fields.values())}.",
-            now="Name these, or some of them.",
+            now="Name some or all of these.",
             column=unknown[0],
         )
     named = {fields[name.lower()].name: value for name, value in values.items()}
@@ -81,9 +81,9 @@ def _checked(table: Table, values: Values) -> Values:
     if untold:
         raise InvalidRequest(
             "untold_partition_value",
-            what=f"Partitions can't be named by values of {untold[0]}.",
-            why=f"Paths do not tell the values of {untold[0]}, only times made of them.",
-            now="CALL drop_partition with the paths that SHOW PARTITIONS tells.",
+            what=f"Values of {untold[0]} do not name partitions.",
+            why=f"Partition paths hold times that are computed from {untold[0]}, not its values.",
+            now="CALL drop_partition with paths from SHOW PARTITIONS.",
             column=untold[0],
         )
     return named
@@ -93,9 +93,9 @@ def _unknown(values: Values, there: Sequence[str]) -> InvalidRequest:
     named = ", ".join(f"{name} = {value!r}" for name, value in values.items())
     return InvalidRequest(
         "unknown_partition",
-        what=f"The table has no partition where {named}.",
-        why=f"There are {len(there)} partitions" + (f", such as {there[-1]!r}." if there else "."),
-        now="Write IF EXISTS, or CALL drop_partition with the paths that SHOW PARTITIONS tells.",
+        what=f"The table has no partition with {named}.",
+        why=f"It has {len(there)} partitions" + (f", such as {there[-1]!r}." if there else "."),
+        now="Use IF EXISTS, or CALL drop_partition with paths from SHOW PARTITIONS.",
     )
 
 

@@ -119,9 +119,9 @@ def _sparks_errors() -> Iterator[None]:
         text = str(error.getMessage() or error).strip().partition("\n")[0]
         raise InvalidRequest(
             "statement_failed",
-            what="The rows of the statement can't be computed.",
+            what="Spark could not compute the rows of the statement.",
             why=text,
-            now="Correct the statement or the rows; nothing was written.",
+            now="Nothing was written. Correct the statement or the rows.",
         ) from None
 
 
@@ -215,9 +215,12 @@ def _path(conditions: object, table: Table) -> str:
     if sorted(values) != sorted(fields):
         raise InvalidRequest(
             "unsupported_overwrite",
-            what="The statement replaces rows, but not those of one partition.",
-            why=f"The partition columns of the table are {', '.join(fields) or 'none'}.",
-            now="Name all of them, or set spark.sql.sources.partitionOverwriteMode=dynamic.",
+            what="The statement would replace rows of several partitions.",
+            why=f"The table's partition columns: {', '.join(fields) or 'none'}.",
+            now=(
+                "Name all partition columns, or set "
+                "spark.sql.sources.partitionOverwriteMode=dynamic."
+            ),
         )
     columns = table.schema
     row = pa.table({name: pa.array([values[name]], columns.field(name).type) for name in fields})
@@ -233,8 +236,8 @@ def _insert_operation(writing: Writing) -> Operation:
         operation, duplicates = INSERT_OPERATION.key, DUPLICATES.key
         raise InvalidRequest(
             "unsupported_insert",
-            what=f"Rows can't be inserted with {operation}={name} and {duplicates}={policy}.",
-            why=f"Known are {', '.join(_INSERTS)}, and no policy for duplicates but none.",
+            what=f"Lakewarden cannot insert with {operation}={name} and {duplicates}={policy}.",
+            why=f"It has {', '.join(_INSERTS)}, and for duplicates only the policy none.",
             now=f"Set {operation} to one of these, and {duplicates} to none.",
         )
     return _INSERTS[name]

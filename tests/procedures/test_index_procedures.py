@@ -241,7 +241,7 @@ def test_the_building_of_an_index_can_be_ended(golden_copy: GoldenTable) -> None
 
 def test_a_metadata_table_goes_and_comes(table: Path) -> None:
     (row,) = call("create_metadata_table", table)
-    assert row["result"].startswith("It is there already")
+    assert row["result"].startswith("It already exists")
     assert "Nothing to do" in call("init_metadata_table", table)[0]["result"]
     call("drop_index", table, index_name="column_stats")
     assert call("init_metadata_table", table)[0]["result"] == "Added column_stats."

@@ -42,5 +42,5 @@ def test_what_ends_with_a_semicolon_is_finished(text: str) -> None:
 
 
 def test_a_quote_that_stays_open_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match="quote or a comment"):
+    with pytest.raises(InvalidRequest, match="quote or comment"):
         list(split_statements("SELECT 'a; SELECT 2;"))

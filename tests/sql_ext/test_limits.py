@@ -30,7 +30,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
-    """A table that must not be touched."""
+    """A table that may not use."""
     path = tmp_path_factory.mktemp("elsewhere") / "orders"
     made(path)
     (lake / "link").symlink_to(path)
@@ -100,7 +100,7 @@ def test_no_path_leads_out_of_the_allowed_roots(
         lambda: rows.write.format("lakewarden").mode("append").save(path),
         lambda: rows.write.format("lakewarden").mode("overwrite").save(path),
     ):
-        with pytest.raises(PySparkException, match="must not be touched"):
+        with pytest.raises(PySparkException, match="may not use"):
             attempt()
     assert contents_of(elsewhere.parent) == before
 

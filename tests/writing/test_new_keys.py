@@ -236,6 +236,6 @@ def test_a_key_is_found_among_more_files_than_are_read_under_the_lock() -> None:
 
 def test_a_write_whose_turn_never_comes_gives_way() -> None:
     meeting = Meeting(FILES_MAX + 1, rounds=TURNS_MAX)
-    with pytest.raises(Conflict, match="could not be compared with all"):
+    with pytest.raises(Conflict, match="could not check the keys"):
         meeting.upsert("k")
     assert meeting.turns == TURNS_MAX

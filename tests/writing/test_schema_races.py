@@ -52,7 +52,7 @@ def test_the_later_writer_loses_and_the_column_of_the_first_stays() -> None:
     with pytest.raises(Conflict) as caught:
         raced(storage, {})
     assert caught.value.code == "write_conflict"
-    assert "another schema" in str(caught.value)
+    assert "older schema" in str(caught.value)
     found = Table.on(storage).read_arrow(["id", "v", "theirs"]).to_pylist()
     assert found == [{"id": "b", "v": 2, "theirs": 20}]
 

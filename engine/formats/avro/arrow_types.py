@@ -163,7 +163,7 @@ def _decimal(decimal: DecimalType) -> pa.DataType:
         "unsupported_decimal",
         what=f"A decimal of {decimal.precision} digits is not supported.",
         why=f"Columns take at most {_DECIMAL256_PRECISION} digits.",
-        now="Use a smaller precision.",
+        now="Lower its precision.",
         precision=decimal.precision,
     )
 
@@ -205,8 +205,8 @@ def _field(field: pa.Field, namespace: str) -> dict[str, object]:
     if not _AVRO_NAME.fullmatch(field.name):
         raise InvalidRequest(
             "unsupported_column_name",
-            what=f"The column name {field.name!r} cannot be written.",
-            why="Avro names have only letters, digits and underscores, and no digit in front.",
+            what=f"Avro cannot hold the column name {field.name!r}.",
+            why="Avro names have only letters, digits and underscores, and start with no digit.",
             now="Rename the column.",
             column=field.name,
         )
@@ -252,7 +252,7 @@ def _plain(type_: pa.DataType) -> object:
         return {"type": "long", "logicalType": f"{meaning}-{_TIMESTAMP_UNITS[type_.unit]}"}
     raise InvalidRequest(
         "unsupported_column_type",
-        what=f"A column of type {type_} cannot be written.",
+        what=f"Lakewarden cannot write a column of type {type_}.",
         why="Avro, as Hudi uses it, has no such type.",
         now="Cast the column to a supported type.",
         type=str(type_),

@@ -67,7 +67,7 @@ def write_container(record: Mapping[str, object], schema_text: str) -> bytes:
     except Exception as error:
         raise InvalidRequest(
             "record_does_not_fit",
-            what="A record cannot be written.",
+            what="Avro cannot hold a record.",
             why=f"It does not fit its Avro schema: {error}.",
             now="Correct the record.",
         ) from error
@@ -144,7 +144,7 @@ def _inflated(block: bytes, codec: str, path: str) -> bytes:
         raise InvalidRequest(
             "unsupported_codec",
             what=f"{path} is compressed with {codec}.",
-            why="Lakewarden reads Avro files that are plain or compressed with deflate.",
+            why="Lakewarden reads Avro files that are uncompressed or compressed with deflate.",
             now="Write the file without compression.",
             path=path,
             codec=codec,

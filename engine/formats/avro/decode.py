@@ -99,7 +99,10 @@ class _Decoder:
         """Whether records may begin and end there."""
         if starts.size != ends.size or (starts[1:] < ends[:-1]).any():
             raise Defect(
-                "unordered_records", what="Records are not in ascending order.", path=self.path
+                "unordered_records",
+                what="Records are not in ascending order.",
+                why="A reader asks for them in the order of their offsets.",
+                path=self.path,
             )
         outside = (starts < 0) | (ends < starts) | (ends > self.octets.size)
         wrong = outside | (ends - starts > MAXIMUM_WINDOW)

@@ -48,7 +48,7 @@ def misfit(place: str, type_: AvroType, why: str) -> InvalidRequest:
     """The error for values that have no place in their type."""
     return InvalidRequest(
         "value_does_not_fit",
-        what=f"Column {place} cannot be written as {type_}.",
+        what=f"Column {place} does not fit the type {type_}.",
         why=why,
         now="Cast the column, or correct its values.",
         column=place,

@@ -235,7 +235,7 @@ def _short(value: object) -> str:
 def _unsupported(part: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"unsupported_schema_{part}",
-        what="This Avro schema is beyond what Lakewarden reads.",
+        what="Lakewarden cannot read this Avro schema.",
         why=f"In it, {why}.",
         now="Use a simpler schema.",
     )
@@ -245,7 +245,7 @@ def _unsupported_recursion(name: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_recursive_schema",
         what=f"The Avro type {name} contains itself.",
-        why="A table column has no type that could hold it.",
+        why="No column type can hold it.",
         now="Use a schema whose records do not contain themselves.",
         name=name,
     )

@@ -87,7 +87,7 @@ def order_of(names: Sequence[str], record: RecordType, place: str) -> list[int]:
         raise InvalidRequest(
             "columns_differ",
             what=f"{place or 'The table'} does not have the columns of its Avro schema.",
-            why=f"They differ in {', '.join(odd)}.",
+            why=f"These differ: {', '.join(odd)}.",
             now="Give each column of the schema once, and no other.",
             columns=tuple(odd),
         )

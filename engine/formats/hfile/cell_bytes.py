@@ -62,8 +62,8 @@ def _lengths(binaries: pa.LargeBinaryArray, limit: int, what: str) -> npt.NDArra
         raise InvalidRequest(
             "entry_too_long",
             what=f"A {what} of {longest} bytes does not fit into an HFile.",
-            why=f"A {what} there has at most {limit} bytes.",
-            now=f"Look for the {what} that is so long.",
+            why=f"A {what} in an HFile has at most {limit} bytes.",
+            now=f"Shorten the longest {what}.",
             length=longest,
             limit=limit,
         )

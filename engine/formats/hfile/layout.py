@@ -61,8 +61,8 @@ def codec_of(number: int, path: str, offset: int) -> Codec:
         name = _OTHER_CODECS[number]
         raise InvalidRequest(
             "unsupported_hfile_codec",
-            what=f"{path} is packed with {name}.",
-            why="HFiles of Hudi are packed with GZIP or not at all.",
+            what=f"{path} is compressed with {name}.",
+            why="Hudi's HFiles use GZIP or no compression.",
             now="Write the file again with hoodie.hfile.compression.algorithm=GZ.",
             path=path,
             codec=name,

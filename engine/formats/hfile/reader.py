@@ -226,7 +226,7 @@ def _check_ascending(keys: Sequence[bytes]) -> None:
     if any(left > right for left, right in pairwise(keys)):
         raise InvalidRequest(
             "unsorted_keys",
-            what="Keys to look up in an HFile are not in ascending order.",
-            why="They are found in one pass over the file.",
+            what="The keys to look up in an HFile are not in ascending order.",
+            why="The lookup reads the file once, from front to back.",
             now="Sort them by their bytes.",
         )

@@ -79,7 +79,7 @@ class HFileWriter:
             raise InvalidRequest(
                 "uneven_entries",
                 what=f"There are {len(keys)} keys and {len(values)} values.",
-                why="An entry has one of each.",
+                why="Each entry has one key and one value.",
                 now="Pass columns of equal length.",
             )
         for some_keys, some_values in _slices(large_binary(keys), large_binary(values)):
@@ -239,8 +239,8 @@ def _codec(name: str) -> Codec:
     if name not in _CODECS:
         raise InvalidRequest(
             "unsupported_hfile_codec",
-            what=f"HFiles cannot be packed with {name!r}.",
-            why="Java reads them packed with gzip or not packed.",
+            what=f"Lakewarden cannot compress HFiles with {name!r}.",
+            why="Java reads HFiles compressed with gzip, and uncompressed ones.",
             now="Choose 'gzip' or 'none'.",
             codec=name,
         )

@@ -13,7 +13,8 @@ def rolled_back_instant(block: Block) -> str:
         raise InvalidRequest(
             "unsupported_log_command",
             what=f"{block.path} has the command {command!r} at byte {block.offset}.",
-            why="Only rollback commands are known.",
+            why="Lakewarden knows only rollback commands.",
+            now="Read the table with the engine that wrote it.",
             path=block.path,
             command=command,
         )

@@ -50,7 +50,7 @@ def deletes(block: Block) -> Deletes:
         raise InvalidRequest(
             "unsupported_delete_block",
             what=f"{block.path} has a delete block of version {version} at byte {block.offset}.",
-            why="Its keys are serialised Java objects, which only Java can read.",
+            why="Its keys are serialised Java objects, and only Java reads those.",
             now="Compact the table with the engine that wrote it.",
             path=block.path,
             version=version,
@@ -114,7 +114,8 @@ def _wide_type(kind: pa.DataType, block: Block) -> pa.DataType:
     raise InvalidRequest(
         "unsupported_delete_ordering",
         what=f"{block.path} has a delete block with ordering values of several types.",
-        why="They cannot be compared with one another.",
+        why="Values of different types have no order.",
+        now="Compact the table with the engine that wrote it.",
         path=block.path,
     )
 

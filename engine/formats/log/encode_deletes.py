@@ -98,6 +98,7 @@ def _wrapped(column: pa.Array) -> tuple[str, pa.Array]:
             "unsupported_ordering_type",
             what=f"An ordering field has the type {kind}.",
             why="A delete block has no wrapper for such a value.",
+            now="Order by a number, a text, a date or a timestamp.",
             type=str(kind),
         )
     name, stored = _WRAPPERS[kind]

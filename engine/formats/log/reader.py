@@ -191,7 +191,8 @@ def _unsupported(code: str, thing: str, path: str, position: int) -> InvalidRequ
     return InvalidRequest(
         f"unsupported_{code}",
         what=f"{path} has a block of {thing} at byte {position}.",
-        why="A newer release may have written it; reading on without it could give wrong rows.",
+        why="A newer release may have written it. Reading on without it could return wrong rows.",
+        now="Read the table with the engine that wrote it, or use a newer Lakewarden.",
         path=path,
         offset=position,
     )

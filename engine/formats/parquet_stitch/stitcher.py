@@ -158,8 +158,8 @@ class Stitcher:
         if len(content) > _FOOTER_BYTES_MAX:
             raise InvalidRequest(
                 "footer_too_large",
-                what=f"{len(self._groups)} row groups make a footer of {len(content)} bytes.",
-                why="Its length is a number of 32 bits.",
+                what=f"The footer of {len(self._groups)} row groups has {len(content)} bytes.",
+                why="Its length must fit in 32 bits.",
                 now="Make smaller files.",
             )
         return content + len(content).to_bytes(4, "little") + MAGIC

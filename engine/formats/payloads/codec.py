@@ -58,8 +58,8 @@ def schema_text(name: str) -> str:
 def torn_plan(path: str, reason: str) -> CorruptTable:
     return CorruptTable(
         TORN_PLAN,
-        what=f"{path} is not a whole plan.",
+        what=f"{path} does not hold a complete plan.",
         why=reason,
-        now="Its writer died while publishing it; the plan counts as not published.",
+        now="Schedule a new plan. This one was never published: its writer died first.",
         path=path,
     )

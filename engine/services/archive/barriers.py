@@ -53,7 +53,7 @@ def _of_metadata(storage: Storage, moment: Snapshot) -> Iterator[Barrier]:
         return
     compacted = newest_compaction(metadata_timeline(storage))
     if compacted is None:
-        why = "The metadata table was never compacted, and its logs are judged by the timeline."
+        why = "The metadata table was never compacted, and its logs need the timeline."
         yield Barrier(hold=Hold.METADATA, before="", why=why)
         return
     later = moment.timeline.active.completed_between(compacted, None)

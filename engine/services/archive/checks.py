@@ -80,7 +80,7 @@ def _uncleaned(context: Context, moment: Snapshot, plan: ArchivePlan) -> Barrier
                 hold=Hold.UNCLEANED,
                 before=requested,
                 instant=requested,
-                why=f"{left} file groups that {requested} has replaced are not cleaned yet.",
+                why=f"A clean must still remove {left} file groups that {requested} replaced.",
             )
     return None
 

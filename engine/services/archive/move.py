@@ -87,7 +87,7 @@ def _verify(instants: Sequence[Instant], archived: frozenset[tuple[str, str]]) -
     if lost:
         raise Defect(
             "not_archived",
-            what=f"{lost[0]} is not in the archive, though it was just written there.",
+            what=f"The archive lacks {lost[0]}, which was just written there.",
             why="Nothing was removed from the active timeline.",
             instant=lost[0].requested,
         )

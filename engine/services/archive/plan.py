@@ -115,7 +115,7 @@ def compaction_barrier(instants: Sequence[Instant], deltacommits: int) -> Barrie
         hold=Hold.COMPACTION,
         before=first,
         instant=compacted,
-        why="Deltacommits are counted to tell when the next compaction is due.",
+        why="The next compaction's trigger counts deltacommits.",
     )
 
 
@@ -156,7 +156,7 @@ def _removable(
 
 def _enough(writes: Sequence[Instant], limits: Limits) -> Barrier:
     if len(writes) <= limits.keep_max:
-        why = f"{len(writes)} commits are active, and archiving begins with {limits.keep_max + 1}."
+        why = f"{len(writes)} commits are active; archiving starts at {limits.keep_max + 1}."
     else:
         why = f"{limits.keep_min} commits stay active."
     return Barrier(hold=Hold.KEPT, before="", why=why)

@@ -93,7 +93,7 @@ def _drafted(context: Context, moment: Snapshot, at_most: int | None) -> _Drafte
         if barrier is None:
             return _Drafted(plan, ledgers)
         barriers.append(barrier)
-    raise AssertionError("a barrier in a plan has left the plan as it was")
+    raise AssertionError("an instant that a plan keeps was archived all the same")
 
 
 def told(context: Context, moment: Snapshot, plan: ArchivePlan) -> ArchivePlan:

@@ -9,7 +9,7 @@ ARCHIVE_AUTOMATIC = Setting(
     "hoodie.archive.automatic",
     False,
     flag,
-    "Whether a write archives after its commit; Hudi's writers do unless they are told not to",
+    "Whether a write archives after its commit; Hudi's writers do by default",
 )
 ARCHIVE_ASYNC = Setting(
     "hoodie.archive.async",
@@ -57,7 +57,7 @@ KEPT_MANIFESTS: Setting[int] = Setting(
     "hoodie.timeline.manifest.retained.versions",
     3,
     positive_number,
-    "How many states of the archive stay readable for readers that began with them",
+    "How many states of the archive stay readable for readers that started with them",
 )
 
 ARCHIVE_SETTINGS: tuple[Setting[object], ...] = (
@@ -80,9 +80,8 @@ def limits_of(settings: Settings) -> Limits:
     if fewest >= most:
         raise InvalidRequest(
             "wrong_limits",
-            what=f"{KEEP_MIN_COMMITS.key} = {fewest} does not go together with "
-            f"{KEEP_MAX_COMMITS.key} = {most}.",
-            why="Archiving begins with more commits than the one, and leaves as many as the other.",
+            what=f"{KEEP_MIN_COMMITS.key}={fewest} contradicts {KEEP_MAX_COMMITS.key}={most}.",
+            why="Archiving starts above the maximum and leaves the minimum.",
             now=f"Set {KEEP_MAX_COMMITS.key} to {fewest + 1} or more.",
             fewest=fewest,
             most=most,

@@ -112,9 +112,9 @@ def assert_unneeded(
     for file in sorted(doomed & held.keys()):
         raise _needed(file, f"{held[file].hold.value} {held[file].instant} needs it")
     retained = plan.earliest_instant_to_retain
-    views = {"a read of the table as it is now needs it": moment.visibility()}
+    views = {"a read of the newest snapshot needs it": moment.visibility()}
     if retained is not None:
-        why = f"the table as of {retained.timestamp} is to be kept, and needs it"
+        why = f"the table as of {retained.timestamp}, which must stay readable, needs it"
         views[why] = moment.visibility(retained.timestamp)
     listed = moment.source(use_metadata=True).files(sorted(orders.files))
     for partition, files in listed.items():
@@ -189,9 +189,9 @@ def _needed(file: tuple[str, str], why: str) -> CorruptTable:
     path = _path(*file)
     return CorruptTable(
         "unsafe_clean_plan",
-        what=f"A clean wants {path} deleted, but {why}.",
+        what=f"A clean would delete {path}, but {why}.",
         why="The table has changed since it was planned, or the plan is wrong.",
-        now="Nothing was deleted. Cancel the clean if nobody has begun with it.",
+        now="Nothing was deleted. Cancel the clean if it has not started.",
         path=path,
     )
 
@@ -199,8 +199,8 @@ def _needed(file: tuple[str, str], why: str) -> CorruptTable:
 def _bootstrap(path: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_bootstrap",
-        what=f"{path} wants files deleted that lie outside of the table.",
-        why="They belong to a table that was bootstrapped, which is not implemented.",
+        what=f"The clean plan {path} names files outside the table.",
+        why="They belong to a bootstrapped table, which Lakewarden does not implement.",
         now="Let Java Hudi finish this clean.",
         path=path,
     )

@@ -107,7 +107,7 @@ def draft_clean(
     return replace(
         framed,
         selection=select(partition_views(moment, chosen), cut),
-        scope=scope.why if wish.partitions is None else "Some partitions were asked for.",
+        scope=scope.why if wish.partitions is None else "The call selects some partitions.",
         last_write=max((one.requested for one in active.completed()), default=""),
         extra=_extra(moment, wish),
     )
@@ -136,7 +136,7 @@ def frame_clean(
     framed = CleanDraft(policy=retention.policy, horizon=horizon, retained=retained, extra={})
     if retained is None and not counts_versions:
         is_new = horizon.instant is None
-        why = "" if is_new else "Nothing was written since the last clean that it would retain."
+        why = "" if is_new else "No write has completed since the last clean."
         return replace(framed, scope=why, is_over=True)
     waits = _waits(context, moment, last) if wish.honour_trigger else None
     return framed if waits is None else replace(framed, scope=waits, is_over=True)

@@ -72,7 +72,7 @@ def _retained(
 
 def _too_few(completed: Sequence[Instant], retention: Retention) -> str:
     if retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        return f"No commit has completed in the last {retention.hours} hours, so that none is old."
+        return f"No commit completed in the last {retention.hours} hours, so none is old."
     return f"There are {len(completed)} commits, and {retention.commits} are retained."
 
 
@@ -91,7 +91,7 @@ def _held_back(writes: Writes, earliest: Instant) -> Horizon:
     """What is under way may build upon the table as it was when it began."""
     first = min(writes.pending, default=None)
     if first is None or first.requested > earliest.requested:
-        return Horizon(instant=earliest, why=f"{earliest.requested} is the first one retained.")
+        return Horizon(instant=earliest, why=f"The first retained commit is {earliest.requested}.")
     before = [one for one in writes.completed if one.requested < first.requested]
     return Horizon(
         instant=max(before, default=None),

@@ -38,7 +38,7 @@ from lakewarden.engine.timeline.instant import Action, Instant
 # Drafts made while others may write. The one after them is made under the lock.
 DRAFTS_MAX = 3
 
-_ONLY_PENDING = "No new clean was asked for, only those that are pending."
+_ONLY_PENDING = "The call runs pending cleans only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]
             continue
         taken = take_over(context, Action.CLEAN, instant.requested)
         if taken.live is not None:
-            why = f"The clean {instant.requested} is being carried out by {taken.live}."
+            why = f"{taken.live} is running the clean {instant.requested}."
             return tuple(finished), Held(instant.requested, why)
         if taken.attempt is not None:
             with taken.attempt as attempt:
@@ -226,7 +226,7 @@ def _carried_out(context: Context, moment: Snapshot, attempt: Attempt) -> Finish
 
 def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Cleaned:
     if published.pending is not None:
-        why = f"{published.pending} has begun meanwhile, and is not through yet."
+        why = f"{published.pending} has started in the meantime and has not ended."
         return replace(prepared, why_nothing=why, held_by=published.pending)
     answer = _answer(context, look(context), published.draft)
     return replace(
@@ -275,7 +275,7 @@ def _why_nothing(context: Context, moment: Snapshot, draft: CleanDraft) -> str:
     )
     if holders:
         named = ", ".join(f"{hold.replace('_', ' ')} {instant}" for hold, instant in holders)
-        return f"All that is old is needed by {named}."
+        return f"All older files are needed by {named}."
     if draft.is_over:
         return draft.scope
-    return f"No file is older than what is retained. {draft.scope}".strip()
+    return f"No file is older than the retained commits. {draft.scope}".strip()

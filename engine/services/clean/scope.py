@@ -64,10 +64,10 @@ def find_scope(
     """Where to look for old files; `horizon` is None for a policy that counts versions."""
     reason = _why_all(active, last, horizon, is_incremental=is_incremental)
     if reason is not None or last is None or horizon is None:
-        return Scope(None, f"All partitions were looked at: {reason}.")
+        return Scope(None, f"All partitions were checked: {reason}.")
     touched = tuple(sorted(set(_touched(active, last, horizon))))
     since = f"written to since {last.earliest}, where the clean {last.instant} stopped"
-    return Scope(touched, f"{len(touched)} partitions were looked at: those {since}.")
+    return Scope(touched, f"{len(touched)} partitions were checked: those {since}.")
 
 
 def _why_all(
@@ -77,16 +77,16 @@ def _why_all(
     if horizon is None:
         return "the policy counts versions"
     if not is_incremental:
-        return "incremental cleaning is switched off"
+        return "incremental cleaning is off"
     if last is None:
-        return "there is no earlier clean that tells where it stopped"
+        return "no earlier clean says where it stopped"
     if not last.earliest:
-        return f"the clean {last.instant} does not tell where it stopped"
+        return f"the clean {last.instant} does not say where it stopped"
     first = active.first_write()
     if first is None or last.earliest < first.requested:
         return f"{last.earliest}, where the clean {last.instant} stopped, is archived"
     if last.is_partial:
-        return f"the clean {last.instant} looked at some of them only"
+        return f"the clean {last.instant} checked only some of them"
     gone = last.savepoints - {one.requested for one in active.savepoints()}
     if gone:
         return f"the savepoint {min(gone)} was deleted since the clean {last.instant}"

@@ -26,7 +26,7 @@ CLEAN_AUTOMATIC = Setting(
     "hoodie.clean.automatic",
     False,
     flag,
-    "Whether a write cleans after its commit; Hudi's writers do unless they are told not to",
+    "Whether a write cleans after its commit; Hudi's writers do by default",
 )
 CLEAN_ASYNC = Setting(
     "hoodie.clean.async.enabled",
@@ -68,7 +68,7 @@ TRIGGER_STRATEGY: Setting[str] = Setting(
     "hoodie.clean.trigger.strategy",
     "NUM_COMMITS",
     one_of("NUM_COMMITS"),
-    "What has writes clean: a number of commits since the last clean",
+    "What triggers a clean after a write: a number of commits since the last clean",
 )
 TRIGGER_COMMITS: Setting[int] = Setting(
     "hoodie.clean.trigger.max.commits",
@@ -89,7 +89,7 @@ COMMITS_TO_CLEAN: Setting[int] = Setting(
     "hoodie.clean.max.commits.to.clean",
     0,
     whole_number,
-    "How many commits one clean goes forward at most; 0 for as many as there are",
+    "The most commits that one clean covers; 0 for no limit",
 )
 
 CLEAN_SETTINGS: tuple[Setting[object], ...] = (
@@ -153,10 +153,14 @@ def _wrong_pair(settings: Settings) -> InvalidRequest:
     retained, kept = settings.resolve(COMMITS_RETAINED), settings.resolve(KEEP_MIN_COMMITS)
     return InvalidRequest(
         "wrong_retention",
-        what=f"{retained.key} = {retained.value} ({retained.origin}) does not go together with "
-        f"{kept.key} = {kept.value} ({kept.origin}).",
-        why="Commits must stay on the active timeline until they are cleaned, so more of them have "
-        "to be kept there than a clean retains.",
+        what=(
+            f"{retained.key}={retained.value} ({retained.origin}) contradicts "
+            f"{kept.key}={kept.value} ({kept.origin})."
+        ),
+        why=(
+            "Commits stay on the active timeline until a clean has passed them, so it must "
+            "keep more than a clean retains."
+        ),
         now=f"Set {kept.key} to {retained.value + 1} or more, or {retained.key} below it.",
         retained=retained.value,
         kept=kept.value,

@@ -32,8 +32,8 @@ def curve_positions(columns: Sequence[pa.Array], layout: Layout, sample_size: in
     if not 0 < len(columns) <= COLUMNS_MAX:
         raise InvalidRequest(
             "too_many_sort_columns",
-            what=f"A curve through {len(columns)} columns cannot be made.",
-            why=f"There can be 1 to {COLUMNS_MAX}; with more, none of them would tell anything.",
+            what=f"A sort curve cannot have {len(columns)} columns.",
+            why=f"It takes 1 to {COLUMNS_MAX}; with more, no column would narrow a read.",
             now="Sort by fewer columns.",
         )
     bits = min(BITS_MAX, _BITS // len(columns))
@@ -73,8 +73,8 @@ def _of_integers(column: pa.Array) -> Codes:
     if not pa.types.is_integer(plain.type):
         raise InvalidRequest(
             "unsortable_column",
-            what=f"Rows can't be sorted along a curve by a column of type {kind}.",
-            why="Its values have no order, or none that a number can tell.",
+            what=f"Lakewarden cannot sort along a curve by a column of type {kind}.",
+            why="Its values have no order, or none that a number can express.",
             now="Sort by other columns.",
         )
     values = plain.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)

@@ -125,7 +125,7 @@ class _Rows:
                 is_within = (own >= first) & (own < first + each)
                 kept.append(rows.filter(pa.array(is_within)))
                 kept_ranks.append(own[is_within])
-            assert at == len(ranks), "a slice gave other rows when it was read again"
+            assert at == len(ranks), "a slice returned other rows when it was read again"
             whole = _in_one_piece(kept)
             yield from self._taken(whole, np.argsort(np.concatenate(kept_ranks)))
 

@@ -74,7 +74,7 @@ class PartitionFilter:
         steps: list[tuple[_Keep, str]] = []
         for named in (self.wished, self.selected):
             if named is not None:
-                steps.append((_among(frozenset(named)), "Other partitions are asked for."))
+                steps.append((_among(frozenset(named)), "The call selects other partitions."))
         if self.pattern is not None and self.selected is None:
             detail = f"Its path does not match {self.pattern.pattern!r}."
             steps.append((_where(lambda name: bool(_matches(self.pattern, name))), detail))
@@ -85,7 +85,7 @@ class PartitionFilter:
                 detail = f"It is not in the range from {self.begin!r} to {self.end!r}."
                 steps.append((_where(self._is_in_range), detail))
             case FilterMode.DAY_ROLLING:
-                steps.append((self._of_this_hour, "Its turn comes at another hour of the day."))
+                steps.append((self._of_this_hour, "Another hour of the day clusters it."))
         return steps
 
     def _recent(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ def _pattern(text: str) -> re.Pattern[str] | None:
     except re.error as error:
         raise InvalidRequest(
             "bad_pattern",
-            what=f"{text!r} is no pattern: {error}.",
-            why="It is compared with the paths of partitions.",
+            what=f"{text!r} is not a pattern: {error}.",
+            why="Clustering matches it against the paths of partitions.",
             now=f"Correct {REGEX.key}.",
             pattern=text,
         ) from None

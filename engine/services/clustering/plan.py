@@ -71,7 +71,9 @@ def choose_groups(
             if len(groups) >= limits.groups_max:
                 taken = ()
             if len(members) == 1 and not limits.takes_single:
-                left_out.append(LeftOut.of_slice(members[0], Reason.ALONE, "No file joins it."))
+                left_out.append(
+                    LeftOut.of_slice(members[0], Reason.ALONE, "No other file joins it.")
+                )
                 continue
             if len(taken) == 1 and not limits.takes_single:
                 taken = ()
@@ -149,7 +151,7 @@ def _outputs(slices: Sequence[FileSlice], limits: Limits) -> int:
 
 
 def _over_limit(slice_: FileSlice) -> LeftOut:
-    detail = "The plan has as much as it may have."
+    detail = "The plan is full."
     return LeftOut.of_slice(slice_, Reason.OVER_LIMIT, detail, comes_back=True)
 
 

@@ -110,7 +110,7 @@ def prune(
         raise _nothing_left(instant)
     if dry_run or not going:
         return Pruned(instant=instant, files=files)
-    replaced_by = _replaced(context, instant, rest, f"{len(going)} of its files are left out")
+    replaced_by = _replaced(context, instant, rest, f"{len(going)} of its files are removed")
     remove_cancelled(context, (instant,))
     return Pruned(instant=instant, files=files, replaced_by=replaced_by)
 
@@ -139,8 +139,8 @@ def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
         raise InvalidRequest(
             "unknown_plan",
             what=f"The timeline has no pending clustering {instant}.",
-            why="It may have completed, been rolled back, or never been published.",
-            now="Look at show_plans for what is pending.",
+            why="It may be complete or rolled back, or was never published.",
+            now="CALL show_plans lists what is pending.",
             instant=instant,
         )
     seen = replace(moment, ledgers=pending_ledgers(context, moment))
@@ -149,9 +149,9 @@ def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
     if state is not InstantState.REQUESTED:
         raise Conflict(
             "plan_begun",
-            what=f"The clustering {instant} does not wait any more ({state.value}).",
-            why="Whoever has begun with a plan goes by what it said then.",
-            now="Let it end, or CALL cancel_plan and schedule another one.",
+            what=f"The clustering {instant} has already started ({state.value}).",
+            why="A worker that has started a plan follows it as it was.",
+            now="Wait until it ends, or CALL cancel_plan and schedule a new one.",
             instant=instant,
         )
     content = moment.timeline.active.read(files.requested.instant)
@@ -195,8 +195,8 @@ def _without(group: ClusteringGroup, paths: frozenset[str]) -> ClusteringGroup:
 def _nothing_left(instant: str) -> InvalidRequest:
     return InvalidRequest(
         "empty_plan",
-        what=f"Nothing of the clustering {instant} would be left.",
-        why="All of its files would go.",
-        now="Say that this is meant (allow_empty_plan => true), or CALL cancel_plan.",
+        what=f"The clustering {instant} would be left without files.",
+        why="The call removes all files of its plan.",
+        now="To do so, set allow_empty_plan => true, or CALL cancel_plan.",
         instant=instant,
     )

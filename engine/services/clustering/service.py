@@ -222,7 +222,7 @@ def _check_sort_columns(state: Snapshot, columns: Sequence[str]) -> None:
     if strangers:
         raise InvalidRequest(
             "unknown_sort_column",
-            what=f"Rows can't be sorted by {strangers[0]!r}.",
+            what=f"Clustering cannot sort by {strangers[0]!r}.",
             why=f"The table has the columns {', '.join(names)}.",
             now=f"Correct {SORT_COLUMNS.key}.",
             column=strangers[0],
@@ -267,8 +267,8 @@ def _refuse(state: Snapshot, settings: Settings) -> None:
     if identity_of(state, settings).buckets is not None:
         raise InvalidRequest(
             "unsupported_clustering_of_buckets",
-            what="A table with a bucket index can't be clustered.",
-            why="The file group of a key follows from its hash, so that no row may move.",
+            what="Lakewarden cannot cluster a table with a bucket index.",
+            why="The hash of a key decides its file group, so no row may move.",
             now="Compact it instead, or rewrite it with another index.",
         )
 
@@ -334,8 +334,10 @@ def _nothing(choice: Choice[Group]) -> Refusal:
         reason=reason,
         why="There are no files to cluster."
         if example is None
-        else f"There are no files to cluster. {len(choice.left_out)} files or partitions are left"
-        f" out, {waiting.count(reason)} of them so: {example.detail}",
+        else (
+            f"There are no files to cluster. The plan skips {len(choice.left_out)} files or "
+            f"partitions, {waiting.count(reason)} of them for this reason: {example.detail}"
+        ),
         left_out=choice.left_out,
         missing_partitions=choice.missing_partitions,
     )

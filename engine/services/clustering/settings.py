@@ -41,7 +41,7 @@ EXECUTION = Setting(
     "hoodie.clustering.execution.strategy.class",
     f"{_EXECUTION_PACKAGE}SparkSortAndSizeExecutionStrategy",
     str,
-    "The class that carries a plan out where Hudi does so; ours are carried out alike",
+    "The class that executes a plan in Hudi; Lakewarden executes all plans the same way",
 )
 FILTER_MODE = Setting(
     "hoodie.clustering.plan.partition.filter.mode",
@@ -90,7 +90,7 @@ TARGET_FILE_BYTES = Setting(
     f"{PREFIX}target.file.max.bytes",
     1 << 30,
     whole_number,
-    "Bytes that a file shall have after clustering",
+    "The target size of files after clustering, in bytes",
 )
 GROUP_BYTES_MAX = Setting(
     f"{PREFIX}max.bytes.per.group",
@@ -121,19 +121,19 @@ SAMPLE_SIZE = Setting(
     "hoodie.layout.optimize.build.curve.sample.size",
     200_000,
     whole_number,
-    "Values of each column that tell how a curve divides it",
+    "How many values of each column are sampled for a curve",
 )
 INLINE = Setting(
     "hoodie.clustering.inline",
     False,
     flag,
-    "Whether writes schedule a clustering when one is due, and carry it out",
+    "Whether writes schedule a clustering when one is due, and run it",
 )
 SCHEDULE_INLINE = Setting(
     "hoodie.clustering.schedule.inline",
     False,
     flag,
-    "Whether writes schedule a clustering when one is due, and leave it to others",
+    "Whether writes schedule a clustering when one is due, for another process to run",
 )
 INLINE_MAX_COMMITS = Setting(
     "hoodie.clustering.inline.max.commits",

@@ -58,8 +58,8 @@ def _short(name: str) -> str:
 def _unknown(name: str, key: str, known: Iterable[str]) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_clustering_strategy",
-        what=f"There is no clustering strategy {name!r} here.",
-        why=f"Known are {', '.join(known)}; others divide or name files in a way of their own.",
+        what=f"Lakewarden has no clustering strategy {name!r}.",
+        why=f"It has {', '.join(known)}; others divide or name files differently.",
         now=f"Give {key} one of these names, leave it out, or cluster with Hudi.",
         strategy=name,
     )

@@ -93,7 +93,7 @@ def _slice_of(planned: ClusteringSlice, partition: str, known: Mapping[str, Data
         raise InvalidRequest(
             "unsupported_bootstrap",
             what=f"File group {planned.file_id} has a bootstrapped base file.",
-            why="Its rows lie in a file outside of the table.",
+            why="Its rows are in a file outside the table.",
             now="Cluster it with Hudi.",
         )
     parsed = [known.get(name) or parse_file_name(name, 0) for name in _names(planned)]

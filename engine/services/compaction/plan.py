@@ -27,7 +27,7 @@ def choose_partitions(names: Sequence[str], rules: Rules) -> Choice[str]:
     """The partitions to look into, in the strategy's order."""
     wished = rules.wish.partitions
     kept = [name for name in names if wished is None or name in wished]
-    detail = "Other partitions were asked for."
+    detail = "The call selects other partitions."
     unwished = tuple(filtered(name, detail) for name in names if name not in set(kept))
     choice = rules.strategy.partitions(kept)
     return Choice(choice.chosen, (*unwished, *choice.left_out))
@@ -55,10 +55,13 @@ def within_limits(candidates: Sequence[Candidate], wish: Wish) -> Choice[Candida
     for candidate in candidates:
         size = candidate.slice.size_bytes
         if wish.max_file_groups is not None and len(chosen) >= wish.max_file_groups:
-            detail = f"{wish.max_file_groups} file groups are the most that were asked for."
+            detail = (
+                f"The plan already has {wish.max_file_groups} file groups, the most that the "
+                "call allows."
+            )
             left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
         elif wish.max_bytes is not None and spent + size > wish.max_bytes:
-            detail = f"{size} bytes do not fit into what is left of {wish.max_bytes}."
+            detail = f"Its {size} bytes exceed what is left of {wish.max_bytes}."
             left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
         else:
             chosen.append(candidate)

@@ -149,7 +149,7 @@ def _not_due(context: Context, moment: Snapshot, wish: Wish) -> Refusal | None:
     due = Due(Trigger(settings[TRIGGER]), settings[DELTA_COMMITS], settings[DELTA_SECONDS])
     progress = progress_of(moment.timeline.active)
     if progress is None:
-        why = "Nothing was written to the table yet."
+        why = "The table has no writes yet."
     else:
         began_ms = epoch_ms(progress.began, moment.layout.zone) or 0
         # Java counts whole seconds, too.
@@ -175,8 +175,10 @@ def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal
     return Refusal(
         service=Service.COMPACTION,
         reason=reason,
-        why=f"{len(waiting)} file groups or partitions with logs are left out,"
-        f" {waiting.count(reason)} of them so: {example.detail}",
+        why=(
+            f"The plan skips {len(waiting)} file groups or partitions with logs, "
+            f"{waiting.count(reason)} of them for this reason: {example.detail}"
+        ),
         left_out=left_out,
         missing_partitions=missing,
     )

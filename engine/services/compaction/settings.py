@@ -45,7 +45,7 @@ TRIGGER = Setting(
     "hoodie.compact.inline.trigger.strategy",
     Trigger.NUM_COMMITS.value,
     one_of(*Trigger),
-    "What a compaction that nobody asks for explicitly waits for",
+    "What triggers a compaction that no caller has requested",
     short="trigger",
 )
 DELTA_COMMITS = Setting(
@@ -64,13 +64,13 @@ INLINE = Setting(
     "hoodie.compact.inline",
     False,
     flag,
-    "Whether writes schedule a compaction when one is due, and carry it out",
+    "Whether writes schedule a compaction when one is due, and run it",
 )
 SCHEDULE_INLINE = Setting(
     "hoodie.compact.schedule.inline",
     False,
     flag,
-    "Whether writes schedule a compaction when one is due, and leave it to others",
+    "Whether writes schedule a compaction when one is due, for another process to run",
 )
 COMPACTION_SETTINGS: tuple[Setting[object], ...] = (
     STRATEGY,

@@ -70,7 +70,9 @@ class BoundedIO(UnBounded):
                 remaining -= candidate.io_mb
                 chosen.append(candidate)
             else:
-                detail = f"{TARGET_IO_MB.key} is {self.target_mb} MB, which others use up."
+                detail = (
+                    f"{TARGET_IO_MB.key} is {self.target_mb} MB, and other file groups use it up."
+                )
                 left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
         return Choice(tuple(chosen), tuple(left_out))
 
@@ -204,9 +206,9 @@ def date_of(partition: str) -> date:
         pass
     raise InvalidRequest(
         "no_day_partition",
-        what=f"The partition {partition!r} is no day.",
-        why="The chosen compaction strategy goes by days, in paths like 2026/11/18.",
-        now=f"Choose another one for {STRATEGY.key}.",
+        what=f"The partition {partition!r} is not a day.",
+        why="The compaction strategy selects days, from paths like 2026/11/18.",
+        now=f"Choose another strategy in {STRATEGY.key}.",
         partition=partition,
     )
 
@@ -262,8 +264,8 @@ def _named(name: str, settings: Settings, today: date) -> Strategy:
 def _unknown(name: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_strategy",
-        what=f"There is no compaction strategy {name!r}.",
-        why=f"Those of Hudi are known: {', '.join(_STRATEGIES)}.",
+        what=f"Lakewarden has no compaction strategy {name!r}.",
+        why=f"It has Hudi's: {', '.join(_STRATEGIES)}.",
         now=f"Give {STRATEGY.key} one of these names, or several, separated by commas.",
         strategy=name,
     )
@@ -276,12 +278,12 @@ def _pattern(settings: Settings) -> re.Pattern[str]:
             return re.compile(text)
         why = "It is not set."
     except re.error as error:
-        why = f"{text!r} is no regular expression: {error}."
+        why = f"{text!r} is not a regular expression: {error}."
     raise InvalidRequest(
         "bad_setting",
         what=f"PartitionRegexBased needs {PARTITION_REGEX.key}.",
         why=why,
-        now="Set it to what the paths of the partitions shall contain.",
+        now="Set it to a pattern for the paths of partitions.",
     )
 
 

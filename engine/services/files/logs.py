@@ -108,7 +108,7 @@ def _relative(storage: Storage, pattern: str) -> str:
     if relative.startswith("/") or "://" in relative or ".." in relative.split("/"):
         raise InvalidRequest(
             "path_outside_table",
-            what=f"{pattern!r} does not lie in the table.",
+            what=f"{pattern!r} is not in the table.",
             why=f"The table is at {root}.",
             now="Give a path below it, such as 'city=Oslo/*.log.*'.",
             path=pattern,

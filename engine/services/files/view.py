@@ -101,9 +101,9 @@ def _newest(wish: ViewWish) -> str | None:
     if not wish.before.isdecimal():
         raise InvalidRequest(
             "bad_instant",
-            what=f"{wish.before!r} is no instant.",
-            why="Instants are times in digits, such as 20261118101500123.",
-            now="See show_timeline for those there are.",
+            what=f"{wish.before!r} is not an instant.",
+            why="Instants are digits, such as 20261118101500123.",
+            now="CALL show_timeline lists them.",
             instant=wish.before,
         )
     if wish.is_inclusive or not int(wish.before):

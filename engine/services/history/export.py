@@ -72,16 +72,16 @@ def _write(target: Storage, name: str, content: bytes) -> None:
         case Lost(there) if there != content:
             raise Conflict(
                 "file_exists",
-                what=f"{target.uri(name)} is there, with another content.",
+                what=f"{target.uri(name)} already exists with different content.",
                 why="An export never replaces a file.",
-                now="Name an empty folder, or remove the file.",
+                now="Choose an empty folder, or remove the file.",
                 path=name,
             )
         case Unknown(cause):
             raise Unsettled(
                 "unsettled_export",
-                what=f"Whether {target.uri(name)} was written is not known.",
+                what=f"It is not known whether {target.uri(name)} was written.",
                 why=cause,
-                now="Look at the folder, and export again.",
+                now="Look at the folder, then export again.",
                 path=name,
             )

@@ -96,9 +96,9 @@ class History:
             words = ", ".join(sorted(action.value for action in actions))
             raise InvalidRequest(
                 "unknown_instant",
-                what=f"There is no completed instant {time} of {words}.",
-                why="Neither the active timeline nor the archive has one of that time.",
-                now="See show_timeline(showArchived => true) for those there are.",
+                what=f"The table has no completed {words} {time}.",
+                why="Neither the active timeline nor the archive has it.",
+                now="CALL show_timeline(showArchived => true) lists all.",
                 instant=time,
             )
         return found

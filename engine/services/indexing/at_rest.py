@@ -34,11 +34,12 @@ def refuse_busy(context: Context, moment: Snapshot, *, but: frozenset[str] = fro
         name = service_name(pending.action)
         raise Conflict(
             "table_busy",
-            what=f"The {name} {pending.requested} is under way ({pending.state.value}).",
-            why="It was begun without knowing of the change to the indexes, and would not tell them"
-            " of what it does.",
-            now="Wait until it has ended, then try again; CALL show_plans and show_blockers tell"
-            " who is at it, and how to end what nobody works on any more.",
+            what=f"The {name} {pending.requested} has not ended ({pending.state.value}).",
+            why="It started before the index change and would leave the new index incomplete.",
+            now=(
+                "Wait until it ends, then try again. CALL show_plans shows its worker, CALL "
+                "show_blockers how to end it."
+            ),
             instant=pending.requested,
         )
 

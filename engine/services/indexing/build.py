@@ -45,7 +45,7 @@ def create_index(
     if wanted.partition in moment.config.metadata_partitions:
         if not if_not_exists:
             raise index_exists(request.name, wanted.partition)
-        return _as_it_is(context, moment, wanted.partition, "It is there already.")
+        return _as_it_is(context, moment, wanted.partition, "It already exists.")
     if dry_run:
         gather(context, moment, [wanted])
         return _would_be(moment, wanted.partition, "It would be built.")
@@ -80,7 +80,7 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
     ]
     if dry_run:
         gather(context, moment, wanted)
-        return _would_be(moment, index.partition, "It would be built anew.")
+        return _would_be(moment, index.partition, "It would be rebuilt.")
     settle(context)
     with context.lock.hold() as held:
         moment = reload(context)
@@ -88,7 +88,7 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
         held.assert_held()
         drop_partitions(context.storage, moment.config, names, moment.times, context.ports)
         records = _build(context, held, reload(context), wanted)
-    return _built(context, index.partition, records, "It was built anew.")
+    return _built(context, index.partition, records, "It was rebuilt.")
 
 
 def build_metadata_table(
@@ -155,9 +155,11 @@ def _drop_overtaken(context: Context, moment: Snapshot) -> None:
     raise Conflict(
         "index_overtaken",
         what=f"{', '.join(partitions)} was not built.",
-        why=f"The {newer[0].action.value} {newer[0].requested} began meanwhile, since the lock was"
-        " lost, and is not in it.",
-        now="Build it again.",
+        why=(
+            f"This process lost the lock, and the index lacks the {newer[0].action.value} "
+            f"{newer[0].requested}, which started since."
+        ),
+        now="Build the index again.",
         instant=newer[0].requested,
     )
 

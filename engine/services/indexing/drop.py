@@ -137,15 +137,15 @@ def _absent(name: str) -> IndexDropped:
         partition=None,
         freed_bytes=0,
         is_changed=False,
-        message=f"There is no index {name}; nothing to do.",
+        message=f"The table has no index {name}; nothing to do.",
     )
 
 
 def _needed(name: str, other: str) -> InvalidRequest:
     return InvalidRequest(
         "index_is_needed",
-        what=f"The index {name} cannot be dropped.",
-        why=f"The secondary index {other} leads to it.",
+        what=f"Lakewarden cannot drop the index {name}.",
+        why=f"The secondary index {other} needs it.",
         now=f"Drop {other} first.",
         index=name,
         needed_by=other,

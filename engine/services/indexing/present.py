@@ -141,10 +141,14 @@ def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> No
         raise InvalidRequest(
             "repeated_keys",
             what=f"The table has the record key {repeated!r} more than once.",
-            why="A record index knows one place of each key, in the whole table or, if it is"
-            " partitioned, in each partition. Readers that trust it would miss the others.",
-            now="Build it with the option isPartitioned=true if keys repeat across partitions only,"
-            " or remove the repeated rows.",
+            why=(
+                "A record index has one location per key (if partitioned, one per "
+                "partition). Readers would miss the other rows."
+            ),
+            now=(
+                "Remove the repeated rows. If keys repeat across partitions only, set "
+                "isPartitioned=true."
+            ),
             key=repeated,
         )
 

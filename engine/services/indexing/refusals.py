@@ -12,7 +12,7 @@ def no_index(name: str, known: Sequence[str]) -> InvalidRequest:
         "no_index",
         what=f"The table has no index {name!r}.",
         why=f"It has {', '.join(one for one in known if one != FILES) or 'none'}.",
-        now="SHOW INDEXES lists them; IF EXISTS makes dropping what is not there no error.",
+        now="SHOW INDEXES lists them. With IF EXISTS dropping a missing index is not an error.",
         index=name,
     )
 
@@ -20,9 +20,9 @@ def no_index(name: str, known: Sequence[str]) -> InvalidRequest:
 def index_exists(name: str, partition: str) -> InvalidRequest:
     return InvalidRequest(
         "index_exists",
-        what=f"The index {name!r} is there already, as {partition}.",
-        why="A table has one of its kind at most.",
-        now="Say IF NOT EXISTS, or REFRESH INDEX to build it anew.",
+        what=f"The table already has the index {name!r}, as {partition}.",
+        why="A table has at most one index of this kind.",
+        now="Use IF NOT EXISTS, or REFRESH INDEX to rebuild it.",
         index=name,
         partition=partition,
     )
@@ -31,8 +31,8 @@ def index_exists(name: str, partition: str) -> InvalidRequest:
 def no_statistics(column: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_statistics_column",
-        what=f"Statistics cannot be kept of the column {column!r}.",
-        why="Its type has none.",
+        what=f"Lakewarden cannot keep statistics of the column {column!r}.",
+        why="Its type has no statistics.",
         now="Leave it out.",
         column=column,
     )
@@ -41,9 +41,9 @@ def no_statistics(column: str) -> InvalidRequest:
 def not_built_yet(name: str, kind: str) -> InvalidRequest:
     return InvalidRequest(
         "index_not_built_yet",
-        what=f"The index {name} is of a kind that cannot be built yet: {kind}.",
-        why="A write has to keep every index true, which is not implemented for this kind.",
-        now="Built and kept true are record_index, column_stats and partition_stats.",
+        what=f"Lakewarden cannot build the index {name} of type {kind} yet.",
+        why="Writes cannot keep an index of this type up to date.",
+        now="Use record_index, column_stats or partition_stats.",
         index=name,
         index_type=str(kind),
     )
@@ -52,9 +52,11 @@ def not_built_yet(name: str, kind: str) -> InvalidRequest:
 def renamed_columns(config: TableConfig) -> InvalidRequest:
     return InvalidRequest(
         "renamed_columns",
-        what=f"Column statistics cannot be built for {config.name!r}.",
-        why="Its columns were renamed or moved with schema-on-read, and older files have them under"
-        " other names, where readers would not look for statistics.",
-        now="Cluster the table first, and clean what is older.",
+        what=f"Lakewarden cannot build column statistics for {config.name!r}.",
+        why=(
+            "Schema-on-read renamed or moved its columns, and older files have them under "
+            "other names."
+        ),
+        now="Cluster the table first, then clean the older files.",
         table=config.name,
     )

@@ -92,7 +92,7 @@ def _named_kind(text: str) -> IndexType:
         nearest = get_close_matches(text.lower(), list(IndexType), n=1)
         raise InvalidRequest(
             "unknown_index_type",
-            what=f"There is no index type {text!r}.",
+            what=f"Lakewarden has no index type {text!r}.",
             why=f"It can be {', '.join(IndexType)}.",
             now=f"Did you mean {str(nearest[0])!r}?" if nearest else "Name one of them.",
             index_type=text,
@@ -107,8 +107,10 @@ def _options(request: IndexRequest) -> dict[str, str]:
         raise InvalidRequest(
             "unknown_index_option",
             what=f"The index {request.name} has no option {unknown[0]!r}.",
-            why="It knows isPartitioned, for a record index, and expr; Hudi's settings are known by"
-            " their whole names.",
+            why=(
+                "It takes isPartitioned (for a record index), expr, and Hudi's settings by "
+                "their full names."
+            ),
             now="Leave it out.",
             option=unknown[0],
         )
@@ -119,8 +121,8 @@ def _check_key(request: IndexRequest, config: TableConfig) -> None:
     if request.columns and set(request.columns) != set(config.key_fields):
         raise InvalidRequest(
             "not_the_record_key",
-            what=f"A record index on {', '.join(request.columns)} cannot be.",
-            why=f"It is always on the whole record key, which is {', '.join(config.key_fields)}.",
+            what=f"A record index cannot be created on {', '.join(request.columns)}.",
+            why=f"It always covers the whole record key: {', '.join(config.key_fields)}.",
             now="Name exactly these columns, or none.",
             index=request.name,
         )
@@ -132,12 +134,13 @@ def _check_secondary(request: IndexRequest, config: TableConfig) -> None:
     if keys or len(request.columns) != 1:
         raise InvalidRequest(
             "bad_index_columns",
-            what=f"An index on ({', '.join(request.columns)}) cannot be.",
-            why=f"{keys[0]} is of the record key, and a record index is on all of it and on nothing"
-            " else."
+            what=f"An index cannot be created on ({', '.join(request.columns)}).",
+            why=(
+                f"{keys[0]} is part of the record key, and a record index covers exactly that key."
+            )
             if keys
-            else "A secondary index is on one column.",
-            now="Name the columns of the whole record key, or one other column.",
+            else "A secondary index covers one column.",
+            now="Name all columns of the record key, or one other column.",
             index=request.name,
         )
 

@@ -81,10 +81,11 @@ def _refuse_other_rows(
     if identity.buckets != wanted.buckets:
         raise InvalidRequest(
             "index_needs_rewrite",
-            what=f"The table can't be given {described(wanted)}.",
-            why=f"It has {described(identity)}, and rows would be looked for where they aren't.",
-            now="Write its rows into a new table: Table.create(index=...) says how that one finds"
-            " keys.",
+            what=f"The table cannot have {described(wanted)}.",
+            why=(
+                f"It has {described(identity)}, so writes would look for rows in the wrong place."
+            ),
+            now="Copy its rows into a new table, made with Table.create(index=...).",
         )
     if wanted.scope is Scope.TABLE:
         present = PresentTable(state, context.ports.executor)
@@ -97,7 +98,7 @@ def _several_rows(key: str) -> InvalidRequest:
     return InvalidRequest(
         "repeated_keys",
         what=f"The table has the record key {key!r} more than once.",
-        why="With an index over all partitions a key stands for one row.",
+        why="With an index over all partitions a key identifies one row.",
         now="Remove the repeated rows, or keep an index within partitions.",
         key=key,
     )
@@ -106,9 +107,11 @@ def _several_rows(key: str) -> InvalidRequest:
 def _untrue_index(kind: IndexKind) -> InvalidRequest:
     return InvalidRequest(
         "index_is_needed",
-        what=f"The index of the table can't be {kind.value}.",
-        why="Its partitions might then have a row each of one key, and its record index tells of"
-        " one row of each key.",
+        what=f"The table cannot have the index {kind.value}.",
+        why=(
+            "Each partition could then have a row of one key, but the table's record index "
+            "has one location per key."
+        ),
         now="Drop the index record_index first, or build it with isPartitioned=true.",
         index_type=kind.value,
     )

@@ -158,8 +158,8 @@ def _unknown_column(column: str, defined: Sequence[str]) -> InvalidRequest:
     nearest = get_close_matches(column, defined, n=1)
     return InvalidRequest(
         "unknown_statistics_column",
-        what=f"There are no statistics of a column {column!r}.",
-        why=f"They are kept of {', '.join(defined)}.",
+        what=f"The table has no statistics of a column {column!r}.",
+        why=f"It has statistics of {', '.join(defined)}.",
         now=f"Did you mean {nearest[0]!r}?" if nearest else "Name one of them.",
         column=column,
     )
@@ -170,6 +170,6 @@ def _no_statistics(state: Snapshot) -> InvalidRequest:
         "no_column_stats",
         what=f"The table {state.config.name!r} keeps no column statistics.",
         why="Its metadata table has no partition column_stats.",
-        now="CALL create_index(index_name => 'column_stats', ...) builds them.",
+        now="Build them: CALL create_index(index_name => 'column_stats', ...).",
         table=state.config.name,
     )

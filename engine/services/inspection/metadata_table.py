@@ -90,8 +90,8 @@ def no_metadata_table(state: Snapshot) -> InvalidRequest:
     return InvalidRequest(
         "no_metadata_table",
         what=f"The table {state.config.name!r} has no metadata table.",
-        why="`hoodie.table.metadata.partitions` of its properties lists none.",
-        now="CALL create_metadata_table(...) makes one, on a table that has files or not.",
+        why="Its property `hoodie.table.metadata.partitions` lists none.",
+        now="Create one: CALL create_metadata_table(...).",
         table=state.config.name,
     )
 

@@ -57,7 +57,7 @@ def sift(
             why = "It has no logs."
             left_out.append(LeftOut.of_slice(slice_, Reason.NO_LOGS, why))
         elif partitions is not None and slice_.partition not in partitions:
-            why = "Other partitions were asked for."
+            why = "The call selects other partitions."
             left_out.append(
                 LeftOut.of_slice(slice_, Reason.PARTITION_FILTERED, why, comes_back=True)
             )

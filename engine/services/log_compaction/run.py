@@ -158,8 +158,8 @@ def _refuse_partial(slice_: FileSlice, blocks: Sequence[Block]) -> None:
         raise InvalidRequest(
             "unsupported_partial_log_compaction",
             what=f"The logs of file group {slice_.file_id} hold records of some columns only.",
-            why="They cannot be put together without the base file, which log compaction leaves.",
-            now="Cancel the plan, and compact the file group instead.",
+            why="Merging them needs the base file, which log compaction does not read.",
+            now="Cancel the plan and compact the file group instead.",
             partition=slice_.partition,
             file_id=slice_.file_id,
         )

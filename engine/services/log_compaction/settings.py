@@ -6,13 +6,13 @@ ENABLED = Setting(
     "hoodie.log.compaction.enable",
     False,
     flag,
-    "Whether log compaction belongs to the services that nobody asks for explicitly",
+    "Whether log compaction also runs without a request",
 )
 INLINE = Setting(
     "hoodie.log.compaction.inline",
     False,
     flag,
-    "Whether writes schedule a log compaction, and carry it out",
+    "Whether writes schedule a log compaction, and run it",
 )
 BLOCKS_MIN = Setting(
     "hoodie.log.compaction.blocks.threshold",

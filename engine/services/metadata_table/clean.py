@@ -115,11 +115,11 @@ def _is_fresh(state: MetadataTable) -> str | None:
     active = state.timeline.active
     last = max((one.requested for one in active.completed((Action.COMMIT,))), default=None)
     if last is None:
-        return "It was never compacted, so that nothing is old."
+        return "It was never compacted, so no slice is old."
     later = [one for one in active.instants if one.is_completed and one.requested > last]
     if len(later) >= INSTANTS_AFTER_COMPACTION:
         return None
-    return f"It was compacted at {last}, and readers may still be at the slices before."
+    return f"It was compacted at {last}, and readers may still use the older slices."
 
 
 def _views(state: MetadataTable) -> list[PartitionView]:

@@ -139,7 +139,7 @@ class _Run:
             return self._blocked(service, min(uncertain))
         wanted = self.context.settings[DELTACOMMITS_MAX] if self.honours else 1
         if since < wanted:
-            why = f"There are {since} deltacommits since the last one, and it takes {wanted}."
+            why = f"There are {since} deltacommits since the last one; {wanted} are needed."
             return MetadataStep(service=service, why_nothing=why)
         if self.is_dry:
             operations = draft_compaction(state, self.moment.config).operations

@@ -39,15 +39,15 @@ def target_of(moment: Snapshot, instant: str) -> Instant:
     is_archived = not is_there and moment.timeline.completion_time(instant) is not None
     code = "instant_archived" if is_archived else "not_completed" if is_there else "unknown_instant"
     why = {
-        "instant_archived": "It has left the active timeline, or was never on it.",
-        "not_completed": "It is no completed write.",
-        "unknown_instant": "The timeline has no such instant.",
+        "instant_archived": "It is not on the active timeline.",
+        "not_completed": "It is not a completed write.",
+        "unknown_instant": "The timeline does not have this instant.",
     }[code]
     raise InvalidRequest(
         code,
         what=f"The table was not restored to {instant}.",
         why=why,
-        now="Name a completed write of the active timeline, or a savepoint.",
+        now="Choose a completed write of the active timeline, or a savepoint.",
         instant=instant,
     )
 
@@ -71,8 +71,8 @@ def _unsaved(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
     if all(one.requested != target.requested for one in moment.timeline.active.savepoints()):
         yield Obstacle(
             code="no_savepoint",
-            why=f"There is no savepoint at {target.requested}.",
-            remedy="Name one of the savepoints, or restore to the instant without one.",
+            why=f"The table has no savepoint at {target.requested}.",
+            remedy="Choose an existing savepoint, or restore to the instant itself.",
             instant=target.requested,
         )
 
@@ -83,7 +83,7 @@ def _archived(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
         if instant.action in COMPLETED_WRITES and instant.key != target.key:
             yield Obstacle(
                 code="instants_archived",
-                why=f"The {instant.action.value} {instant.requested}, which is newer, is archived.",
+                why=f"The newer {instant.action.value} {instant.requested} is archived.",
                 remedy="Choose a later instant.",
                 instant=instant.requested,
             )
@@ -96,7 +96,9 @@ def _savepointed(moment: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[O
         if one.requested in times:
             yield Obstacle(
                 code="savepointed",
-                why=f"The savepoint {one.requested} protects what would be taken back.",
+                why=(
+                    f"The savepoint {one.requested} protects instants that the restore would undo."
+                ),
                 remedy="Delete it first.",
                 instant=one.requested,
             )
@@ -116,7 +118,7 @@ def _cleaned(
         listed = savepoint.decode(active.read(own), active.path(own)).partition_metadata
         needed = {partition: one.savepoint_data_file for partition, one in listed.items()}
         for path in _missing(context, needed, gone):
-            why = f"{path}, which the savepoint names, is not there."
+            why = f"The file {path} of the savepoint is missing."
             yield Obstacle(code="files_cleaned", why=why, remedy="Choose another savepoint.")
             return
     past = Past.of(all_files(moment), visibility_without(moment, gone))
@@ -147,8 +149,8 @@ def _being_indexed(moment: Snapshot) -> Iterator[Obstacle]:
     for one in moment.timeline.active.pending((Action.INDEXING,)):
         yield Obstacle(
             code="index_pending",
-            why=f"The indexing {one.requested} reads what would be taken back.",
-            remedy="Let it end, or drop its index.",
+            why=f"The indexing {one.requested} reads instants that the restore would undo.",
+            remedy="Wait until it ends, or drop its index.",
             instant=one.requested,
         )
 
@@ -166,8 +168,11 @@ def _alive(
             age = age_of(context, moment, requested)
             yield Obstacle(
                 code="instant_held",
-                why=f"The {files.begun_as.value} {requested}, begun {age} ago, is held by {live}.",
-                remedy="Wait until it has ended.",
+                why=(
+                    f"{live} is running the {files.begun_as.value} {requested}, which "
+                    f"started {age} ago."
+                ),
+                remedy="Wait until it ends.",
                 instant=requested,
                 passes=True,
             )

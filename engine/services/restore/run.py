@@ -73,9 +73,9 @@ class Restored:
 
     def __str__(self) -> str:
         if self.obstacles:
-            return f"A restore to {self.to} is not possible: {self.obstacles[0]}"
+            return f"The table cannot be restored to {self.to}: {self.obstacles[0]}"
         if not self.undone:
-            return f"There is nothing later than {self.to} to undo."
+            return f"No instant is later than {self.to}; there is nothing to undo."
         if self.instant is None:
             return f"A restore to {self.to} would undo {len(self.undone)} instants"
         return f"restore {self.instant} to {self.to}: {len(self.undone)} instants undone"
@@ -175,9 +175,9 @@ def _finish_pending(context: Context) -> Restored | None:
         if taken.live is not None:
             raise Conflict(
                 "instant_held",
-                what=f"The restore {one.requested} was not gone on with.",
-                why=f"It is being carried out by {taken.live}.",
-                now="Wait until it has ended.",
+                what=f"Restore {one.requested} was not resumed.",
+                why=f"{taken.live} is running it.",
+                now="Wait until it ends.",
                 instant=one.requested,
             )
         if taken.attempt is not None:
@@ -254,7 +254,7 @@ def _withdraw_overtaken(
     if not newer:
         return
     other = newer[0].instant
-    reason = f"The {other.action.value} {other.requested} began before it was published."
+    reason = f"The {other.action.value} {other.requested} started before the restore was published."
     held.assert_held()
     ledger = read_ledger(context.storage, attempt.instant)
     append_cancelled(context, ledger, Action.RESTORE, PlanScope(), reason=reason)
@@ -265,8 +265,8 @@ def _withdraw_overtaken(
     raise Conflict(
         "restore_overtaken",
         what=f"The table was not restored to {target.requested}.",
-        why=f"{reason} The lock was lost meanwhile.",
-        now="Restore again, if what came in between shall go, too.",
+        why=f"{reason} This process had lost the lock.",
+        now="Restore again to undo that instant, too.",
         instant=other.requested,
     )
 
@@ -405,11 +405,11 @@ def _refused(
             "instant_held",
             what=what,
             why=f"The {other.action.value} {other.requested} has not ended.",
-            now="Wait until it has ended.",
+            now="Wait until it ends.",
             instant=other.requested,
         )
     first = standing[0]
-    more = f" And {len(standing) - 1} more stand in the way." if len(standing) > 1 else ""
+    more = f" {len(standing) - 1} more obstacles." if len(standing) > 1 else ""
     kind = Conflict if all(one.passes for one in standing) else InvalidRequest
     return kind(
         first.code,

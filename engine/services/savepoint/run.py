@@ -240,12 +240,12 @@ def _target(moment: Snapshot, instant: str | None) -> Instant:
     if target is not None:
         return target
     if active.with_time(instant):
-        why = "It is no completed write."
-        raise _refused(instant, "not_completed", why, "Name a write that has completed.")
+        why = "It is not a completed write."
+        raise _refused(instant, "not_completed", why, "Choose a completed write.")
     if moment.timeline.completion_time(instant) is not None:
-        why = "It has left the active timeline, or was never on it."
-        raise _refused(instant, "instant_archived", why, "Name a write that is still active.")
-    raise _refused(instant, "unknown_instant", "There is none.", "Name a write of the timeline.")
+        why = "It is not on the active timeline."
+        raise _refused(instant, "instant_archived", why, "Choose a write of the active timeline.")
+    raise _refused(instant, "unknown_instant", "There is none.", "Choose a write of the timeline.")
 
 
 def _metadata(
@@ -306,8 +306,8 @@ def _refuse_doomed(
             if doomed & set(listed.savepoint_data_file):
                 raise Conflict(
                     "files_being_cleaned",
-                    what=f"No savepoint was made at {target.requested}.",
-                    why=f"The clean {pending.requested} is about to delete files of it.",
+                    what=f"No savepoint was created at {target.requested}.",
+                    why=f"The clean {pending.requested} is about to delete its files.",
                     now="Choose a later instant.",
                     instant=target.requested,
                     clean=pending.requested,
@@ -340,7 +340,7 @@ def _of(instant: Instant, metadata: SavepointMetadata, *, was_there: bool = Fals
 def _refused(instant: str, code: str, why: str, now: str) -> InvalidRequest:
     return InvalidRequest(
         code,
-        what=f"No savepoint was made at {instant}." if instant else "No savepoint was made.",
+        what=f"No savepoint was created at {instant}." if instant else "No savepoint was created.",
         why=why,
         now=now,
         instant=instant,
@@ -350,8 +350,8 @@ def _refused(instant: str, code: str, why: str, now: str) -> InvalidRequest:
 def _unknown(instant: str) -> InvalidRequest:
     return InvalidRequest(
         "unknown_savepoint",
-        what=f"There is no savepoint {instant}.",
-        why="It may have been deleted before.",
+        what=f"The table has no savepoint {instant}.",
+        why="It may be deleted.",
         now="Look at the list of savepoints.",
         instant=instant,
     )
@@ -360,8 +360,8 @@ def _unknown(instant: str) -> InvalidRequest:
 def _unsettled(target: Instant, cause: str) -> Unsettled:
     return Unsettled(
         "savepoint_unsettled",
-        what=f"Whether the savepoint {target.requested} was made is not known.",
+        what=f"It is not known whether the savepoint {target.requested} was created.",
         why=cause,
-        now="Make it again: if it is there, nothing is changed.",
+        now="Create it again: if it exists, nothing changes.",
         instant=target.requested,
     )

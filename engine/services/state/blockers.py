@@ -76,7 +76,7 @@ def _of_clean(scene: _Scene) -> Iterator[Blocker]:
     context, moment = scene.context, scene.moment
     for one in scene.pending.values():
         if one.action is Action.CLEAN:
-            yield _stuck(scene, CLEAN, one, "Cleans are carried out one after the other.")
+            yield _stuck(scene, CLEAN, one, "Cleans run one after the other.")
     try:
         retention = retention_of(context.settings)
     except InvalidRequest as error:
@@ -91,7 +91,7 @@ def _of_clean(scene: _Scene) -> Iterator[Blocker]:
         return
     for savepoint in moment.timeline.active.savepoints():
         if savepoint.requested < horizon.instant.requested:
-            why = f"The savepoint {savepoint.requested} keeps files that are older than others."
+            why = f"The savepoint {savepoint.requested} keeps older files."
             yield _savepoint(scene, CLEAN, savepoint.requested, why)
 
 
@@ -120,7 +120,7 @@ def _of_metadata(scene: _Scene) -> Iterator[Blocker]:
         return
     for requested in load_metadata_table(scene.context.storage, config).uncertain():
         if requested in scene.pending:
-            why = "It is completed in the metadata table, and may still be rolled back."
+            why = "It is complete in the metadata table, but may still be rolled back."
             yield _stuck(scene, METADATA_COMPACTION, scene.pending[requested], why)
 
 

@@ -44,8 +44,8 @@ def explain_plan(context: Context, instant: str) -> tuple[Explained, ...]:
         raise InvalidRequest(
             "unknown_plan",
             what=f"The timeline has no plan {instant}.",
-            why="It may have been cancelled, rolled back or archived, or never been published.",
-            now="Look at the table's plans for what is pending.",
+            why="It may be cancelled, rolled back or archived, or was never published.",
+            now="Look at the table's plans for those that are pending.",
             instant=instant,
         )
     missing = scope_of(moment, files).missing_partitions
@@ -117,7 +117,7 @@ def _chosen(
             partition=partition,
             file_id=None,
             verdict=Verdict.CHOSEN,
-            reason="Nothing is left of it.",
+            reason="No file of it is left.",
             held_by_instant=held_by,
         )
 
@@ -153,5 +153,5 @@ def _missing(partition: str) -> Explained:
         partition=partition,
         file_id=None,
         verdict=Verdict.LEFT_OUT,
-        reason="The plan leaves something of it to the next one.",
+        reason="The plan leaves a part of it to the next plan.",
     )

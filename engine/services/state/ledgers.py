@@ -54,7 +54,7 @@ def _row(context: Context, instant: str, number: int, entry: Entry | Torn) -> Le
     kind = type(entry).__name__.lower()
     match entry:
         case Torn():
-            reason = "It was cut short by a crash and says nothing."
+            reason = "A crash truncated it; it says nothing."
             return LedgerRow(instant=instant, number=number, entry=kind, reason=reason)
         case Claim(attempt=attempt, owner=owner, started_at_ms=at_ms):
             return LedgerRow(

@@ -51,7 +51,7 @@ def check_metadata_table(scene: Scene) -> Iterator[Finding]:
     yield from shortened
     for one in wrong:
         there, listed = _size(one.storage_bytes), _size(one.metadata_bytes)
-        detail = f"On the storage it {there}, in the metadata table it {listed}."
+        detail = f"On storage it {there}, in the metadata table it {listed}."
         yield failed(detail, about=one.name, partition=one.partition)
     if not wrong and not shortened:
         yield ok(f"{len(compared)} files are listed as they are.")
@@ -71,7 +71,7 @@ def _fault(
 ) -> Finding | None:
     size = sizes.get((partition, file.name))
     if size is None:
-        return failed("It is not on the storage.", about=file.name, partition=partition)
+        return failed("It is not on storage.", about=file.name, partition=partition)
     if size != file.size_bytes:
         detail = f"It has {size} bytes, and {file.size_bytes} are recorded."
         return failed(detail, about=file.name, partition=partition)
@@ -92,7 +92,7 @@ def _strays(state: Snapshot, there: dict[str, tuple[DataFile, ...]]) -> Iterator
     for partition, files in there.items():
         for file in files:
             if file.instant not in pending and not state.timeline.is_completed(file.instant):
-                detail = f"The timeline has no instant {file.instant}; a clean or sweep takes it."
+                detail = f"The timeline has no instant {file.instant}; a clean or sweep deletes it."
                 yield failed(detail, about=file.name, partition=partition)
 
 
@@ -108,8 +108,8 @@ def _shortened_logs(state: Snapshot) -> Iterator[Finding]:
 
 
 def _as_finding(lost: LostFile) -> Finding:
-    there = "is not on the storage" if lost.found_bytes is None else f"has {lost.found_bytes} bytes"
-    detail = f"It {there}, and a completed write has left it with {lost.recorded_bytes}."
+    there = "is not on storage" if lost.found_bytes is None else f"has {lost.found_bytes} bytes"
+    detail = f"It {there}; a completed write recorded {lost.recorded_bytes}."
     return failed(detail, about=lost.name, partition=lost.partition)
 
 

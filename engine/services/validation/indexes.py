@@ -102,7 +102,7 @@ def _of_file(
 
 def _fault(column: str, actual: ColumnSummary, known: ColumnRange | None) -> str | None:
     if known is None:
-        return f"{column} has no statistics, which readers take for null in every row."
+        return f"{column} has no statistics, so readers assume null in every row."
     counts = (known.null_count, known.value_count)
     if counts != (actual.null_count, actual.value_count):
         return f"{column} has {actual.null_count} nulls in {actual.value_count}, not {counts[0]}."

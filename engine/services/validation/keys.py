@@ -34,9 +34,9 @@ def check_keys(scene: Scene) -> Iterator[Finding]:
         left += len(repeated.keys) - len(some.keys)
         yield from _told(scene, some)
     if left:
-        yield failed(f"So are {left} more keys; repair_deduplicate lists all.", about="")
+        yield failed(f"{left} more keys repeat; repair_deduplicate lists all.", about="")
     if not named:
-        yield ok("Every key is there once.")
+        yield ok("Every key appears once.")
 
 
 def _told(scene: Scene, repeated: RepeatedKeys) -> Iterator[Finding]:
@@ -50,5 +50,5 @@ def _told(scene: Scene, repeated: RepeatedKeys) -> Iterator[Finding]:
         places.setdefault(keys[key], []).append((slice_.partition, slice_.file_id))
     for key, homes in places.items():
         names = ", ".join(f"{partition}/{file_id}".lstrip("/") for partition, file_id in homes[:5])
-        detail = f"It is there {len(homes)} times: {names}. repair_deduplicate leaves the newest."
+        detail = f"It appears {len(homes)} times: {names}. repair_deduplicate keeps the newest."
         yield failed(detail, about=key, partition=homes[-1][0])

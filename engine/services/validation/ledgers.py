@@ -37,9 +37,9 @@ def _contradiction(state: Snapshot, ledger: Ledger) -> str | None:
     known = state.timeline.active.with_time(ledger.instant)
     match ledger.ends_in:
         case LedgerEnd.CANCELLED if any(one.is_completed and one.action.is_write for one in known):
-            return "It ends in a cancellation, and the instant is completed."
+            return "It ends in a cancellation, but the instant is complete."
         case LedgerEnd.COMMITTED if not known and not _has_its_end(state, ledger.instant):
-            return "It ends in a commit, and the timeline does not have the instant."
+            return "It ends in a commit, but the timeline does not have the instant."
     return None
 
 

@@ -40,9 +40,9 @@ def validate(
     if unknown:
         raise InvalidRequest(
             "unknown_check",
-            what=f"There is no check {unknown[0]!r}.",
-            why=f"There are {', '.join(CHECKS)}.",
-            now="Name some of these, or none for all.",
+            what=f"Lakewarden has no check {unknown[0]!r}.",
+            why=f"It has {', '.join(CHECKS)}.",
+            now="Name some of these, or none to run all.",
             check=unknown[0],
         )
     scene = Scene(state, executor)

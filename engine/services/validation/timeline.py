@@ -50,7 +50,7 @@ def _out_of_order(scene: Scene) -> Iterator[Finding]:
         return
     for instant in active.instants:
         if instant.completed is not None and instant.completed < instant.requested:
-            detail = f"It completed at {instant.completed}, before it began."
+            detail = f"It completed at {instant.completed}, before it started."
             yield failed(detail, about=str(instant))
 
 
@@ -67,5 +67,7 @@ def _unreadable(scene: Scene, instant: Instant) -> Finding | None:
     except LakewardenError as error:
         return failed(str(error), about=str(instant))
     if active.layout.version == _LAYOUT_OF_ITS_OWN and not is_whole_container(payload):
-        return failed("Its completed file was cut short; a write mends it.", about=str(instant))
+        return failed(
+            "Its completed file is truncated; the next write repairs it.", about=str(instant)
+        )
     return None

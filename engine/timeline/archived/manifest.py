@@ -106,7 +106,7 @@ def decode_manifest(payload: bytes, path: str) -> tuple[LsmFile, ...]:
     for entry in manifest.files:
         file = parse_file_name(entry.file_name, entry.file_len)
         if file is None:
-            reason = f"It names {entry.file_name!r:.60}, which is no file of an archive."
+            reason = f"It names {entry.file_name!r:.60}, which is not a file of an archive."
             raise corrupt(path, None, reason)
         files.append(file)
     return tuple(files)

@@ -81,7 +81,7 @@ def read_rows(
         table.validate(full=True)
         return _between(table, since, until)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise corrupt(path, None, f"It is no file of archived instants: {error}.") from error
+        raise corrupt(path, None, f"It is not a file of archived instants: {error}.") from error
 
 
 def instants(table: pa.Table, path: str) -> tuple[Instant, ...]:
@@ -117,6 +117,6 @@ def _instant(requested: str | None, completed: str | None, word: str | None, pat
     try:
         action = Action(word)
     except ValueError:
-        raise corrupt(path, None, f"It names the action {word!r:.40}, which is none.") from None
+        raise corrupt(path, None, f"It names the unknown action {word!r:.40}.") from None
     # Java takes an instant without completion time to have completed when it was requested.
     return Instant(requested, action, State.COMPLETED, completed or requested)

@@ -50,7 +50,11 @@ def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> S
     changes nothing.
     """
     if not rows:
-        raise Defect("empty_archival", what="An archival of no instants was asked for.")
+        raise Defect(
+            "empty_archival",
+            what="Lakewarden was about to archive no instants.",
+            why="A file of the archive has at least one.",
+        )
     ordered = sorted(rows, key=lambda row: row.instant.key)
     first, last = ordered[0].instant.requested, ordered[-1].instant.requested
     current = load_snapshot(storage, folder)

@@ -24,7 +24,9 @@ def parse_sql(arguments: Sequence[str]) -> SqlWish:
     )
     parser.add_argument("--remote", metavar="URL", help="a Spark Connect server: sc://host:port")
     parser.add_argument("--output", choices=sorted(FORMATS), default="table")
-    parser.add_argument("--limit", type=int, metavar="ROWS", help="show no more of each answer")
+    parser.add_argument(
+        "--limit", type=int, metavar="ROWS", help="show at most this many rows of each answer"
+    )
     _add_settings(parser)
     given = parser.parse_args(arguments)
     return SqlWish(
@@ -63,9 +65,9 @@ def parse_serve(arguments: Sequence[str]) -> ServerWish:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="tables must be inside of it; may be repeated",
+        help="allow only tables in this folder; may be repeated",
     )
-    parser.add_argument("--read-only", action="store_true", help="nothing can be changed")
+    parser.add_argument("--read-only", action="store_true", help="refuse all changes")
     parser.add_argument("--warehouse", metavar="FOLDER", help="keep the catalog there")
     _add_settings(parser)
     return _server_wish(parser.parse_args(arguments))
@@ -76,8 +78,8 @@ def _server_wish(given: argparse.Namespace) -> ServerWish:
         raise InvalidRequest(
             "bad_arguments",
             what="--user and --password-file belong together.",
-            why="Who connects shows both.",
-            now="Give both, or none of them.",
+            why="A client that connects sends both.",
+            now="Give both, or neither.",
         )
     passwords = {given.user: _secret(given.password_file)} if given.user else {}
     return ServerWish(
@@ -102,9 +104,9 @@ def _secret(name: str) -> str:
     if not text:
         raise InvalidRequest(
             "unreadable_secret",
-            what=f"{name} holds no secret.",
-            why="It can't be read, or there is nothing in it.",
-            now="Put the secret into it, for your eyes only.",
+            what=f"The file {name} holds no secret.",
+            why="The file is empty, or this process cannot read it.",
+            now="Write the secret into it, readable for you only.",
             file=name,
         )
     return text

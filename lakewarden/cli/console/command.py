@@ -70,8 +70,8 @@ def _given(wish: SqlWish) -> Iterator[str]:
         except (OSError, UnicodeDecodeError) as cause:
             raise InvalidRequest(
                 "unreadable_file",
-                what=f"{name} can't be read as SQL.",
+                what=f"Lakewarden cannot read {name} as SQL.",
                 why=str(cause),
-                now="Name a text file with statements.",
+                now="Name a text file with SQL statements.",
                 file=name,
             ) from None

@@ -69,7 +69,7 @@ class TestOwnership:
         assert holder.since_ms == world.clock.now_ms()
         answer = lock_of(2).try_acquire()
         assert isinstance(answer, HeldBy)
-        assert "as soon as its process ends" in answer.remedy
+        assert "when its process ends" in answer.remedy
 
     def test_a_lock_of_java_holds(
         self, storage: Storage, lock_of: Callable[..., FileSystemLock]

@@ -195,7 +195,7 @@ class Denied(FileSystemLock):
 
     def try_acquire(self) -> Acquiring:
         self.tries += 1
-        raise Unavailable("storage_denied", what="It may not be written.")
+        raise Unavailable("storage_denied", what="It is denied.", why="No right.", now="Ask.")
 
 
 class TestLosing:

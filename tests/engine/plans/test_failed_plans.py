@@ -50,7 +50,7 @@ def test_a_plan_that_nobody_has_begun_is_given_up_when_it_is_old_enough(service:
     end = read_ledger(world.storage, plan).last
     assert isinstance(end, Cancelled)
     assert end.partitions == ("p=a", "p=b")
-    assert "Nobody has begun" in end.reason
+    assert "No worker has started" in end.reason
 
 
 def test_without_a_delay_it_is_given_up_at_once() -> None:

@@ -88,7 +88,7 @@ def test_giving_up_that_fails_leaves_a_note_and_nobody_beating(service: Service)
         give_up_after(faulty.context, attempt, cause)
         if not hasattr(cause, "__notes__"):
             break
-        assert "removed by the next operation" in cause.__notes__[0]
+        assert "The next operation" in cause.__notes__[0]
         world.clock.advance(DEAD_AFTER_MS)
         own.background.tick()
         settle(world.writer().context, with_plans=True)
@@ -101,7 +101,7 @@ def outage_from(call: int) -> FaultPlan:
 
 
 def test_what_is_missing_because_others_have_ended_the_attempt_is_told_as_that() -> None:
-    fault = CorruptTable("missing_file", what="It is gone.")
+    fault = CorruptTable("missing_file", what="It is gone.", why="It was deleted.", now="Look.")
     for is_cancelled, code in ((True, "cancelled"), (False, "missing_file")):
         world = World()
         own = world.writer()
@@ -122,7 +122,7 @@ def test_a_fault_is_told_though_it_cannot_be_seen_whether_others_have_ended_the_
     path = f".hoodie/.lakewarden/ledger/{plan}/000003.json"
     world.storage.put(path, b"{}")
     with pytest.raises(CorruptTable, match="It is gone"), giving_up(own.context, attempt):
-        raise CorruptTable("missing_file", what="It is gone.")
+        raise CorruptTable("missing_file", what="It is gone.", why="It was deleted.", now="Look.")
 
 
 def test_a_paused_attempt_does_not_cancel_the_one_that_took_over() -> None:

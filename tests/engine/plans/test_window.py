@@ -87,7 +87,7 @@ def written() -> ToyTable:
 def test_the_first_plan_looks_at_everything() -> None:
     found = window(written())
     assert found.partitions is None
-    assert found.why == "All partitions are looked at, as no compaction has completed yet."
+    assert found.why == "All partitions are checked, because no compaction has completed yet."
 
 
 def test_what_was_written_before_the_last_completed_plan_is_not_looked_at() -> None:
@@ -167,7 +167,7 @@ def test_plans_of_others_alone_are_a_reason_to_look_at_everything() -> None:
     table.carry_out(planned_by_java(table, B))
     found = window(table)
     assert found.partitions is None
-    assert "those of others do not" in found.why
+    assert "plans of other engines do not" in found.why
 
 
 def test_a_plan_that_went_by_other_rules_is_none_to_begin_at() -> None:
@@ -178,7 +178,7 @@ def test_a_plan_that_went_by_other_rules_is_none_to_begin_at() -> None:
     assert window(table, rules="small").since == small
     found = window(table, rules="huge")
     assert found.partitions is None
-    assert "went by other settings" in found.why
+    assert "had other settings" in found.why
 
 
 def test_a_last_plan_that_is_archived_is_a_reason_to_look_at_everything() -> None:

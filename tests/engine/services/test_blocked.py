@@ -116,7 +116,7 @@ def test_a_stuck_plan_is_named_by_clean_and_archive_and_they_go_on_after_the_rem
     held = archive(world.context(61, **KEEP))
     assert held.held is not None
     assert (held.held.hold, held.held.instant) == (Hold.PENDING, instant)
-    assert "It was begun 7 days ago" in held.held.why
+    assert "It started 7 days ago" in held.held.why
     (plan,) = plans(world.context(62, **KEEP))
     assert set(plan.blocks) == {"clean", "archive"}
     before = clean(world.context(63, **KEEP), dry_run=True)

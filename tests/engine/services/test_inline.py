@@ -137,7 +137,7 @@ def test_logs_are_compacted_into_one_where_that_is_asked_for() -> None:
 
 
 def test_a_failure_is_raised_as_an_error_that_says_that_the_write_is_committed() -> None:
-    with pytest.raises(Unsettled, match="is committed, but the compaction") as raised:
+    with pytest.raises(Unsettled, match="is committed, but its compaction") as raised:
         tend(world_with_logs(), **BAD_STRATEGY)
     assert raised.value.code == "inline_service_failed"
     assert isinstance(raised.value.__cause__, InvalidRequest)

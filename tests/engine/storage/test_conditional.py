@@ -99,7 +99,7 @@ def test_an_empty_file_after_a_broken_answer_is_unknown() -> None:
 
 def test_an_unreadable_outcome_is_unknown() -> None:
     def read() -> bytes | None:
-        raise Unavailable("storage_unavailable", what="Cannot read.", why="No route.")
+        raise Unavailable("storage_unavailable", what="Cannot read.", why="No route.", now="Wait.")
 
     def request() -> None:
         raise ConnectionError

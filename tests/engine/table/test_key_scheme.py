@@ -43,7 +43,7 @@ def test_several_fields_are_named_and_gaps_have_placeholders() -> None:
     ],
 )
 def test_a_key_whose_text_may_be_another_rows_is_refused(a: str, b: str, column: str) -> None:
-    with pytest.raises(InvalidRequest, match="Row 1 can't have the record key of a = ") as refused:
+    with pytest.raises(InvalidRequest, match="Row 1 has no unique record key: a = ") as refused:
         keys(config_of("a,b"), a=["fine,b", a], b=["fine,b:x", b])
     assert refused.value.code == "ambiguous_record_key"
     assert refused.value.parameters["column"] == column

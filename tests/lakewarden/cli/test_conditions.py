@@ -63,9 +63,9 @@ def test_a_condition_has_its_value_in_the_column_s_type(text: str, expected: obj
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("qty", "is no condition"),
-        ("", "is no condition"),
-        ("= 3", "is no condition"),
+        ("qty", "is not a condition"),
+        ("", "is not a condition"),
+        ("= 3", "is not a condition"),
         ("nope = 3", "no column 'nope'"),
         ("qty = 3.5", "type int64"),
         ("qty = many", "type int64"),

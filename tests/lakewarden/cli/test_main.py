@@ -143,7 +143,7 @@ def test_a_missing_table_says_what_was_looked_for(
 ) -> None:
     code, message = failure(capsys, "timeline", str(tmp_path))
     assert code == 1
-    assert message.startswith(f"no_table: There is no Hudi table at {tmp_path}.")
+    assert message.startswith(f"no_table: No Hudi table is at {tmp_path}.")
     assert ".hoodie/hoodie.properties" in message
 
 

@@ -69,7 +69,7 @@ def test_a_look_that_fails_ends_the_line_and_not_the_work() -> None:
 
     def look() -> Sequence[PendingPlan]:
         failed.set()
-        raise Unavailable("out_of_reach", what="The storage is out of reach.")
+        raise Unavailable("out_of_reach", what="It is out of reach.", why="No route.", now="Wait.")
 
     with Progress(look, stream, OFTEN_SECONDS):
         assert failed.wait(60)

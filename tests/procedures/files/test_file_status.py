@@ -95,6 +95,6 @@ def test_broken_files_are_shown_with_what_is_wrong(golden_copy: GoldenTable) -> 
     instant = good[0].stem.rpartition("_")[2]
     of_write = call("show_invalid_parquet", path=str(path), instants=instant)
     assert {row["path"].rpartition("_")[2] for row in of_write} == {f"{instant}.parquet"}
-    with pytest.raises(InvalidRequest, match="deletes no file"):
+    with pytest.raises(InvalidRequest, match="does not delete files"):
         call("show_invalid_parquet", path=str(path), needDelete=True)
     assert good[0].exists()

@@ -97,5 +97,5 @@ def test_partitions_are_chosen_by_a_pattern(golden: GoldenTable) -> None:
     (same,) = call("show_fsview_latest", path=path, partition_path="p=b")
     assert same == row
     assert call("show_fsview_all", path=path, path_regex="none") == []
-    with pytest.raises(InvalidRequest, match="both given"):
+    with pytest.raises(InvalidRequest, match="gives path_regex and partition_path"):
         call("show_fsview_latest", path=path, path_regex="p=b", partition_path="p=b")

@@ -56,7 +56,7 @@ def test_a_pending_plan_and_the_next_one_are_explained(path: str) -> None:
         left["partition"]: "chosen",
     }
     assert call("explain_plan", path=path, service="compaction", partition="p=none") == []
-    with pytest.raises(InvalidRequest, match="Either a service or an instant"):
+    with pytest.raises(InvalidRequest, match="either a service or an instant"):
         call("explain_plan", path=path)
     with pytest.raises(InvalidRequest, match="has no plan"):
         call("explain_plan", path=path, instant="20200101000000000")
@@ -154,7 +154,7 @@ def test_the_health_of_a_database_is_that_of_its_tables(path: str) -> None:
         call("table_health", caller=caller, database="lake")
     with pytest.raises(InvalidRequest, match="no catalog"):
         call("table_health", database="lake")
-    with pytest.raises(InvalidRequest, match="Either a table or a database"):
+    with pytest.raises(InvalidRequest, match="either a table or a database"):
         call("table_health", path=path, database="lake")
 
 
@@ -167,7 +167,7 @@ def test_looking_changes_nothing_and_needs_a_table(path: str, name: str) -> None
     before = contents_of(Path(path))
     assert call(name, table=path) is not None
     assert contents_of(Path(path)) == before
-    with pytest.raises(InvalidRequest, match="No table is named"):
+    with pytest.raises(InvalidRequest, match="The call names no table"):
         call(name)
     with pytest.raises(InvalidRequest, match="mean different tables"):
         call(name, table=path, path="/elsewhere")

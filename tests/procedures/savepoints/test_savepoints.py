@@ -34,7 +34,7 @@ def test_a_savepoint_is_made_shown_and_deleted(path: str) -> None:
     assert done["create_savepoint_result"] is True
     assert done["savepoint_time"] == writes(path)[-1]
     again = call_one("create_savepoint", path, commit_time=done["savepoint_time"])
-    assert again["message"] == "It had been made before."
+    assert again["message"] == "It already existed."
     shown = call_one("show_savepoints", path)
     assert (shown["user"], shown["comments"]) == ("ann", "before the backfill")
     assert shown["saved_at"].tzinfo is not None
@@ -126,7 +126,7 @@ def test_the_newest_write_is_taken_back(path: str) -> None:
     assert without([done], "rollback_instant") == without([foreseen], "rollback_instant")
     assert done["deleted_files_count"] == 2
     assert writes(path) == [one for one in writes(path) if one != newest]
-    assert call_one("rollback_to_instant", path, newest)["message"].startswith("Somebody else")
+    assert call_one("rollback_to_instant", path, newest)["message"].startswith("Another process")
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -176,7 +176,7 @@ def test_markers_of_pending_instants_stay(path: str) -> None:
     folder, ended = marked(path, plan.instant), marked(path, writes(path)[0])
     done, kept = call("delete_marker", path, f"{writes(path)[0]},{plan.instant}")
     assert (done["delete_marker_result"], kept["delete_marker_result"]) == (True, False)
-    assert "its rollback would go by them" in str(kept["message"])
+    assert "its rollback would need them" in str(kept["message"])
     assert folder.exists()
     assert not ended.exists()
     for wrong in (plan.instant, "../timeline", ""):

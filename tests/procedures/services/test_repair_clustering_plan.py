@@ -70,9 +70,9 @@ def test_nothing_to_do_is_a_row(planned: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        ({"need_delete": True}, "deletes no file"),
+        ({"need_delete": True}, "does not delete files"),
         ({"op": "delete"}, "needs invalid_parquet_files"),
-        ({"op": "destroy"}, "is not known"),
+        ({"op": "destroy"}, "cannot take"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -80,7 +80,7 @@ def test_plans_that_are_named_are_executed_and_no_others(path: str, argument: st
 
 def test_if_one_of_the_named_plans_is_missing_nothing_runs(path: str) -> None:
     plan, before = scheduled(path), contents_of(Path(path))
-    with pytest.raises(InvalidRequest, match=f"Not pending: {UNKNOWN}") as refused:
+    with pytest.raises(InvalidRequest, match=f"These plans are not pending: {UNKNOWN}") as refused:
         call("run_compaction", path=path, instants=f"{plan}, {UNKNOWN}")
     assert refused.value.code == "unknown_plan"
     assert contents_of(Path(path)) == before
@@ -90,7 +90,7 @@ def test_if_one_of_the_named_plans_is_missing_nothing_runs(path: str) -> None:
     ("arguments", "word"),
     [
         ({"op": "excute"}, "Did you mean 'execute'"),
-        ({"op": "schedule", "instants": UNKNOWN}, "does not go together"),
+        ({"op": "schedule", "instants": UNKNOWN}, "contradicts"),
         ({"options": "hoodie.compaction.target.ioo=1"}, "no option"),
         ({"limit": -1}, "limit"),
     ],
@@ -193,7 +193,7 @@ def test_a_plan_that_somebody_else_has_in_hand_is_told_and_no_error(path: str) -
     try:
         row = call_one("run_compaction", "execute", path)
         assert (row["timestamp"], row["state"]) == (plan, "INFLIGHT")
-        assert "is being carried out by" in str(row["message"])
+        assert "is running" in str(row["message"])
     finally:
         held.stop()
 

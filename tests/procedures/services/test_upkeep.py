@@ -247,7 +247,7 @@ def test_partitions_are_dropped_by_their_paths(path: str) -> None:
     assert set(Table(path).read_arrow()["p"].to_pylist()) == {"b"}
     again = call_one("drop_partition", path, "p=a")
     assert (again["instant"], again["result"]) == (None, "There are no rows in p=a.")
-    with pytest.raises(InvalidRequest, match="no partition path"):
+    with pytest.raises(InvalidRequest, match="not a partition path"):
         call("drop_partition", path, "a")
     with pytest.raises(InvalidRequest, match="partition"):
         call("drop_partition", path)

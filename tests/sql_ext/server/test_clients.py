@@ -31,7 +31,7 @@ class Story:
         self.index = f"CREATE INDEX by_key ON {self.name} USING record_index (id)"
         self.query = f"SELECT instant_time, action FROM lakewarden_timeline('{path}')"
         self.mistake = f"CALL show_comits(table => '{self.name}')"
-        self.hint = "[LAKEWARDEN_UNKNOWN_PROCEDURE] There is no procedure 'show_comits'."
+        self.hint = "[LAKEWARDEN_UNKNOWN_PROCEDURE] Lakewarden has no procedure 'show_comits'."
 
     def tell(self, client: Client) -> None:
         client.ask(self.registration)

@@ -78,7 +78,9 @@ def test_values_that_paths_do_not_tell_name_nothing(tmp_path: Path) -> None:
     columns = pa.schema([("id", pa.string()), ("at", pa.int64())])
     table = Table.create(str(tmp_path / "t"), columns, ["id"], ["at"], properties=of_time)
     table.insert([{"id": "1", "at": 0}])
-    with pytest.raises(InvalidRequest, match="Paths do not tell the values of at"):
+    with pytest.raises(
+        InvalidRequest, match="Partition paths hold times that are computed from at"
+    ):
         drop(table, [{"at": "0"}], if_exists=True)
     assert shown(table, {}) == ["at=1970"]
     assert keys(table) == ["1"]

@@ -71,7 +71,7 @@ def test_a_second_archival_has_nothing_to_do_and_says_why() -> None:
     files = {entry.path for entry in world.storage.walk("")}
     again = archive(world.context(**FEW))
     assert not again
-    assert again.why_nothing == "2 commits are active, and archiving begins with 4."
+    assert again.why_nothing == "2 commits are active; archiving starts at 4."
     assert {entry.path for entry in world.storage.walk("")} == files
 
 
@@ -181,7 +181,10 @@ def test_a_write_archives_only_when_that_is_due_and_not_switched_off() -> None:
 
 def test_whoever_loses_the_lock_on_the_way_removes_nothing() -> None:
     world = world_of(5)
-    timeline, lost = world.table(40).timeline(), Conflict("lock_lost", what="It is lost.")
+    timeline, lost = (
+        world.table(40).timeline(),
+        Conflict("lock_lost", what="It is lost.", why="It expired.", now="Try again."),
+    )
     answers = iter([None, lost])
 
     def assert_held() -> None:

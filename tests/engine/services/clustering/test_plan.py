@@ -185,7 +185,7 @@ def test_day_rolling_takes_another_part_every_hour() -> None:
 def test_a_pattern_has_to_match_the_whole_path() -> None:
     assert chosen(partition__regex__pattern="2026-01-0[12]") == DAYS[:2]
     assert chosen(partition__regex__pattern="2026") == ()
-    with pytest.raises(InvalidRequest, match="no pattern"):
+    with pytest.raises(InvalidRequest, match="not a pattern"):
         chosen(partition__regex__pattern="(")
 
 

@@ -72,7 +72,7 @@ def test_a_second_one_finds_nothing_to_do_and_says_so() -> None:
     maintained(world)
     step = maintained(world).by_service[COMPACTION]
     assert not step
-    assert step.why_nothing == "There are 0 deltacommits since the last one, and it takes 1."
+    assert step.why_nothing == "There are 0 deltacommits since the last one; 1 are needed."
 
 
 def test_triggers_are_those_of_writes() -> None:
@@ -150,7 +150,7 @@ def test_old_slices_are_cleaned_once_readers_have_had_time() -> None:
         world.write(updated(2, ts=30 + number))
     fresh = maintained(world, CLEAN, **KEEPS_ONE).by_service[CLEAN]
     assert not fresh
-    assert "readers may still be" in str(fresh.why_nothing)
+    assert "readers may still use" in str(fresh.why_nothing)
     world.write(updated(2, ts=40), updated(2, ts=41))
     before = world.rows()
     foreseen = maintained(world, CLEAN, dry_run=True, **KEEPS_ONE).by_service[CLEAN]

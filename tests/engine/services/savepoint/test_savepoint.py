@@ -91,7 +91,7 @@ def test_one_that_was_deleted_is_gone() -> None:
     assert delete_savepoint(world.context(52), made.instant) == made
     assert list_savepoints(world.context(53)) == ()
     assert not [e for e in world.storage.list(".hoodie/timeline").files if "savep" in e.name]
-    with pytest.raises(InvalidRequest, match="There is no savepoint"):
+    with pytest.raises(InvalidRequest, match="The table has no savepoint"):
         delete_savepoint(world.context(54), made.instant)
 
 

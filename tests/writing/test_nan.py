@@ -62,7 +62,7 @@ def assert_filters_hide_nothing(table: Table) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=4), VALUES, st.sampled_from(["cow", "mor"]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_filters_find_every_row_beside_a_nan(
     values: list[float | None], newer: float | None, kind: str
 ) -> None:

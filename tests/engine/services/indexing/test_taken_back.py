@@ -172,9 +172,7 @@ def test_wherever_it_dies_whoever_goes_on_finds_the_index_true_or_gone(
     rehearsal = origin.copy()
     faulty = FaultyStorage(rehearsal.storage, clock=rehearsal.clock)
     live(rehearsal, faulty)
-    for number, plan in enumerate(crash_plans(faulty.calls)):
-        if number % 9:
-            continue
+    for plan in sample(list(crash_plans(faulty.calls)), 29):
         world = origin.copy()
         with pytest.raises(Crashed):
             live(world, FaultyStorage(world.storage, plan, world.clock))

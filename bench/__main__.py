@@ -17,6 +17,7 @@ from bench import (
     results,
     sql,
     sql_tables,
+    storage_calls,
     table_functions,
     write_memory,
     writing_beside_java,
@@ -42,6 +43,7 @@ TOPICS: dict[str, ModuleType] = {
         clustering,
         planning,
         table_functions,
+        storage_calls,
     )
 }
 

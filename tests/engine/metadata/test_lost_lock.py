@@ -131,3 +131,15 @@ def test_what_was_taken_back_meanwhile_is_not_completed() -> None:
     assert lost.value.code == "metadata_completed_elsewhere"
     state = load_metadata_table(table.storage, table.config)
     assert state.deltacommit(instant) is None
+
+
+def test_what_others_have_begun_since_the_snapshot_is_no_stray() -> None:
+    table = TableInMemory().create()
+    late = TableChange(instant=table.begin(), new_files=(new_file("a", name(1), ["k"], [0.5]),))
+    seen = table.metadata
+    theirs = table.begin()
+    table.tell(TableChange(instant=theirs, new_files=(new_file("a", name(2), ["l"], [0.5]),)))
+    write_change(seen, table.definitions, late, table.times, table.ports)
+    table.complete(late.instant)
+    table.complete(theirs)
+    assert listed(table) == {name(1), name(2)}

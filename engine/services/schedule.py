@@ -114,8 +114,11 @@ def still_holds(drafted: Draft, before: Snapshot, now: Snapshot) -> bool:
     it replaces, and lost.
     """
     known, there = _writes(before), _writes(now)
+    if any(one.is_completed and not _is_completed_in(there, key) for key, one in known.items()):
+        # Something was rolled back, if only begun to be, or archived: the draft may have lost its
+        # ground.
+        return False
     if known.keys() - there.keys():
-        # Something was rolled back or archived, and with it the draft may have lost its ground.
         return False
     fresh = [instant for key, instant in there.items() if known.get(key) != instant]
     return not any(drafted.groups & _groups(now, instant) for instant in fresh)
@@ -155,6 +158,10 @@ def _no_room(service: Service) -> Conflict:
         why="A plan for the same file groups has just completed or just become live.",
         now="Try again.",
     )
+
+
+def _is_completed_in(there: dict[tuple[str, str], Instant], key: tuple[str, str]) -> bool:
+    return key in there and there[key].is_completed
 
 
 def _writes(moment: Snapshot) -> dict[tuple[str, str], Instant]:

@@ -18,10 +18,13 @@ class Client(Table):
     """A table as one process has it, whose lock and ports are those of the race."""
 
     _race: Context
+    # What is older was there before the race.
+    prepared_until = ""
 
     @classmethod
-    def at(cls, context: Context) -> Self:
+    def at(cls, context: Context, prepared_until: str) -> Self:
         client = cls.__new__(cls)
+        client.prepared_until = prepared_until
         client._race = context
         client._open(context.storage, context.ports)
         return client
@@ -41,6 +44,8 @@ class Deed:
     text: str
     act: Callable[[Table], object]
     effect: Callable[[Past], None] | None = None
+    # By which its rows are known.
+    number: int = 0
 
 
 OLD = tuple(f"k{number}" for number in range(6))
@@ -70,9 +75,14 @@ def drawn_deed(
         "add": _add,
         "merge": _merge,
         "delete": _delete,
+        "overwrite": _overwrite,
+        "overwrite partitions": _overwrite,
+        "rollback": _roll_back,
     }
     known = {name: make for name, make in makers.items() if name.partition(",")[0] not in without}
-    return known[chance.choice(sorted(known))](kind, chance, number)
+    name = chance.choice(sorted(known))
+    deed = known[name](kind, chance, number)
+    return replace(deed, text=deed.text if name != "overwrite partitions" else name, number=number)
 
 
 def _upsert(kind: TableKind, chance: Random, number: int) -> Deed:
@@ -155,6 +165,56 @@ def _delete(kind: TableKind, chance: Random, number: int) -> Deed:
     return Deed(f"delete {', '.join(ids)}", lambda table: table.delete(ids), effect)
 
 
+def _overwrite(kind: TableKind, chance: Random, number: int) -> Deed:
+    """All rows, or those of a partition, give way to two."""
+    is_whole = chance.random() < 0.5
+    ids = chance.sample((*OLD, *NEW), 3)
+    rows = [row(kind, id_, number) for id_ in ids]
+
+    def effect(past: Past) -> None:
+        touched = {past.key(one)[0] for one in rows}
+        past.drop_partitions({key[0] for key in past.rows} if is_whole else touched)
+        for one in rows:
+            past.set(one, number)
+
+    def act(table: Table) -> object:
+        taken = table_of(rows)
+        return table.overwrite(taken) if is_whole else table.overwrite_partitions(taken)
+
+    return Deed(
+        f"{'overwrite' if is_whole else 'overwrite-partitions'} by {', '.join(ids)}", act, effect
+    )
+
+
+def _roll_back(kind: TableKind, chance: Random, number: int) -> Deed:
+    """The newest write, whoever has made it, unless something is built on it."""
+
+    def act(table: Table) -> object:
+        newest = max(one.requested for one in table.timeline().completed())
+        assert isinstance(table, Client)
+        return table.rollback(newest) if newest > table.prepared_until else None
+
+    return Deed("rollback of the newest", act)
+
+
+def _restore(table: Table) -> object:
+    """To the newest savepoint, if there is one."""
+    points = sorted(one.instant for one in table.savepoints())
+    return table.restore(points[-1]) if points else None
+
+
+def _plan(table: Table) -> object:
+    return table.clustering.schedule(True)
+
+
+def _cancel(table: Table) -> object:
+    return [table.cancel(plan.instant, force=True) for plan in table.plans()]
+
+
+def _carry_out(table: Table) -> object:
+    return table.clustering.run()
+
+
 def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
     """Services by name, with as little kept as can be."""
     one = {"hoodie.clean.commits.retained": "1"}
@@ -166,7 +226,16 @@ def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
         "savepoint": lambda table: table.savepoint(),
         "settle": lambda table: (table.rollback_failed_writes(), table.sweep()),
     }
+    deeds["restore"] = _restore
+    deeds["cancel"] = _cancel
+    if kind.has_metadata:
+        deeds["drop index"] = lambda table: table.drop_index("column_stats", if_exists=True)
+        deeds["create index"] = lambda table: table.create_index(
+            "column_stats", ("v",), "column_stats", if_not_exists=True
+        )
     if kind.index != "BUCKET":
+        deeds["plan"] = _plan
+        deeds["run plans"] = _carry_out
         deeds["clustering"] = lambda table: table.clustering.schedule_and_run()
     if kind.is_mor:
         deeds["compaction"] = lambda table: table.compaction.schedule_and_run()

@@ -61,22 +61,31 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A read that was answered."""
+    """A read that was answered: of the newest rows, of an earlier moment, or of a window."""
 
     client: str
     began: int
     ended: int
     rows: Contents
     how: str
+    # The requested time that was asked for.
+    as_of: str = ""
+    # The completion times between which changes were asked for.
+    window: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A completed instant of the timeline, and the step from which on it could be seen."""
+    """A completed instant, and the steps from which on it could be seen, and no more."""
 
     requested: str
     completed: str
     step: int
+    # None for what is there in the end.
+    gone: int | None = None
+
+
+Made = tuple[Told, Completed]
 
 
 def assert_order(
@@ -84,29 +93,47 @@ def assert_order(
 ) -> None:
     """Raise unless the writes have an order in which every read is right."""
     made = _made(deeds, completed)
-    steps, states = [0], [plain(first.rows, COLUMNS)]
-    past = first.copy()
-    for told, instant in made:
-        assert told.deed.effect is not None
-        told.deed.effect(past)
-        steps.append(instant.step)
-        states.append(plain(past.rows, COLUMNS))
+    steps = sorted({0, *(one.step for _, one in made), *(one.gone or 0 for _, one in made)})
+    there = [[one for one in made if _is_there(one[1], step)] for step in steps]
     listed = "\n".join(f"  {instant.step}: {told}" for told, instant in made)
     for read in reads:
         earliest = max(place for place, step in enumerate(steps) if step <= read.began)
         latest = max(place for place, step in enumerate(steps) if step <= read.ended)
-        if read.rows not in states[earliest : latest + 1]:
+        if all(read.rows != _expected(first, some, read) for some in there[earliest : latest + 1]):
             raise Broken(
-                "a read that no order explains",
+                f"{read.how.partition(' ')[0]} that no order explains",
                 f"{read.client} read {read.how} from {read.began} to {read.ended}:\n"
-                f"{_difference(read.rows, states[latest])}\nWrites:\n{listed}",
+                f"{_difference(read.rows, _expected(first, there[latest], read))}\n"
+                f"Writes:\n{listed}",
             )
 
 
-def _made(
-    deeds: Sequence[Told], completed: Mapping[str, Completed]
-) -> list[tuple[Told, Completed]]:
-    """The deeds that are on the timeline, by completion; what clients were told is so."""
+def _is_there(instant: Completed, step: int) -> bool:
+    return instant.step <= step and (instant.gone is None or step < instant.gone)
+
+
+def _expected(first: Past, made: Sequence[Made], read: Seen) -> Contents:
+    """What a read shows while these writes are there."""
+    since, until = read.window or ("", "")
+    chosen = [
+        one
+        for one in made
+        if (not read.as_of or one[1].requested <= read.as_of)
+        and (not until or one[1].completed <= until)
+    ]
+    past = first.copy()
+    for told, _ in chosen:
+        assert told.deed.effect is not None
+        told.deed.effect(past)
+    if not until:
+        return plain(past.rows, COLUMNS)
+    numbers = {told.deed.number for told, instant in chosen if instant.completed > since}
+    written = {key: one for key, one in past.rows.items() if one.step in numbers}
+    return plain(written, COLUMNS)
+
+
+def _made(deeds: Sequence[Told], completed: Mapping[str, Completed]) -> list[Made]:
+    """The deeds that have been on the timeline, by completion; what clients were told is so."""
     made = []
     for told in deeds:
         if told.deed.effect is None:

@@ -7,8 +7,10 @@ answers, and have clocks that differ by minutes. At the end somebody comes who r
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from random import Random
+
+import pyarrow as pa
 
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
@@ -22,7 +24,7 @@ from tests.histories.rows import table_of
 from tests.histories.seen import Difference, rows_of
 from tests.histories.tables import COLUMNS, INDEXES, TableKind
 from tests.side_by_side.clients import OLD, Client, Deed, drawn_deed, row, service_deeds
-from tests.side_by_side.order import Broken, Completed, Seen, Told, assert_order
+from tests.side_by_side.order import Broken, Completed, Contents, Seen, Told, assert_order
 from tests.simulation.company import Company
 from tests.simulation.locks import LockKind
 from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
@@ -37,6 +39,7 @@ TOGETHER = {
 }
 _TIMELINE = ".hoodie/timeline/"
 _BEGUN = frozenset(f"{action}.requested" for action in ("commit", "deltacommit", "replacecommit"))
+_WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _NEVER = frozenset({"corrupt_table", "defect"})
 
 
@@ -94,8 +97,12 @@ class Race:
         self._company.watch = self._watched
         self._deeds: list[Told] = []
         self._reads: list[Seen] = []
-        self._completed: dict[str, int] = {}
+        # When instants completed, at which step that could be seen, and when they were gone again.
+        self._completed: dict[str, tuple[str, int]] = {}
+        self._gone: dict[str, int] = {}
         self._current: dict[str, Told] = {}
+        completed = Table.on(self.storage).timeline().completed()
+        self._prepared_until = max(one.requested for one in completed)
         self._first = Past(self.table_kind)
         for id_ in OLD:
             self._first.set(row(self.table_kind, id_, 0), 0)
@@ -135,7 +142,7 @@ class Race:
         late_by = self.chance.randrange(120) if late_by is None else late_by
         self._company.enters(
             name,
-            lambda context: work(name, Client.at(context)),
+            lambda context: work(name, Client.at(context, self._prepared_until)),
             late_by=late_by,
             skew_ms=skew_ms,
         )
@@ -159,7 +166,10 @@ class Race:
 
     def _looks(self, name: str, table: Client) -> None:
         for _ in range(self.chance.choice((1, 2, 3))):
-            self._reads_once(name, table)
+            if self.chance.random() < 0.4:
+                self._looks_back(name, table)
+            else:
+                self._reads_once(name, table)
             table.rest(self.chance.choice((0.01, 1, 100, 200)))
 
     def _recovers(self, name: str, table: Client) -> None:
@@ -207,48 +217,85 @@ class Race:
     def _reads_once(self, name: str, table: Table, *, use_metadata: bool | None = None) -> None:
         began = self.scheduler.steps
         chosen = self.chance.random() < 0.6 if use_metadata is None else use_metadata
+        read = self._answered(name, lambda: table.read_arrow(COLUMNS, use_metadata=chosen))
+        if read is not None:
+            how = f"read {'by the metadata table' if chosen else 'by listing'}"
+            self._reads.append(Seen(name, began, self.scheduler.steps, read, how))
+
+    def _looks_back(self, name: str, table: Table) -> None:
+        """Read an earlier moment, or a window; what is gone may be refused."""
+        began, chosen = self.scheduler.steps, self.chance.random() < 0.6
         try:
-            read = table.read_arrow(COLUMNS, use_metadata=chosen)
+            known = [one for one in table.timeline().completed() if one.action.is_write]
+        except LakewardenError:
+            return
+        known = [one for one in known if one.requested in self._completed]
+        if not known:
+            return
+        first, last = sorted(self.chance.choices(known, k=2), key=lambda one: one.completed or "")
+        window = (first.completed or "", last.completed or "")
+        if self.chance.random() < 0.5:
+            ask = partial(table.read_arrow, COLUMNS, as_of=last.requested, use_metadata=chosen)
+            seen = partial(Seen, how=f"as-of {last.requested}", as_of=last.requested)
+        else:
+            ask = partial(table.changes_arrow, *window, columns=COLUMNS)
+            seen = partial(Seen, how=f"changes of {window}", window=window)
+        read = self._answered(name, ask)
+        if read is not None:
+            self._sees(seen(name, began, self.scheduler.steps, read))
+
+    def _answered(self, name: str, ask: Callable[[], pa.Table]) -> Contents | None:
+        """The rows of a read; None where it was refused, which damage may not be."""
+        try:
+            read = ask()
         except LakewardenError as error:
             if error.kind in _NEVER:
                 raise Broken(f"read: {error.code}", f"{name}: {error}") from error
-            return
+            return None
         try:
-            rows = rows_of(read, self.table_kind, name)
+            return rows_of(read, self.table_kind, name)
         except Difference as doubled:
             raise Broken("a key that is there twice", str(doubled)) from None
-        how = "by the metadata table" if chosen else "by listing"
-        self._reads.append(Seen(name, began, self.scheduler.steps, rows, how))
+
+    def _sees(self, seen: Seen) -> None:
+        self._reads.append(seen)
 
     # What the storage has seen.
 
     def _watched(self, operation: str, path: str) -> None:
         """Remember whose instants are begun, and when each can be seen as completed."""
-        if not path.startswith(_TIMELINE) or operation in ("delete", "delete_folder", "touch"):
+        if not path.startswith(_TIMELINE) or operation in ("delete_folder", "touch"):
             return
         name = path.removeprefix(_TIMELINE)
         time, _, rest = name.partition(".")
         if "/" in name:
             return
         who = self.trace[-1].actor
-        if rest in _BEGUN and who in self._current:
+        if operation == "delete":
+            if "_" in time:
+                self._gone[time.partition("_")[0]] = self.scheduler.steps
+        elif rest in _BEGUN and who in self._current:
             self._current[who].instants.append(time)
         elif "_" in time:
-            self._completed.setdefault(time.partition("_")[0], self.scheduler.steps)
+            requested, _, completed = time.partition("_")
+            if rest in _WRITES:
+                self._completed.setdefault(requested, (completed, self.scheduler.steps))
 
     def _instants(self) -> dict[str, Completed]:
-        """What has completed on the timeline, with its archive, in the end."""
-        found = {}
-        for instant in Table.on(self.storage).state().timeline.instants():
-            # A savepoint has the time of its write, and completes later.
-            step = self._completed.get(instant.requested) if instant.action.is_write else None
-            if instant.completed is not None and step is not None:
-                found[instant.requested] = Completed(instant.requested, instant.completed, step)
-        return found
+        """What has completed; what is gone from the timeline is in its archive, or taken back."""
+        timeline = Table.on(self.storage).state().timeline
+        there = {one.requested for one in timeline.instants() if one.action.is_write}
+        return {
+            requested: Completed(
+                requested, completed, step, None if requested in there else self._gone[requested]
+            )
+            for requested, (completed, step) in self._completed.items()
+        }
 
     def figures(self) -> Counter[str]:
         """What has come of deeds and reads, for whoever adds it up."""
         tally = Counter({"reads": len(self._reads), str(self.table_kind.index): 1})
+        tally.update(f"answered {one.how.partition(' ')[0]}" for one in self._reads)
         for told in self._deeds:
             word = told.deed.text.partition(" ")[0]
             error = told.answer.code if isinstance(told.answer, LakewardenError) else ""

@@ -9,6 +9,7 @@ from lakewarden.engine.services.validation.finding import Finding, Scene, failed
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instant import Action
 from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
+from lakewarden.engine.timeline.ledger_entries import Withdrawn
 from lakewarden.engine.timeline.state import LedgerEnd
 
 
@@ -33,10 +34,16 @@ def _fault(state: Snapshot, instant: str) -> Finding | None:
 
 
 def _contradiction(state: Snapshot, ledger: Ledger) -> str | None:
-    """A claim may be followed by anything: engines without ledgers carry out plans as well."""
+    """What a ledger denies and the timeline shows, or the other way round.
+
+    A claim may be followed by anything: engines without ledgers carry out plans as well. A rollback
+    that died before it was published has withdrawn a write that is there as it was.
+    """
     known = state.timeline.active.with_time(ledger.instant)
     match ledger.ends_in:
-        case LedgerEnd.CANCELLED if any(one.is_completed and one.action.is_write for one in known):
+        case LedgerEnd.CANCELLED if not isinstance(ledger.last_whole, Withdrawn) and any(
+            one.is_completed and one.action.is_write for one in known
+        ):
             return "It ends in a cancellation, but the instant is complete."
         case LedgerEnd.COMMITTED if not known and not _has_its_end(state, ledger.instant):
             return "It ends in a commit, but the timeline does not have the instant."

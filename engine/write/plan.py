@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.living import without_dead
@@ -39,6 +41,9 @@ class WritePlan:
     replaced: tuple[FileSlice, ...] = ()
     # Keys that live on where they are, though other file groups lose them.
     stays: tuple[Located, ...] = ()
+    # Rows that were in other partitions only, and how many places rows leave.
+    moved: int = 0
+    departures: int = 0
 
     @property
     def replaced_ids(self) -> FileIds:
@@ -113,7 +118,13 @@ class Planner:
             departures=moves.departures,
             buckets=self._index.buckets,
         )
-        return WritePlan(moves.rows, routed.groups)
+        departing = moves.departures.rows
+        return WritePlan(
+            moves.rows,
+            routed.groups,
+            moved=len(np.setdiff1d(departing, moves.matches.rows)),
+            departures=len(departing),
+        )
 
     def _small_candidates(self, rows: KeyedRows) -> tuple[FileSlice, ...]:
         if self._index.buckets is not None or rows.is_delete.all():

@@ -167,11 +167,11 @@ class TableWriter:
             assert attempt is not None
         with attempt:
             with giving_up(self._context, attempt):
-                outcome = self._outcome(request, prepared, attempt, phases)
+                outcome, effect = self._outcome(request, prepared, attempt, phases)
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
         return replace(
-            _result(request, receipt, outcome.metadata, phases, prepared.effect),
+            _result(request, receipt, outcome.metadata, phases, effect),
             columns_added=columns_added(prepared.current, prepared.schema),
             columns_widened=columns_widened(prepared.current, prepared.schema),
         )
@@ -263,7 +263,7 @@ class TableWriter:
 
     def _outcome(
         self, request: WriteRequest, prepared: Prepared, attempt: Attempt, phases: Phases
-    ) -> Outcome:
+    ) -> tuple[Outcome, Effect]:
         """Everything between the instant and its commit: keys, files, and what they mean."""
         context = self._context
         to_inflight(context, attempt, _inflight_content(request), is_just_published=True)
@@ -285,7 +285,8 @@ class TableWriter:
         if prepared.may_repeat_keys or (prepared.has_one_place and request.overwrites_partitions):
             scope = prepared.identity.scope
             refuse_second_homes(prepared.state, files, forgotten, context.ports.executor, scope)
-        return self._outcome_of(request, prepared, attempt.instant, plan, files, forgotten)
+        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, forgotten)
+        return outcome, prepared.effect or _counted(plan, files)
 
     def _outcome_of(
         self,
@@ -416,19 +417,24 @@ def _inflight_content(request: WriteRequest) -> bytes:
     return commit_payload.encode(CommitMetadata(operation_type=request.operation))
 
 
+def _counted(plan: WritePlan, files: Sequence[WrittenFile]) -> Effect:
+    """What files tell of rows; one that has moved is an insert to one, a delete to others."""
+    stats = [file.stat for file in files]
+    return Effect(
+        inserted=sum(stat.num_inserts for stat in stats) - plan.moved,
+        updated=sum(stat.num_update_writes for stat in stats) + plan.moved,
+        deleted=sum(stat.num_deletes for stat in stats) - plan.departures,
+    )
+
+
 def _result(
     request: WriteRequest,
     receipt: Receipt,
     metadata: CommitMetadata,
     phases: Phases,
-    effect: Effect | None,
+    effect: Effect,
 ) -> Commit:
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
-    effect = effect or Effect(
-        inserted=sum(stat.num_inserts for stat in stats),
-        updated=sum(stat.num_update_writes for stat in stats),
-        deleted=sum(stat.num_deletes for stat in stats),
-    )
     return Commit(
         instant=receipt.instant,
         completed=receipt.completion_time,

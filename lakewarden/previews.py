@@ -15,7 +15,7 @@ from lakewarden.engine.view.slices import SliceKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The plan that would be published now."""
+    """A plan as a dry run would publish it."""
 
     service: Service
     cancellable: bool
@@ -36,10 +36,11 @@ class Preview:
 
     @property
     def partitions(self) -> tuple[str, ...]:
+        """The partitions of its file groups."""
         return tuple(sorted({group.partition for group in self.groups}))
 
     def explain(self) -> tuple[Explained, ...]:
-        """What it would take and what it would leave out, each with the reason."""
+        """What the plan would take and skip, with reasons."""
         taken = explain_groups(self.groups, "A plan would take it.")
         return (*taken, *explain_left_out(self.left_out))
 

@@ -108,15 +108,16 @@ class Plan:
 
     @property
     def partitions(self) -> tuple[str, ...]:
+        """The partitions of its file groups."""
         return tuple(sorted({group.partition for group in self.groups}))
 
     @property
     def state(self) -> str:
-        """What has become of it by now."""
+        """The present state of the plan."""
         return self._door.state_of(self.instant).value
 
     def explain(self) -> tuple[Explained, ...]:
-        """What it takes and what it leaves out, each with the reason; also when it has ended."""
+        """What the plan takes and what it skips, with reasons; also after its end."""
         told = {one.partition for one in self.left_out}
         taken = [
             row
@@ -133,7 +134,7 @@ class Plan:
         dry_run: bool = False,
         **keywords: object,
     ) -> Result:
-        """Carry it out here, or by Spark's workers."""
+        """Run the plan here, or on Spark's workers."""
         if dry_run:
             return self._door.run(self.instant, dry_run=True)
         return self._door.carry_out(self.instant, options, keywords, spark)
@@ -146,7 +147,7 @@ class Plan:
         wait_seconds: float = 0,
         dry_run: bool = False,
     ) -> Cancellation:
-        """End it for good, even while it is being carried out."""
+        """Cancel the plan for good, even while it is running."""
         return self._door.cancel(
             self.instant, reason, force=force, wait_seconds=wait_seconds, dry_run=dry_run
         )
@@ -175,11 +176,10 @@ class ServiceDoor:
         options: Options = None,
         **keywords: object,
     ) -> "Plan | Preview | Refusal":
-        """Put a plan on the timeline, or say why there is nothing to do.
+        """Publish a plan on the timeline, or return why there is nothing to do.
 
-        It takes only partitions that are named, and those whose columns a filter allows. An
-        explicit wish does not wait for triggers, unless `honour_trigger` says so. A dry run gives
-        the plan that would be published.
+        `partitions` and `filter` limit the plan to some partitions. The call does not wait for the
+        service's trigger, unless `honour_trigger` is set. A dry run returns a preview of the plan.
         """
         refuse_limit("schedule", keywords, "max_file_groups and max_bytes")
         context = self._desk(options, keywords, parameters=parameters_of(self.schedule))
@@ -210,10 +210,10 @@ class ServiceDoor:
         options: Options = None,
         **keywords: object,
     ) -> Result:
-        """Carry out one plan, or the pending ones, oldest first.
+        """Run one plan, or the pending plans, oldest first.
 
-        At most `limit` plans are begun, and none any more after `deadline` seconds. A dry run says
-        which plans these are.
+        The call starts at most `limit` plans, and none after `deadline` seconds. A dry run lists
+        these plans.
         """
         limits = RunLimits(
             plans=at_least_one("limit", limit), deadline=seconds("deadline", deadline)
@@ -245,9 +245,9 @@ class ServiceDoor:
         options: Options = None,
         **keywords: object,
     ) -> "Result | Preview":
-        """Schedule a plan and carry it out; what is pending already is left alone.
+        """Schedule a plan and run it; other pending plans stay as they are.
 
-        After `deadline` seconds the plan is not begun any more, and stays on the timeline.
+        After `deadline` seconds the call does not start the plan, which stays pending.
         """
         refuse_limit("schedule_and_run", keywords, "max_file_groups and max_bytes")
         parameters = parameters_of(self.schedule_and_run)
@@ -281,12 +281,12 @@ class ServiceDoor:
         keywords: Mapping[str, object] | None = None,
         spark: "SparkSession | None" = None,
     ) -> Result:
-        """Carry out one plan."""
+        """Run one plan."""
         context = self._desk(options, keywords, spark=spark, group=instant)
         return run_plan(context, self._kind, instant)
 
     def plan(self, instant: str) -> Plan:
-        """The plan of an instant that is on the timeline."""
+        """The pending plan of an instant."""
         return retrying(partial(look, self._desk()), partial(self._plan_at, instant_text(instant)))
 
     def _plan_at(self, instant: str, moment: Snapshot) -> Plan:
@@ -306,12 +306,12 @@ class ServiceDoor:
     def workers_for(
         self, plan: Plan, spark: "SparkSession | None", options: Options = None
     ) -> "SparkSession | None":
-        """The session, if a plan is so large that its workers pay; otherwise threads do it."""
+        """The session if Spark's workers pay for a plan of this size; None means threads."""
         least = self._desk(options).settings[SPARK_BYTES_MIN]
         return spark if (plan.input_bytes or 0) >= least else None
 
     def pending(self) -> tuple[Plan, ...]:
-        """The plans that wait to be carried out, or are being carried out; oldest first."""
+        """The plans that are pending or running, oldest first."""
         found = map(self._if_pending, pending_plans(self._desk(), self._kind))
         return tuple(plan for plan in found if plan is not None)
 
@@ -344,7 +344,7 @@ class ServiceDoor:
         )
 
     def explained(self, plan: Plan) -> tuple[Explained, ...]:
-        """What a plan takes, and the partitions that it leaves to the next one."""
+        """What a plan takes, and the partitions that it leaves to the next plan."""
         try:
             return explain_plan(self._desk(), plan.instant)
         except InvalidRequest as error:
@@ -355,13 +355,13 @@ class ServiceDoor:
     def explain_next(
         self, partitions: Sequence[str] | None = None, options: Options = None
     ) -> tuple[Explained, ...]:
-        """What a plan scheduled now would take, and all that it would leave out and why."""
+        """What a plan scheduled now would take, what it would skip, and why."""
         context = self._desk(options)
         wish = Wish(partitions=partition_paths(context, partitions))
         return explain_draft(context, self._kind.service, draft(context, self._kind, wish))
 
     def state_of(self, instant: str) -> InstantState:
-        """What has become of a plan by now."""
+        """The present state of a plan."""
         context = self._desk()
         moment = look(context)
         files = moment.pending(instant)

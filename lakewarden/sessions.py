@@ -22,9 +22,9 @@ WORKER_SETTINGS: Mapping[str, str] = {
 
 
 def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """Let a session call procedures and table functions, and use the format `lakewarden`.
+    """Enable a session: procedures, table functions and the format `lakewarden`.
 
-    The session is given back. Sessions that are made of it have the same, whoever connects to them.
+    Returns the session. Sessions that derive from it are enabled, too.
     `settings` are the permissions that a server's owner gives, `lakewarden.allowed.roots` and
     `lakewarden.read.only`; no statement changes them. A session of Spark Connect has the statements
     of its server.
@@ -37,17 +37,17 @@ def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> 
 
 
 def spark_settings() -> dict[str, str]:
-    """Settings that make a session's Python workers quicker, to be passed to its builder.
+    """Settings for a session's builder that make its Python workers faster.
 
-    They change nothing but speed. Leave one out, or set it to what Spark has by default, and it is
-    as if it had never been: `spark.python.daemon.module` is `pyspark.daemon`, and
+    They change speed only. To undo one, leave it out, or set it to Spark's default:
+    `spark.python.daemon.module` is `pyspark.daemon`, and
     `spark.python.unix.domain.socket.enabled` is false. Workers must be able to import Lakewarden.
     """
     return dict(WORKER_SETTINGS)
 
 
 def jar_path() -> str:
-    """The jar with the classes that Spark loads, for a session that is set up by its settings.
+    """The path of the jar with the classes that Spark loads, for sessions set up by settings.
 
     These are `spark.jars`, with this path, and `spark.sql.extensions`, with
     `io.lakewarden.spark.Extensions`.
@@ -56,9 +56,9 @@ def jar_path() -> str:
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":
-    """The session there is, or a new one with the given settings, that is enabled.
+    """The active session, or a new one with these settings; enabled.
 
-    A new one's workers run this interpreter, unless `PYSPARK_PYTHON` names another one.
+    The workers of a new session run this interpreter, unless `PYSPARK_PYTHON` names another.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = import_module("pyspark.sql").SparkSession.builder

@@ -62,7 +62,7 @@ Taken = TypeVar("Taken")
 
 
 class Table(TableServices, TableMetadata):
-    """A Hudi table. Every call sees the table as it is at that moment.
+    """A Hudi table. Each call reads a fresh snapshot of it.
 
     Writes take options by Hudi's names, or as keywords that are the end of such a name:
     `small_file_limit` is `hoodie.parquet.small.file.limit`.
@@ -92,9 +92,9 @@ class Table(TableServices, TableMetadata):
 
     @classmethod
     def named(cls, spark: "SparkSession", name: str) -> Self:
-        """The table that a session's catalog has under a name; the session's settings hold for it.
+        """Open a table by its name in a session's catalog; the session's settings apply.
 
-        The name has any number of parts; the entry may be Hudi's own.
+        The name may have several parts. The entry may be USING lakewarden or USING hudi.
         """
         # PySpark need not be there for anything else.
         settings = import_module("lakewarden.sql_ext.table_settings").table_settings(spark)
@@ -103,7 +103,7 @@ class Table(TableServices, TableMetadata):
 
     @classmethod
     def on(cls, storage: Storage, ports: Ports | None = None) -> Self:
-        """The table at a storage's root, seen through ports of the caller's choice."""
+        """Open the table at the root of a storage, with the caller's own ports."""
         table = cls.__new__(cls)
         table._open(storage, ports or Ports())
         return table
@@ -128,9 +128,10 @@ class Table(TableServices, TableMetadata):
     ) -> Self:
         """Create an empty table.
 
-        `type` is "cow" or "mor"; `merge_mode` "commit_time" or "event_time", the latter where there
-        are ordering columns; `index` how writes find keys; `indexes` what the metadata table keeps
-        besides the default. `properties` are Hudi's own, and settings that all writers shall use.
+        `type` is "cow" or "mor". `merge_mode` is "commit_time" or "event_time"; by default it is
+        event time if there are ordering columns. `index` says how writes look up keys. `indexes`
+        are those of the metadata table besides the default. `properties` are Hudi's, and settings
+        for all writers.
         """
         storage = storage or open_storage(Location(str(path), dict(storage_options or {})))
         texts = {name: _text(value) for name, value in (properties or {}).items()}
@@ -173,15 +174,15 @@ class Table(TableServices, TableMetadata):
         return self._state().timeline.active
 
     def history(self) -> History:
-        """What instants have to say, active and archived ones."""
+        """The details of instants, active and archived."""
         return History(self._storage, self._state().timeline)
 
     def state(self) -> Snapshot:
-        """The table as it is now, for whoever looks at its files; it never changes."""
+        """An immutable snapshot of the table, for callers that inspect its files."""
         return self._state()
 
     def settings(self, options: Options = None, **keywords: object) -> Settings:
-        """What a call with these options would go by: they themselves, the session, the table."""
+        """The effective settings of a call with these options."""
         return self._settings(given_options(options, keywords), self.properties)
 
     def partitions(self) -> tuple[str, ...]:
@@ -205,7 +206,7 @@ class Table(TableServices, TableMetadata):
         return tuple(group.latest_merged() for group in retrying(self._state, groups_of))
 
     def retention(self) -> Retention:
-        """How far back the table can be asked, and which clean or archived write has set that."""
+        """How far back time travel, changes and restore reach, and which instant limits them."""
         return retrying(self._state, retention)
 
     def indexes(self) -> tuple[IndexDefinition, ...]:
@@ -221,7 +222,7 @@ class Table(TableServices, TableMetadata):
         *,
         use_metadata: bool = True,
     ) -> pa.Table:
-        """The rows at once."""
+        """The rows as one Arrow table."""
         return self._answer(Query(columns, filter, as_of, mode, use_metadata)).table(self._executor)
 
     def read_batches(
@@ -245,7 +246,7 @@ class Table(TableServices, TableMetadata):
         *,
         use_metadata: bool = True,
     ) -> Explanation:
-        """What a read with these arguments touches, and what it skips and why."""
+        """What a read with these arguments opens, what it skips, and why."""
         answer = self._answer(Query(columns, filter, as_of, mode, use_metadata))
         return explain(self._storage, answer.scan())
 
@@ -257,7 +258,7 @@ class Table(TableServices, TableMetadata):
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
     ) -> pa.Table:
-        """The rows written by commits completed after `since` and not after `until`."""
+        """The rows of commits that completed after `since`, and at or before `until`."""
         query = Query(columns, filter)
         changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
         return changes.table(self._executor)
@@ -296,13 +297,13 @@ class Table(TableServices, TableMetadata):
         return scan_frame(spark, self._storage, changes.scan(), self._executor)
 
     def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
-        """Write rows; those whose key the table has are updated by its merge mode."""
+        """Insert rows, or update the rows that have their keys, by the table's merge mode."""
         return self._write(
             operations.upsert(self._taken(rows, options, keywords)), options, keywords
         )
 
     def insert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
-        """Add rows without looking for their keys: one that is there already is there twice."""
+        """Append rows without a key lookup: an existing key is then in the table twice."""
         return self._write(
             operations.insert(self._taken(rows, options, keywords)), options, keywords
         )
@@ -314,7 +315,7 @@ class Table(TableServices, TableMetadata):
         options: Options = None,
         **keywords: object,
     ) -> Commit:
-        """Add many rows in new file groups of balanced sizes, sorted by columns if asked."""
+        """Append many rows in new file groups of even size, optionally sorted."""
         return self._write(
             operations.bulk_insert(self._taken(rows, options, keywords), sort or ()),
             options,
@@ -329,16 +330,16 @@ class Table(TableServices, TableMetadata):
         return self._write(operations.delete(taken, self.config), options, keywords)
 
     def delete_where(self, filter: Filter, options: Options = None, **keywords: object) -> Commit:
-        """Delete all rows that a filter keeps."""
+        """Delete all rows that match a filter."""
         return self._write(operations.delete_where(filter, self._executor), options, keywords)
 
     def update_where(
         self, filter: Filter, values: Values, options: Options = None, **keywords: object
     ) -> Commit:
-        """Give columns of all rows that a filter keeps new values, or what expressions say.
+        """Update columns of all rows that match a filter, to values or expressions.
 
-        A row moves if its partition columns change. Two rows of one key, a key that is there
-        already, and a lowered ordering value are refused, and nothing is written.
+        A row moves if its partition columns change. The call refuses two rows of one key, an
+        existing key, and a lower ordering value; then nothing is written.
         """
         settings = self._of_writes(options, keywords)
         request = operations.update_where(filter, values, self._executor, settings)
@@ -352,10 +353,10 @@ class Table(TableServices, TableMetadata):
         options: Options = None,
         **keywords: object,
     ) -> Commit:
-        """Treat each row by whether the table has its key; in its partition, if keys are so.
+        """Update, delete or insert rows, by whether the table has their keys.
 
-        Of several rows of one key the newest counts, by the ordering fields; if none is the newest,
-        the merge is refused. A row of the table that is newer than what it shall become stays.
+        Of several rows of one key the newest counts, by the ordering fields; the call refuses equal
+        ones. A row of the table with a higher ordering value stays.
         `on_match` is "update", "delete", "ignore", or new values by column, in which expressions
         see the row's columns and the incoming ones as `source.<column>`; `on_no_match` is "insert"
         or "ignore".
@@ -367,7 +368,7 @@ class Table(TableServices, TableMetadata):
         return self._write(request, options, keywords)
 
     def overwrite(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
-        """Put rows in the place of everything that the table has."""
+        """Replace all rows of the table."""
         return self._write(
             operations.overwrite(self._taken(rows, options, keywords)), options, keywords
         )
@@ -375,7 +376,7 @@ class Table(TableServices, TableMetadata):
     def overwrite_partitions(
         self, rows: Rows, options: Options = None, **keywords: object
     ) -> Commit:
-        """Put rows in the place of all that is in the partitions they belong to."""
+        """Replace all rows of the partitions that the rows belong to."""
         return self._write(
             operations.overwrite_partitions(self._taken(rows, options, keywords)), options, keywords
         )
@@ -383,7 +384,7 @@ class Table(TableServices, TableMetadata):
     def delete_partitions(
         self, partitions: Sequence[str], options: Options = None, **keywords: object
     ) -> Commit:
-        """Delete everything in some partitions, named by their paths."""
+        """Delete all rows of partitions, named by their paths."""
         columns = self._state().schema().columns
         request = operations.delete_partitions(partitions, columns, self.config)
         return self._write(request, options, keywords)
@@ -391,13 +392,13 @@ class Table(TableServices, TableMetadata):
     def rollback(
         self, instant: str, options: Options = None, *, dry_run: bool = False, **keywords: object
     ) -> RolledBack:
-        """Undo a write: one that is pending, or the newest one that has completed."""
+        """Roll back a write: a pending one, or the newest completed one."""
         context = self._context(given_options(options, keywords), self.properties)
         undo = foresee_rollback if dry_run else rollback
         return undo(context, instant_text(instant))
 
     def write(self, request: WriteRequest, options: Options = None) -> Commit:
-        """Carry out a write that is described by a request."""
+        """Execute a write request."""
         return self._write(request, options, {})
 
     def _write(

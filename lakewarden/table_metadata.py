@@ -57,9 +57,9 @@ class TableMetadata:
         if_not_exists: bool = False,
         dry_run: bool = False,
     ) -> IndexBuilt:
-        """Build an index on the rows that there are, while nobody else is at work.
+        """Build an index on the existing rows, while no other writer is running.
 
-        `options` are the index's own, and Hudi's settings by their names.
+        `options` are the index's options, and Hudi's settings by name.
         """
         settings, own = _divided(options or {})
         request = IndexRequest(
@@ -73,19 +73,19 @@ class TableMetadata:
         return create_index(context, request, if_not_exists=if_not_exists, dry_run=dry_run)
 
     def refresh_index(self, name: str, *, dry_run: bool = False) -> IndexBuilt:
-        """Build an index anew, as it was defined."""
+        """Rebuild an index from its definition."""
         return refresh_index(self._desk(), name, dry_run=dry_run)
 
     def drop_index(
         self, name: str, *, if_exists: bool = False, dry_run: bool = False
     ) -> IndexDropped:
-        """Drop an index, whoever has built it."""
+        """Drop an index."""
         return drop_index(self._desk(), name, if_exists=if_exists, dry_run=dry_run)
 
     def set_index(
         self, index: str, options: Options = None, *, dry_run: bool = False, **keywords: object
     ) -> IndexSet:
-        """Set by which index all writes find keys, as far as the rows that there are allow it.
+        """Set the index that all writes use to look up keys, if the existing rows allow it.
 
         `index` is a value of `hoodie.index.type`; options say how many buckets a bucket index has,
         and what it hashes.
@@ -94,7 +94,7 @@ class TableMetadata:
         return set_index(self._desk({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
 
     def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Make what the metadata table lacks of what a new one has; the names of that."""
+        """Create missing default partitions of the metadata table; returns their names."""
         context = self._desk()
         is_partitioned = has_partitioned_index(context.settings)
         wanted = [
@@ -104,11 +104,11 @@ class TableMetadata:
         return build_metadata_table(context, wanted, dry_run=dry_run)
 
     def delete_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Remove the metadata table with all indexes; the names of what it had."""
+        """Delete the metadata table with all indexes; returns its partitions."""
         return drop_metadata(self._desk(), dry_run=dry_run)
 
     def validate(self, checks: Sequence[str] = ()) -> tuple[CheckResult, ...]:
-        """Check the table, in all that is not named; nothing is changed."""
+        """Run some or all checks on the table; changes nothing."""
         return tuple(validate(self._state(), self._desk().ports.executor, checks))
 
     def repair_deduplicate(
@@ -118,14 +118,14 @@ class TableMetadata:
         *,
         dry_run: bool = False,
     ) -> Deduplicated:
-        """Of rows that share a key leave the newest one, in some partitions or in all.
+        """Delete all but the newest row of each repeated key, in some or all partitions.
 
-        It tells all of them, and why that one stays; a dry run changes nothing.
+        The result lists the rows, and why one stays. A dry run changes nothing.
         """
         return repair_deduplicate(self._desk(options), partitions, dry_run=dry_run)
 
     def index_states(self) -> tuple[IndexView, ...]:
-        """The indexes, those included that are only planned, and how far each is."""
+        """All indexes, also planned ones, with their state."""
         return index_views(self._state())
 
     def metadata_listing(self) -> FileSource:
@@ -133,11 +133,11 @@ class TableMetadata:
         return metadata_listing(self._state())
 
     def metadata_sizes(self) -> tuple[MetadataSizes, ...]:
-        """What each partition of the metadata table takes."""
+        """The size of each partition of the metadata table."""
         return metadata_sizes(self._state())
 
     def compared_files(self) -> tuple[ComparedFile, ...]:
-        """The files that lie on the storage beside those that the metadata table lists."""
+        """The files on storage, compared with those that the metadata table lists."""
         return tuple(compare_files(self._state()))
 
     def column_statistics(

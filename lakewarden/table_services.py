@@ -96,12 +96,12 @@ class TableServices:
 
     @property
     def log_compaction(self) -> ServiceDoor:
-        """Puts many small logs of a file group into one."""
+        """Merges many small logs of a file group into one."""
         return ServiceDoor(LOG_COMPACTION, self._desk, (*LOG_COMPACTION_SETTINGS, *WINDOW_SETTINGS))
 
     @property
     def clustering(self) -> ServiceDoor:
-        """Puts small file groups together, and sorts rows if asked."""
+        """Merges small file groups, and optionally sorts rows."""
         return ServiceDoor(CLUSTERING, self._desk, (*CLUSTERING_SETTINGS, *WINDOW_SETTINGS))
 
     def cancel(
@@ -113,7 +113,7 @@ class TableServices:
         wait_seconds: float = 0,
         dry_run: bool = False,
     ) -> Cancellation:
-        """Cancel whatever is pending at an instant, even while it is being carried out."""
+        """Cancel a pending instant, even while it is running."""
         return cancel(
             self._desk(),
             instant_text(instant),
@@ -134,9 +134,9 @@ class TableServices:
         options: Options = None,
         **keywords: object,
     ) -> Cleaned:
-        """Remove files that are too old for any reader, and what failed work has left.
+        """Delete files that no retained snapshot needs, and leftovers of failed writes.
 
-        With `only_pending` the cleans that others have begun are finished, and none is planned.
+        With `only_pending` the call finishes pending cleans and plans none.
         """
         refuse_limit("clean", keywords, "max_commits and partitions")
         context = self._desk(
@@ -171,30 +171,30 @@ class TableServices:
         comment: str = "",
         dry_run: bool = False,
     ) -> Savepoint:
-        """Keep the table as it was at a write, the newest one if none is named."""
+        """Create a savepoint at a write, by default the newest."""
         named = None if instant is None else instant_text(instant)
         return savepoint(self._desk(), named, user=user, comment=comment, dry_run=dry_run)
 
     def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Savepoint:
-        """Let a savepoint go."""
+        """Delete a savepoint; cleans may then delete its files."""
         return delete_savepoint(self._desk(), instant_text(instant), dry_run=dry_run)
 
     def savepoints(self) -> tuple[Savepoint, ...]:
-        """The savepoints there are, oldest first."""
+        """All savepoints, oldest first."""
         return list_savepoints(self._desk())
 
     def restore(
         self, instant: str, *, from_savepoint: bool = False, dry_run: bool = False
     ) -> Restored:
-        """Take the table back to a write or a savepoint; all that came later is undone.
+        """Restore the table to a write or a savepoint; later instants are undone.
 
-        With `from_savepoint` it is refused where there is no savepoint at that instant.
+        With `from_savepoint` the instant must have a savepoint.
         """
         target = instant_text(instant)
         return restore(self._desk(), target, from_savepoint=from_savepoint, dry_run=dry_run)
 
     def delete_markers(self, instant: str, *, dry_run: bool = False) -> int:
-        """Remove what announced the files of an instant that has ended; how many there were."""
+        """Delete the markers of a finished instant; returns their number."""
         return remove_markers(self._desk(), instant_text(instant), dry_run=dry_run)
 
     def drop_partitions(
@@ -205,7 +205,7 @@ class TableServices:
         options: Options = None,
         **keywords: object,
     ) -> Removal:
-        """Delete partitions by their paths, and tell what goes; those that are empty are no error.
+        """Delete partitions by their paths; returns what was deleted. Empty ones are no error.
 
         Their files stay readable as of earlier times until a clean removes them.
         """
@@ -214,30 +214,30 @@ class TableServices:
     def truncate(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> Removal:
-        """Delete all rows, and tell what goes."""
+        """Delete all rows; returns what was deleted."""
         return truncate(self._desk(options, keywords), dry_run=dry_run)
 
     def expire_partitions(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> Removal:
-        """Delete the partitions that nothing was written to for as long as is set."""
+        """Delete partitions whose last write is older than the retention setting."""
         context = self._desk(options, keywords, own=EXPIRY_SETTINGS)
         return expire_partitions(context, dry_run=dry_run)
 
     def inflight_instants(self, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
-        """What is pending, plans and writes, and that old at least."""
+        """Pending plans and writes of at least this age."""
         return inflight_instants(self._desk(), min_age_minutes)
 
     def end_stale(
         self, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
     ) -> tuple[StaleEnd, ...]:
-        """Take back plans that were begun and left that long ago, and writes if asked for."""
+        """Roll back stale plans of at least this age, and stale writes if requested."""
         return end_stale(self._desk(), min_age_minutes, with_writes=with_writes, dry_run=dry_run)
 
     def reset_plan(
         self, instant: str, *, removes_plan: bool = False, dry_run: bool = False
     ) -> Reset:
-        """Take back what dead attempts at a plan have done, and the plan too if that is wanted."""
+        """Roll back the failed attempts of a plan, and optionally the plan."""
         named = instant_text(instant)
         return reset(self._desk(), named, removes_plan=removes_plan, dry_run=dry_run)
 
@@ -250,9 +250,9 @@ class TableServices:
         allow_empty: bool = False,
         dry_run: bool = False,
     ) -> Pruned:
-        """Put a clustering without some of its files in the place of one that waits.
+        """Replace a pending clustering plan by one without some of its files.
 
-        Without names these are the files that nobody can read. They stay in the table.
+        Without names these are the unreadable files. The files stay in the table.
         """
         named = instant_text(instant)
         return prune(self._desk(options), named, files, allow_empty=allow_empty, dry_run=dry_run)
@@ -260,14 +260,14 @@ class TableServices:
     def rollback_failed_writes(
         self, options: Options = None, *, dry_run: bool = False, **keywords: object
     ) -> tuple[Settled, ...]:
-        """Bring every instant to its end that nobody works on any more."""
+        """Recover all failed instants: roll each back, or complete it."""
         context = self._desk(options, keywords)
         if dry_run:
             return foresee_settling(context, with_plans=True)
         return settle(context, with_plans=True)
 
     def sweep(self, *, dry_run: bool = False) -> tuple[Swept, ...]:
-        """Remove what paused attempts may have left behind instants that were rolled back."""
+        """Delete files that paused attempts left after their instants were rolled back."""
         return sweep(self._desk(), dry_run=dry_run)
 
     def maintain_metadata(
@@ -278,45 +278,45 @@ class TableServices:
         options: Options = None,
         **keywords: object,
     ) -> MetadataMaintenance:
-        """Clean, compact and archive the metadata table, or do some of that only."""
+        """Clean, compact and archive the metadata table, or run some of these services."""
         chosen = ALL_SERVICES if services is None else metadata_services(services)
         context = self._desk(options, keywords, own=METADATA_SERVICE_SETTINGS)
         return maintain_metadata_table(context, services=chosen, dry_run=dry_run)
 
     def plans(self) -> tuple[PendingPlan, ...]:
-        """All that is planned or under way, of every service, and who is at it."""
+        """All pending plans of all services, with their workers."""
         return plans(self._desk())
 
     def explain_plan(self, instant: str) -> tuple[Explained, ...]:
-        """What a pending plan of any service takes, and what it leaves to the next one."""
+        """What a pending plan takes, and what it leaves to the next plan."""
         return explain_plan(self._desk(), instant_text(instant))
 
     def attempts(self) -> tuple[AttemptView, ...]:
-        """The attempts at what is pending."""
+        """The attempts at pending instants."""
         return attempts(self._desk())
 
     def beats(self) -> tuple[BeatView, ...]:
-        """The signs of life that there are."""
+        """All heartbeats."""
         return beats(self._desk())
 
     def blockers(self) -> tuple[Blocker, ...]:
-        """What holds back clean, archive and the metadata table, and what to do about it."""
+        """What holds back clean, archive and the metadata table, and the remedy."""
         return blockers(self._desk())
 
     def ledger(self, instant: str | None = None) -> tuple[LedgerRow, ...]:
-        """Who has tried an instant, and how it ended; of all instants if none is named."""
+        """The ledger of an instant: its attempts and its end; without an instant all ledgers."""
         if instant is None:
             return ledgers(self._desk())
         return ledger_of(self._desk(), instant_text(instant))
 
     def locks(self) -> tuple[LockView, ...]:
-        """The lock that writers of the table share, and who has it."""
+        """The lock that writers of the table share, and its holder."""
         return locks(self._desk())
 
     def markers(self, instant: str | None = None) -> tuple[MarkerView, ...]:
-        """The data files that an instant has announced; of all instants if none is named."""
+        """The markers of an instant, one per data file; without an instant all markers."""
         return markers(self._desk(), None if instant is None else instant_text(instant))
 
     def health(self, options: Options = None) -> tuple[HealthRow, ...]:
-        """What of the table wants looking after, in figures, and the call that does it."""
+        """Figures of the table's health, each with the call that improves it."""
         return health(self._desk(options))

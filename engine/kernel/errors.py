@@ -10,7 +10,7 @@ REPORT = "This is a defect of Lakewarden: please report it."
 
 
 class LakewardenError(Exception):
-    """Root of everything Lakewarden raises on purpose."""
+    """The base class of all errors that Lakewarden raises."""
 
     kind: ClassVar[str] = "error"
 

@@ -284,8 +284,8 @@ def test_a_plan_whose_boundary_is_archived_says_that_it_looks_at_everything(tabl
     assert table.archive(options={**few, **retained})
     plan = a_plan(table)
     assert plan.scope == (
-        "All partitions are checked, because the last completed compaction is archived, if there"
-        " was one."
+        "All partitions are checked, because the last completed compaction is archived, "
+        "if there was one."
     )
     assert plan.partitions == ("p=b",)
 

@@ -12,8 +12,8 @@ import pytest
 from tests.histories.campaign import campaign, told
 from tests.histories.history import History
 
-HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "30"))
-PER_TEST = 6
+HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "20"))
+PER_TEST = 4
 FIRST = int(os.environ.get("LAKEWARDEN_SEED", f"{datetime.now(UTC):%Y%m%d}000"))
 # What is left out until it holds: by operation, or by check.
 LEFT_OUT: frozenset[str] = frozenset(

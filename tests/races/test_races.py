@@ -18,7 +18,7 @@ from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
-COMMITS = 50 if IS_SIMULATION else 15
+COMMITS = 50 if IS_SIMULATION else 8
 PROCESSES = ("a", "b")
 WRITERS = [f"{process}{thread}" for process in PROCESSES for thread in (0, 1)]
 COW, MOR = Shape("cow", index="SIMPLE"), Shape("mor", index="RECORD_INDEX")

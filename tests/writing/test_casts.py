@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.sampling import IS_SIMULATION
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int32()), ("x", pa.float32())])
 D = pa.decimal128(8, 2)
@@ -63,7 +64,7 @@ def is_held(value: object, type_: pa.DataType) -> bool:
 
 
 @given(st.data(), st.sampled_from(NUMBERS), st.sampled_from(NUMBERS))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80 if IS_SIMULATION else 30, deadline=None)
 def test_numbers_are_cast_exactly_or_named(
     data: st.DataObject, given_type: pa.DataType, type_: pa.DataType
 ) -> None:

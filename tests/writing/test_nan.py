@@ -15,6 +15,7 @@ from lakewarden import Table
 from lakewarden.engine.read.predicate import bind_filter
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from tests.sampling import IS_SIMULATION
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.float64()), ("w", pa.float32())])
 NAN, INF = math.nan, math.inf
@@ -62,7 +63,7 @@ def assert_filters_hide_nothing(table: Table) -> None:
 
 
 @given(st.lists(VALUES, min_size=1, max_size=4), VALUES, st.sampled_from(["cow", "mor"]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=30 if IS_SIMULATION else 6, deadline=None)
 def test_filters_find_every_row_beside_a_nan(
     values: list[float | None], newer: float | None, kind: str
 ) -> None:

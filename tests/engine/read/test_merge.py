@@ -11,6 +11,7 @@ from lakewarden.engine.read.entries import log_entries
 from lakewarden.engine.read.fold import fold
 from lakewarden.engine.read.merge import Merger
 from tests.engine.read.histories import DEFAULTS, History, histories
+from tests.sampling import IS_SIMULATION
 
 
 def merged(history: History, batches: Sequence[pa.Table]) -> pa.Table:
@@ -35,7 +36,7 @@ def _shown(value: object) -> object:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-@settings(max_examples=500)
+@settings(max_examples=500 if IS_SIMULATION else 200)
 @given(histories())
 def test_merging_agrees_with_the_model(history: History):
     result = merged(history, [history.base_table])

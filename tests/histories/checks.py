@@ -2,14 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from random import Random
 
 import pyarrow as pa
 
 from lakewarden import Table
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.histories.changes import condition
 from tests.histories.kept import Kept
 from tests.histories.past import Key, Moment, Row
@@ -47,6 +49,8 @@ class Checks:
             self.assert_read_optimised(table)
         if chance.random() < 0.25:
             self.assert_valid(table)
+        if self._world.kind.is_mor and chance.random() < 0.1:
+            self.assert_lost_bytes_are_missed(chance)
 
     def at_end(self, chance: Random) -> None:
         """All of it."""
@@ -74,7 +78,9 @@ class Checks:
         points = sorted({one.requested for one in past.moments} | past.instants)
         if "as of" in self._without:
             return
-        for point in chance.sample(points, min(count, len(points))):
+        chosen = chance.sample(points, min(count, len(points)))
+        chosen += chance.sample(sorted(past.savepoints), min(1, len(past.savepoints)))
+        for point in chosen:
             moment = past.as_of(point)
             columns = COLUMNS if moment is None else moment.columns
             expected = {} if moment is None else plain(moment.rows, columns)
@@ -82,7 +88,8 @@ class Checks:
             ask = partial(
                 table.read_arrow, self._shown(columns), as_of=point, use_metadata=use_metadata
             )
-            kept = partial(Kept.has_moment, point=point)
+            # What a savepoint holds can be asked for whatever cleans have done.
+            kept = _always if point in past.savepoints else partial(Kept.has_moment, point=point)
             seen = self._answer("as_of", ask, kept)
             if seen is not None:
                 got = self._rows(seen, "as of")
@@ -129,6 +136,24 @@ class Checks:
         for row in world.kind.read(seen):
             if all(row not in rows for rows in known):
                 raise Difference("read-optimised: invented", f"read-optimised: invented {row}")
+
+    def assert_lost_bytes_are_missed(self, chance: Random) -> None:
+        """A log that was cut is damage to whoever reads it, in a copy of the table."""
+        world = self._world
+        logs = [
+            f"{one.partition}/{log.name}".lstrip("/")
+            for one in world.table().file_slices()
+            for log in one.log_files
+        ]
+        if not logs:
+            return
+        cut = chance.choice(logs)
+        copy = fresh_memory_storage(clock=world.clock)
+        for entry in world.storage.walk(""):
+            copy.put(entry.path, b"" if entry.path == cut else world.storage.read(entry.path))
+        with suppress(CorruptTable):
+            world.table(storage=copy).read_arrow(use_metadata=chance.random() < 0.5)
+            raise Difference("lost bytes", f"{cut} is empty, and a read does not miss it.")
 
     def assert_valid(self, table: Table) -> None:
         """What the table keeps about itself is true."""
@@ -186,3 +211,7 @@ class Checks:
             got = {key: {} for key in got}
             expected = {key: {} for key in expected}
         assert_same(got, expected, "changes", f"of {what}, steps {sorted(steps)}")
+
+
+def _always(kept: Kept) -> bool:
+    return True

@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 
-from tests.histories.history import History, play
-from tests.side_by_side.race import Race, RaceKind
-from tests.simulation.scheduler import Violation
+import numpy as np
+import pyarrow as pa
 
-HISTORIES, RACES = 400, 2_000
+from tests.histories.history import History, play
+from tests.histories.remembered import remembering
+from tests.side_by_side.race import Race, RaceKind
+from tests.simulation.locks import LockKind
+from tests.simulation.scheduler import Chances, Violation
+
+HISTORIES, RACES = 300, 600
+RESTLESS = Chances(kill=0, pause=0.04, fault=0, pauses_max=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,89 +29,238 @@ class Guard:
     """A function by its place, and what stands in for it."""
 
     name: str
-    # Where it is used, as `module:function`: the name is looked up there.
+    # Where it is used, as `module:function` or `module:Class.method`; looked up just there.
     places: tuple[str, ...]
-    instead: Callable[..., object]
-    # The net that has to find its absence: histories, or races.
-    in_races: bool = False
+    instead: object
+    # The net that has to find its absence: histories, or races under such a lock.
+    lock: LockKind | None = None
+    # Operations that are played more often, or deeds that take no part in races.
+    favoured: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+    # Races in which everybody pauses more often than anybody dies.
+    is_restless: bool = False
 
     @contextmanager
     def removed(self) -> Iterator[None]:
         """The engine without it."""
-        found = [
-            (import_module(one.partition(":")[0]), one.partition(":")[2]) for one in self.places
-        ]
-        own = [getattr(module, function) for module, function in found]
-        for module, function in found:
-            setattr(module, function, self.instead)
+        found = [_owner(place) for place in self.places]
+        own = [vars(owner)[name] for owner, name in found]
+        for owner, name in found:
+            setattr(owner, name, self.instead)
         try:
             yield
         finally:
-            for (module, function), kept in zip(found, own, strict=True):
-                setattr(module, function, kept)
+            for (owner, name), kept in zip(found, own, strict=True):
+                setattr(owner, name, kept)
+
+    @property
+    def replay(self) -> str:
+        """What plays it again."""
+        return f"python -m tests.histories.guards '{self.name}'"
 
 
-def _nothing(*arguments: object, **keywords: object) -> None:
-    pass
+def _owner(place: str) -> tuple[object, str]:
+    """The module or class that a place names, and the name in it."""
+    module, _, path = place.partition(":")
+    owner: object = import_module(module)
+    *classes, name = path.split(".")
+    for one in classes:
+        owner = getattr(owner, one)
+    return owner, name
 
 
-def _none(*arguments: object, **keywords: object) -> tuple[object, ...]:
-    return ()
+def _answering(answer: object) -> Callable[..., object]:
+    """A function that says always the same."""
+    return lambda *arguments, **keywords: answer
 
 
+_nothing = _answering(None)
+
+
+def _cast_unsafely(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    return array.cast(type_, safe=False)
+
+
+def _in_any_schema() -> Callable[..., object]:
+    from lakewarden.engine.write.evolve import evolved
+
+    return lambda *arguments, **keywords: evolved(*arguments, **{**keywords, "evolves": True})
+
+
+_WRITES = frozenset({"upsert", "insert", "delete", "delete keys", "merge"})
+_CLEANS = frozenset({"clean commits", "clean versions"})
+_BESIDE_CLEANS = frozenset(
+    {"create index", "drop index", "cancel", "plan", "run plans", "restore", "settle", "savepoint"}
+)
+_ENGINE = "lakewarden.engine"
 GUARDS = (
     Guard(
         "a key that was deleted in one file group is not written to it",
-        ("lakewarden.engine.write.plan:without_dead",),
+        (f"{_ENGINE}.write.plan:without_dead",),
         lambda state, rows, matches, executor: matches,
+        favoured=_WRITES,
     ),
     Guard(
         "time travel before what a clean has kept is refused",
-        ("lakewarden.engine.read.plan_query:check_retained",),
+        (f"{_ENGINE}.read.plan_query:check_retained",),
         _nothing,
+        favoured=_CLEANS,
+    ),
+    Guard(
+        "changes of a window whose files are gone are refused",
+        (f"{_ENGINE}.read.changes:_check_kept",),
+        _nothing,
+        favoured=_CLEANS,
     ),
     Guard(
         "a restore is refused where files are gone",
-        ("lakewarden.engine.services.restore.run:obstacles",),
-        _none,
+        (f"{_ENGINE}.services.restore.run:obstacles",),
+        _answering(()),
+        favoured=_CLEANS | {"restore", "upsert"},
     ),
     Guard(
         "a write is taken back only while nothing is built on it",
-        ("lakewarden.engine.plans.rollback:assert_may_be_taken_back",),
+        (f"{_ENGINE}.plans.rollback:assert_may_be_taken_back",),
         _nothing,
+        favoured=frozenset({"rollback", "compaction", "clustering"}),
     ),
     Guard(
         "files of savepoints and pending plans are not cleaned",
         (
-            "lakewarden.engine.services.clean.draft:held_files",
-            "lakewarden.engine.services.clean.carry_out:held_files",
+            f"{_ENGINE}.services.clean.draft:held_files",
+            f"{_ENGINE}.services.clean.carry_out:held_files",
         ),
         lambda active: {},
+        favoured=_CLEANS | {"savepoint", "schedule", "run plan"},
     ),
     Guard(
-        "whoever commits second to a file group gives way",
-        ("lakewarden.engine.plans.commit:find_conflicts",),
-        _none,
-        in_races=True,
+        "a write by another index that would change which keys are one row is refused",
+        (f"{_ENGINE}.index.kinds:Identity.equals_in_effect",),
+        _answering(True),
+        favoured=frozenset({"upsert by other index"}),
+    ),
+    Guard(
+        "rows are cast only where nothing is lost",
+        (f"{_ENGINE}.write.exact:_cast",),
+        _cast_unsafely,
+        favoured=frozenset({"misfit"}),
+    ),
+    Guard(
+        "the schema changes when somebody asks",
+        (f"{_ENGINE}.write.writer:evolved",),
+        _in_any_schema(),
+        favoured=frozenset({"misfit"}),
+    ),
+    Guard(
+        "bounds say nothing of NaN",
+        (f"{_ENGINE}.read.possible:_fractions",),
+        _answering(()),
+    ),
+    Guard(
+        "keys whose parts hold what stands between them are refused",
+        (f"{_ENGINE}.table.key_scheme:KeyScheme._refuse_ambiguous",),
+        _nothing,
+        favoured=frozenset({"misfit"}),
+    ),
+    Guard(
+        "an index that was built on what is taken back is dropped",
+        (f"{_ENGINE}.plans.undo:untrue_without",),
+        _answering(frozenset()),
+        favoured=frozenset({"create index", "drop index", "rollback", "create metadata table"}),
+    ),
+    Guard(
+        "a log that is shorter than recorded is damage",
+        (
+            f"{_ENGINE}.read.slice_reader:assert_whole",
+            f"{_ENGINE}.index.slice_keys:assert_whole",
+            f"{_ENGINE}.metadata.file_group:assert_whole",
+        ),
+        _nothing,
+    ),
+    Guard(
+        "what others have committed to a file group is a conflict",
+        (f"{_ENGINE}.plans.commit:find_conflicts",),
+        _answering(()),
+        lock=LockKind.KEPT,
+    ),
+    Guard(
+        "whoever commits second looks for its new keys",
+        (f"{_ENGINE}.write.writer:TableWriter._key_check",),
+        _nothing,
+        lock=LockKind.KEPT,
+    ),
+    Guard(
+        "a delete in vain looks for keys that others bring",
+        (f"{_ENGINE}.write.plan_keys:_deleted_in_vain",),
+        _answering(np.zeros(0, np.int64)),
+        lock=LockKind.KEPT,
+        without=frozenset({"overwrite", "rollback", "add", "update"}),
+    ),
+    Guard(
+        "a committer fences all others",
+        (f"{_ENGINE}.plans.commit:fence_rivals",),
+        _answering(True),
+        lock=LockKind.NONE,
+    ),
+    Guard(
+        "a listing is proved by a second look",
+        (f"{_ENGINE}.snapshot:may_have_removed",),
+        _answering(False),
+        lock=LockKind.KEPT,
+        without=_BESIDE_CLEANS,
+        is_restless=True,
+    ),
+    Guard(
+        "the metadata table is read as of the timeline",
+        (f"{_ENGINE}.metadata.validity:Validity.is_valid",),
+        _answering(True),
+        lock=LockKind.KEPT,
+        without=_BESIDE_CLEANS,
+        is_restless=True,
+    ),
+    Guard(
+        "a read begins anew where files vanish",
+        (f"{_ENGINE}.read.answer:SNAPSHOTS_MAX",),
+        1,
+        lock=LockKind.KEPT,
+        without=frozenset({"create index", "drop index", "cancel", "plan"}),
+    ),
+    Guard(
+        "files that vanish under a reader are no damage",
+        (f"{_ENGINE}.read.answer:files_vanished",),
+        _nothing,
+        lock=LockKind.KEPT,
+        without=_BESIDE_CLEANS,
+        is_restless=True,
+    ),
+    Guard(
+        "a plan is published only while what it names is there",
+        (f"{_ENGINE}.services.schedule:still_holds",),
+        _answering(True),
+        lock=LockKind.KEPT,
+        without=frozenset({"clean", "archive", "savepoint", "restore", "cancel", "settle"}),
     ),
 )
 
 
 def found_after(guard: Guard, at_most: int | None = None) -> int | None:
-    """How many histories or races it takes until one fails without the guard."""
-    limit = at_most or (RACES if guard.in_races else HISTORIES)
-    with guard.removed():
+    """How many histories or races it takes until one is red without it, and green with it."""
+    limit = at_most or (HISTORIES if guard.lock is None else RACES)
+    with remembering():
         for seed in range(limit):
-            if _fails(guard, seed):
+            with guard.removed():
+                is_red = _fails(guard, seed)
+            if is_red and not _fails(guard, seed):
                 return seed + 1
     return None
 
 
 def _fails(guard: Guard, seed: int) -> bool:
-    if not guard.in_races:
-        return bool(play(History.drawn(seed)).failure)
+    if guard.lock is None:
+        return bool(play(History.drawn(seed, favoured=guard.favoured)).failure)
     try:
-        Race(RaceKind(), seed).play()
+        chances = RESTLESS if guard.is_restless else Chances()
+        Race(RaceKind(guard.lock, chances, without=guard.without), seed).play()
     except Violation:
         return True
     return False
@@ -113,15 +268,16 @@ def _fails(guard: Guard, seed: int) -> bool:
 
 def main() -> int:
     parser = ArgumentParser(prog="python -m tests.histories.guards")
+    parser.add_argument("--at-most", type=int, help="how many are played for each")
     parser.add_argument("words", nargs="?", default="", help="a part of a guard's name")
     arguments = parser.parse_args()
     missed = 0
     print("| guard | found after |", "| --- | --- |", sep="\n")
     for guard in GUARDS:
         if arguments.words in guard.name:
-            count = found_after(guard)
+            count = found_after(guard, arguments.at_most)
             missed += count is None
-            kind = "races" if guard.in_races else "histories"
+            kind = "histories" if guard.lock is None else f"races, lock {guard.lock}"
             print(f"| {guard.name} | {count or 'not found'} {kind} |", flush=True)
     return missed
 

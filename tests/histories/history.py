@@ -31,10 +31,16 @@ class History:
         return cls(TableKind.parse(kind), tuple(map(Step.parse, steps)))
 
     @classmethod
-    def drawn(cls, seed: int, *, without: frozenset[str] = frozenset()) -> "History":
+    def drawn(
+        cls,
+        seed: int,
+        *,
+        without: frozenset[str] = frozenset(),
+        favoured: frozenset[str] = frozenset(),
+    ) -> "History":
         chance = Random(f"history {seed}")
         kind = TableKind.drawn(chance)
-        steps = drawn_steps(chance, chance.randrange(19, 33), without=without)
+        steps = drawn_steps(chance, chance.randrange(19, 33), without=without, favoured=favoured)
         return cls(kind, tuple(steps), without)
 
     def only(self, steps: tuple[Step, ...]) -> "History":

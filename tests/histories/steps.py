@@ -32,10 +32,16 @@ class Step:
         return cls(int(number), name, int(seed), death.replace("=", ":"))
 
 
-def drawn_steps(chance: Random, count: int, *, without: frozenset[str] = frozenset()) -> list[Step]:
-    """So many steps, more of them by what is done more often."""
+def drawn_steps(
+    chance: Random,
+    count: int,
+    *,
+    without: frozenset[str] = frozenset(),
+    favoured: frozenset[str] = frozenset(),
+) -> list[Step]:
+    """So many steps, more of them by what is done more often, and by what is favoured."""
     names = [name for name in OPERATIONS if name not in without]
-    weights = [OPERATIONS[name].weight for name in names]
+    weights = [OPERATIONS[name].weight * (8 if name in favoured else 1) for name in names]
     # A history leans to some operations, so that rare ones meet each other, too.
     leaning = [weight * chance.choice((1, 1, 1, 4)) for weight in weights]
     # Each operation has the same chance in some steps, or two rare ones would never meet.

@@ -6,8 +6,8 @@ from tests.histories.shrink import shrunk
 
 LIVING = next(guard for guard in GUARDS if "deleted in one file group" in guard.name)
 SHORT = (
-    "mor/SIMPLE 1:upsert:138636046: 8:delete:4131517504: 10:bulk_insert:4151115731:"
-    " 13:upsert:1252383625:"
+    "mor/BLOOM/event_time 1:upsert:3031719022: 2:delete:3571477196: 9:insert:1528613434:"
+    " 11:upsert:538337904:"
 )
 
 

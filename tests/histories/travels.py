@@ -58,7 +58,9 @@ class Restore:
         targets = [
             number
             for number, one in enumerate(past.moments)
-            if one.requested >= newest and (one.requested in past.savepoints or not past.is_cleaned)
+            if one.requested >= newest
+            # What a clean has taken away is refused, and then nothing changes.
+            and (one.requested in past.savepoints or not past.is_cleaned or chance.random() < 0.1)
         ]
         if not targets:
             return None
@@ -91,7 +93,10 @@ class Rollback:
         newest = past.moments[-1]
         before = past.moments[-2] if len(past.moments) > 1 else None
         is_last = newest.requested == max(past.instants)
-        if not is_last or newest.requested in past.savepoints or before is None:
+        if newest.requested in past.savepoints or before is None:
+            return None
+        if not is_last and chance.random() < 0.8:
+            # Refused where a service has built on it.
             return None
         return Call(
             text=f"rollback {newest.requested} of step {newest.step}",

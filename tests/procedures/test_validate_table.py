@@ -11,6 +11,8 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.payloads import restore, rollback
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.ledger_entries import Withdrawn, encode_entry
 from tests.golden_tables import GOLDEN_TABLES, GoldenTable
 from tests.procedures.calling import assert_promises, call
 
@@ -156,6 +158,22 @@ def restored_by_java(path: Path) -> None:
     (path / ".hoodie" / "timeline" / f"{LATER}_{LATER}.restore").write_bytes(restore.encode(done))
 
 
+def withdrawn_alone(path: Path) -> None:
+    """A rollback dies before it is published: the write is there as it was."""
+    instant = newest_instant(path)
+    folder = path / ".hoodie" / ".lakewarden" / "ledger" / instant
+    entry = Withdrawn(
+        instant=instant,
+        action=Action.DELTA_COMMIT,
+        owner="me",
+        by="somebody",
+        reason="wrong",
+        at_ms=8,
+    )
+    number = len(list(folder.iterdir())) + 1
+    (folder / f"{number:06d}.json").write_bytes(encode_entry(entry))
+
+
 def newest_instant(path: Path) -> str:
     return max((path / ".hoodie" / "timeline").glob("*_*.deltacommit")).name.split("_")[0]
 
@@ -181,6 +199,7 @@ def doubled_key(path: Path) -> None:
         # The ledger tells of a commit, and the timeline that Java has rolled it back.
         (rolled_back_by_java, {"files", "metadata_table"}),
         (restored_by_java, {"files", "metadata_table"}),
+        (withdrawn_alone, set()),
         (doubled_key, {"record_index", "keys"}),
     ],
 )

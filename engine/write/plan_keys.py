@@ -45,7 +45,7 @@ def new_keys(
 def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places:
     if index.buckets is not None:
         return _NONE
-    inserted = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
+    inserted: Places = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
     if config.has_metadata(RECORD_INDEX) and not index.kind.is_record_index:
         inserted = np.arange(len(plan.rows))
     brought: Places = inserted[~plan.rows.is_delete[inserted]]

@@ -12,6 +12,7 @@ from tests.histories.history import Played
 
 Tally = Counter[str]
 _BETWEEN = " → "
+RAREST = 20
 
 
 @dataclass(slots=True)
@@ -21,6 +22,8 @@ class Coverage:
     # All histories by the number of their steps.
     lengths: Tally = field(default_factory=Counter)
     operations: Tally = field(default_factory=Counter)
+    # The same by the type of the table.
+    on_types: Tally = field(default_factory=Counter)
     # The second at any time after the first, once for each history.
     pairs: Tally = field(default_factory=Counter)
     tables: Tally = field(default_factory=Counter)
@@ -38,6 +41,7 @@ class Coverage:
         self.operations.update(played.names)
         self.pairs.update(_BETWEEN.join(pair) for pair in _pairs(played.names))
         kind = played.history.kind
+        self.on_types.update(f"{kind.type} {name}" for name in played.names)
         self.tables[f"{kind.type}, {kind.index}"] += 1
         for name in (
             "is_partitioned",
@@ -87,21 +91,31 @@ class Coverage:
     def markdown(self) -> str:
         """The figures as a page has them."""
         lengths = [int(length) for length, count in self.lengths.items() for _ in range(count)]
-        rarest = ", ".join(f"{pair}: {count}" for pair, count in self.rarest_pairs(5))
         summary = (
             f"{self.histories:,} histories, {self.steps:,} steps, {median(lengths or [0]):.0f} in"
             f" the median; {self.deaths['deaths']:,} deaths; {100 * self.refused_share:.1f} % of"
-            f" the steps refused; rarest pairs: {rarest}."
+            f" the steps refused."
         )
         return "\n\n".join(
             [
                 summary,
-                _table("operation", "played", self.operations),
+                self._by_type(),
+                _table("rarest pair", "histories", Counter(dict(self.rarest_pairs(RAREST)))),
                 _table("table", "histories", self.tables),
                 _table("refused", "times", self.refusals),
                 _table("asked of the past", "times", self.past),
                 _table("failed", "histories", self.failures),
             ]
+        )
+
+    def _by_type(self) -> str:
+        """How often each operation was played on either type of table."""
+        rows = [
+            f"| {name} | {self.on_types[f'cow {name}']:,} | {self.on_types[f'mor {name}']:,} |"
+            for name, _ in self.operations.most_common()
+        ]
+        return "\n".join(
+            ["| operation | copy-on-write | merge-on-read |", "| --- | ---: | ---: |", *rows]
         )
 
 
@@ -113,7 +127,7 @@ def load_coverage(path: Path) -> Coverage:
     if not path.exists():
         return Coverage()
     saved: Mapping[str, Mapping[str, int]] = json.loads(path.read_text())
-    return Coverage(**{name: Counter(saved[name]) for name in _NAMES})
+    return Coverage(**{name: Counter(saved.get(name, {})) for name in _NAMES})
 
 
 def _pairs(names: list[str]) -> Iterable[tuple[str, str]]:

@@ -132,7 +132,8 @@ class Past:
         """Where a newer row leaves a value to older ones, even one that came late is better."""
         if self.kind.is_partial:
             there = self.rows[home]
-            self.rows[home] = replace(there, row=self._merged(late, there.row))
+            newer = {**dict.fromkeys(late), **there.row}
+            self.rows[home] = replace(there, row=self._merged(late, newer))
 
     def _merged(self, old: Row, new: Row) -> Row:
         if not self.kind.is_partial:

@@ -23,7 +23,10 @@ def remembering() -> Iterator[None]:
     decode, threads = Codec.decode, pa.cpu_count()
     parsed = lru_cache(REMEMBERED)(parse_properties)
     remembered = _by_content(decode)
-    instead = lambda payload, path: dict(parsed(payload, path))  # noqa: E731
+
+    def instead(payload: bytes, path: str) -> dict[str, str]:
+        return dict(parsed(payload, path))
+
     pa.set_cpu_count(1)
     Codec.decode = remembered  # type: ignore[method-assign]
     _exchange(parse_properties, instead)

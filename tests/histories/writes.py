@@ -104,6 +104,9 @@ class DeleteKeys:
     weight: int = 2
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if past.kind.is_composite:
+            # Such keys are given as rows.
+            return None
         ids = chance.sample(IDS, chance.randrange(1, 3))
 
         def effect(past: Past) -> None:

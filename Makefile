@@ -84,11 +84,12 @@ torture: $(READY) ## Stop, continue and kill four writers of one table for ten m
 	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type cow
 	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type mor
 
-check: $(READY) ## Check format, lint, types and layers
+check: $(READY) ## Check format, lint, types, layers and the rules of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest -n0 tests/test_tidy.py tests/test_tidy_checkout.py
 
 format: $(READY) ## Format the code and mend what lint can mend
 	$(BIN)/ruff format .

@@ -14,7 +14,7 @@ def one_word(argument: str, given: str, words: Iterable[str]) -> str:
         nearest = difflib.get_close_matches(_plain(given), known, n=1, cutoff=0.5)
         raise InvalidRequest(
             "bad_argument",
-            what=f"{argument} cannot take {given!r}.",
+            what=f"{argument} => {given!r} is not known.",
             why=f"It must be one of {', '.join(known.values())}.",
             now=f"Did you mean {known[nearest[0]]!r}?" if nearest else "Give one of these.",
             argument=argument,

@@ -38,7 +38,7 @@ def test_rows_are_kept_where_the_condition_is_true(text: str, counts: list[objec
     ("text", "words"),
     [
         ("nmae = 'x'", r"nmae.*\(at character 1\).*Did you mean 'name'"),
-        ("count > 1 and sleep(3) = 1", r"sleep.*\(at character 15\) cannot use"),
+        ("count > 1 and sleep(3) = 1", r"sleep.*\(at character 15\)"),
         ("count in (select 1)", r"cannot use .*character 1"),
         ("exists(select 1)", "cannot use"),
         ("count >", "is not valid"),
@@ -49,7 +49,7 @@ def test_rows_are_kept_where_the_condition_is_true(text: str, counts: list[objec
         ("count", "number, but the filter needs something that is true or false"),
         ("parts = 'a'", "text.* compare with a list"),
         ("count and true", "number, but the filter needs truth value"),
-        ("upper(name, name) = 'X'", "given 2 arguments"),
+        ("upper(name, name) = 'X'", "has 2 arguments"),
         ("upper(parts) = 'X'", "list, but the filter needs"),
         ("name rlike '('", "not a regular expression"),
         ("regexp_extract(name, 'Os', 3) = ''", "has no group 3"),

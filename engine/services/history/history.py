@@ -96,8 +96,8 @@ class History:
             words = ", ".join(sorted(action.value for action in actions))
             raise InvalidRequest(
                 "unknown_instant",
-                what=f"The table has no completed {words} {time}.",
-                why="Neither the active timeline nor the archive has it.",
+                what=f"The table has no completed instant {time}.",
+                why=f"Neither the active timeline nor the archive has it as {words}.",
                 now="CALL show_timeline(showArchived => true) lists all.",
                 instant=time,
             )

@@ -195,7 +195,7 @@ def test_rows_read_before_a_failure_are_printed(
     ],
 )
 def test_exit_code_of(kind: type[LakewardenError], expected: int) -> None:
-    assert exit_code(kind("code", what="It happened.")) == expected
+    assert exit_code(kind("code", what="It happened.", why="So.", now="Wait.")) == expected
 
 
 def test_what_nobody_foresaw_is_told_as_our_fault(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def test_a_view_ends_before_an_instant_or_with_it(golden: GoldenTable) -> None:
     until = call("show_fsview_all", path=path, max_instant=second, include_max=True)
     assert {row["num_delta_files"] for row in before} == {0}
     assert {row["num_delta_files"] for row in until} == {1}
-    with pytest.raises(InvalidRequest, match="'yesterday' is no instant"):
+    with pytest.raises(InvalidRequest, match="'yesterday' is not an instant"):
         call("show_fsview_all", path=path, max_instant="yesterday")
 
 

@@ -74,7 +74,7 @@ def test_ends_of_a_range_may_be_days_or_times(golden: GoldenTable) -> None:
     rows = call("show_timeline", path=path, endTime="2026-11-18 13:04:50", startTime="2026-11-18")
     assert rows[0]["instant_time"] == "20261118130446076"
     assert call("show_timeline", path=path, endTime="2026-11-17") == []
-    with pytest.raises(InvalidRequest, match="'yesterday' is no time"):
+    with pytest.raises(InvalidRequest, match="'yesterday' is not a time"):
         call("show_timeline", path=path, startTime="yesterday")
 
 

@@ -72,7 +72,7 @@ def test_nothing_to_do_is_a_row(planned: tuple[str, str]) -> None:
     [
         ({"need_delete": True}, "does not delete files"),
         ({"op": "delete"}, "needs invalid_parquet_files"),
-        ({"op": "destroy"}, "cannot take"),
+        ({"op": "destroy"}, "is not known"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -39,7 +39,7 @@ def test_the_current_database_and_the_settings_are_the_sessions(
     assert ("hoodie.parquet.small.file.limit", "17") in [
         pair for _, layer in settings.layers for pair in layer.items()
     ]
-    with pytest.raises(InvalidRequest, match="There is no table"):
+    with pytest.raises(InvalidRequest, match="The catalog has no table"):
         Table.named(sql_session, "ours")
 
 

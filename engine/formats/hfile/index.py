@@ -115,7 +115,7 @@ def check_places(places: Iterable[Place], end: int, path: str) -> None:
     before = 0
     for place in places:
         if place.size < HEADER_SIZE or not before <= place.offset <= end - place.size:
-            raise corrupt(path, end, f"The index names a block at {place.offset} that cannot be.")
+            raise corrupt(path, end, f"The index names an impossible block at {place.offset}.")
         before = place.end
 
 

@@ -42,7 +42,7 @@ def test_up_to_the_maximum_nothing_is_archived() -> None:
     assert plan.instants == ()
     assert plan.held is not None
     assert plan.held.hold is Hold.KEPT
-    assert "begins with 5" in plan.held.why
+    assert "starts at 5" in plan.held.why
 
 
 def test_above_it_all_but_the_minimum_leave_oldest_first() -> None:

@@ -89,7 +89,7 @@ def test_every_retained_commit_stays_readable_and_so_does_the_one_that_they_buil
             found = contents_of(read(as_of=instant.requested))
             assert found == contents(COW, *HISTORY[: number + 1])
         else:
-            with pytest.raises(InvalidRequest, match="can't be read any more"):
+            with pytest.raises(InvalidRequest, match="can no longer read"):
                 read(as_of=instant.requested)
     assert done.earliest_retained == writes[-2].requested
 
@@ -242,7 +242,7 @@ def test_only_partitions_written_to_since_the_last_clean_are_looked_up() -> None
     world.write(only_partition("a", 10))
     done = cleaned(world)
     assert done.partitions == ("p=a",)
-    assert done.scope.startswith("1 partitions were looked at")
+    assert done.scope.startswith("1 partitions were checked")
 
 
 def test_a_clean_of_some_partitions_is_made_up_for_by_the_next_one() -> None:

@@ -42,8 +42,8 @@ def test_a_pair_that_would_archive_what_is_not_cleaned_is_refused_by_both_names(
         of(**{COMMITS: 20})
     assert refused.value.code == "wrong_retention"
     text = str(refused.value)
-    assert "hoodie.clean.commits.retained = 20" in text
-    assert "hoodie.keep.min.commits = 20" in text
+    assert "hoodie.clean.commits.retained=20" in text
+    assert "hoodie.keep.min.commits=20" in text
 
 
 def test_other_policies_have_no_such_pair() -> None:

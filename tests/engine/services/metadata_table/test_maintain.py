@@ -78,7 +78,7 @@ def test_a_second_one_finds_nothing_to_do_and_says_so() -> None:
 def test_triggers_are_those_of_writes() -> None:
     answer = maintained(after_writes(2), honour_triggers=True)
     assert not any(answer.steps)
-    assert "it takes 10" in str(answer.by_service[COMPACTION].why_nothing)
+    assert "10 are needed" in str(answer.by_service[COMPACTION].why_nothing)
     assert "log.compaction.enable is false" in str(answer.by_service[LOG_COMPACTION].why_nothing)
 
 

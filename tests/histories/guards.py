@@ -181,6 +181,18 @@ GUARDS = (
         _nothing,
     ),
     Guard(
+        "deletes are remembered in folds of logs",
+        (f"{_ENGINE}.read.fold:_places",),
+        lambda order, places: np.full(len(places), -1),
+        favoured=_WRITES,
+    ),
+    Guard(
+        "a record index forgets the keys of what is replaced",
+        (f"{_ENGINE}.write.writer:forgotten_keys",),
+        _answering(()),
+        favoured=frozenset({"overwrite partitions", "delete partitions", "overwrite"}),
+    ),
+    Guard(
         "what others have committed to a file group is a conflict",
         (f"{_ENGINE}.plans.commit:find_conflicts",),
         _answering(()),

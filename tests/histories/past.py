@@ -53,6 +53,8 @@ class Past:
     # What takes old files or instants away has been at work.
     is_cleaned: bool = False
     late: frozenset[Key] = frozenset()
+    # Record keys that were deleted whatever their ordering values, and are not there again.
+    freed: frozenset[str] = frozenset()
 
     def copy(self) -> "Past":
         """The same, to be changed; rows are never changed themselves."""
@@ -109,12 +111,20 @@ class Past:
         gone = set(partitions)
         self.remove([key for key in self.rows if key[0] in gone])
 
+    def free(self, ids: Iterable[str]) -> None:
+        """Delete keys wherever they are; rows that come later count, however old they are."""
+        for id_ in ids:
+            if self.keys_of(id_):
+                self.freed |= {id_}
+            self.remove(self.keys_of(id_))
+
     def wrote(self, step: int, requested: str, completed: str) -> None:
         """A write has completed, whose rows are those of now."""
         rows = dict(self.rows)
         moment = Moment(step, requested, completed, rows, self.columns, self.is_wide, self.late)
         self.moments = (*self.moments, moment)
         self.late = frozenset()
+        self.freed -= {key[1] for key in self.rows}
 
     def as_of(self, instant: str) -> Moment | None:
         """The newest write that had begun by then."""
@@ -122,6 +132,7 @@ class Past:
 
     def back_to(self, moment: Moment | None) -> None:
         """Forget what came after a moment."""
+        self.freed = frozenset()
         kept = 0 if moment is None else self.moments.index(moment) + 1
         self.moments = self.moments[:kept]
         self.rows = {} if moment is None else dict(moment.rows)

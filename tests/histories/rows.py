@@ -40,6 +40,9 @@ def upserted(past: Past, chance: Random, step: int) -> list[Row]:
         home = past.home(row)
         if home is not None and chance.random() < 0.15:
             row = {**row, "ts": max(int(str(past.rows[home].row["ts"])) - LATE, 0)}
+        if home is None and id_ in past.freed and chance.random() < 0.5:
+            # Older than all that the key has seen, and yet the first row since it was deleted.
+            row = {**row, "ts": step}
         rows.append(row)
     return rows
 

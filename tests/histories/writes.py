@@ -109,14 +109,10 @@ class DeleteKeys:
             return None
         ids = chance.sample(IDS, chance.randrange(1, 3))
 
-        def effect(past: Past) -> None:
-            for id_ in ids:
-                past.remove(past.keys_of(id_))
-
         return Call(
             text=f"delete keys {ids}",
             act=lambda table: table.delete([past.kind.record_key(id_) for id_ in ids]),
-            effect=effect,
+            effect=lambda past: past.free(ids),
             is_write=True,
         )
 

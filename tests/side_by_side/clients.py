@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import Self
 
@@ -50,6 +51,7 @@ class Deed:
 
 OLD = tuple(f"k{number}" for number in range(6))
 NEW = ("n0", "n1")
+_CLEANING = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
 
 
 def home_of(kind: TableKind, id_: str) -> str:
@@ -70,6 +72,7 @@ def drawn_deed(
     makers = {
         "upsert": _upsert,
         "update": _update,
+        "update, tended": partial(_update, options=_CLEANING),
         "new": _new,
         "new, too": _new,
         "add": _add,
@@ -94,12 +97,14 @@ def _upsert(kind: TableKind, chance: Random, number: int) -> Deed:
     )
 
 
-def _update(kind: TableKind, chance: Random, number: int) -> Deed:
-    """Rows that are there from the start, unless somebody deletes them."""
+def _update(
+    kind: TableKind, chance: Random, number: int, options: Mapping[str, str] | None = None
+) -> Deed:
+    """Rows that are there from the start, unless somebody deletes them; a clean may follow."""
     rows = [row(kind, id_, number) for id_ in chance.sample(OLD, 2)]
     return Deed(
         f"update {', '.join(str(one['id']) for one in rows)}",
-        lambda table: table.upsert(table_of(rows)),
+        lambda table: table.upsert(table_of(rows), options),
         lambda past: _put(past, rows, number),
     )
 

@@ -14,7 +14,7 @@ from lakewarden.call_checks import (
     seconds,
     yes_or_no,
 )
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.cancellation import Cancellation
@@ -272,7 +272,28 @@ class ServiceDoor:
             case Plan(instant=instant) if _is_over(limit, clock.elapsed_seconds() - began):
                 return Result(service=self._kind.service, left=(instant,))
             case Plan(instant=instant):
-                return self.carry_out(instant, options, keywords, spark)
+                return self._carry_out_own(instant, options, keywords, spark)
+
+    def _carry_out_own(
+        self,
+        instant: str,
+        options: Options,
+        keywords: Mapping[str, object],
+        spark: "SparkSession | None",
+    ) -> Result:
+        """Carry out what was just published; others may have taken it back since."""
+        try:
+            return self.carry_out(instant, options, keywords, spark)
+        except InvalidRequest as error:
+            if error.code != _UNKNOWN:
+                raise
+            raise Conflict(
+                "plan_cancelled",
+                what=f"{self._kind.service} {instant} was not started.",
+                why="It was cancelled and rolled back before its turn.",
+                now="Schedule another one.",
+                instant=instant,
+            ) from error
 
     def carry_out(
         self,

@@ -91,24 +91,24 @@ class JavaContender:
 # Two JVMs would do no more than one: what Java needs of the lock, it has either way.
 @pytest.mark.timeout(3600)
 def test_nothing_acknowledged_is_lost_or_doubled(
-    kind: str, seconds: int, java: JavaJudge, disk_path: Path
+    kind: str, seconds: int, java: JavaJudge, tmp_path: Path
 ) -> None:
     properties = {**SIGNS_OF_LIFE, **SEVERAL_WRITERS}
     run = Run(seconds, 1, kind, "SIMPLE", ("a", "b", "c"), (JAVA,), properties)
-    table = new_table(run, disk_path)
-    contender = JavaContender(java, disk_path / "table", disk_path / "journals")
+    table = new_table(run, tmp_path)
+    contender = JavaContender(java, tmp_path / "table", tmp_path / "journals")
     # A JVM that starts cold takes a while.
     contender.write(0)
     figures, end = Figures(), Event()
     thread = Thread(target=contender.write_until, args=(end,))
     thread.start()
     try:
-        Company(run, disk_path).play(figures)
+        Company(run, tmp_path).play(figures)
     finally:
         end.set()
         thread.join()
     print(figures)
     assert figures.damage == []
-    assert final_findings(run, table, disk_path) == []
-    assert not difference(java.read(disk_path / "table"), canonical_rows(table.read_arrow()))
-    assert java.validate(disk_path / "table") == {}
+    assert final_findings(run, table, tmp_path) == []
+    assert not difference(java.read(tmp_path / "table"), canonical_rows(table.read_arrow()))
+    assert java.validate(tmp_path / "table") == {}

@@ -1,5 +1,8 @@
 """Pending plans that others end while they are being carried out one after the other."""
 
+import pytest
+
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.plans.cancel import cancel
 from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.choice import Reason
@@ -7,6 +10,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.pending import RunLimits, run_pending
 from lakewarden.engine.services.schedule import Scheduled, schedule
 from lakewarden.engine.services.wish import Wish
+from tests.engine.plans.just_before import JustBefore
 from tests.engine.services.worlds import MOR, ServiceWorld, inserted, new_service_world, updated
 
 
@@ -30,3 +34,19 @@ def test_a_plan_that_ends_between_the_look_and_its_turn_is_no_failure() -> None:
     assert result.refusal.reason is Reason.NOTHING_TO_DO
     assert world.logs() > 0
     assert world.moment().pending(plan) is None
+
+
+def test_a_plan_that_is_taken_back_between_schedule_and_run_has_given_way() -> None:
+    world = new_service_world(MOR, inserted(), updated())
+
+    def others_cancel() -> None:
+        (plan,) = world.table(51).compaction.pending()
+        plan.cancel("not now")
+
+    # The lock is taken once to publish the plan, and then to start it.
+    storage = JustBefore(world.storage, world.clock, others_cancel, nth=1)
+    options = {"hoodie.write.lock.provider": "filesystem"}
+    with pytest.raises(Conflict) as raised:
+        world.table(52, storage).compaction.schedule_and_run(cancellable=True, options=options)
+    assert raised.value.code == "plan_cancelled"
+    assert world.logs() > 0

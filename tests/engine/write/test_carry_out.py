@@ -19,7 +19,6 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.plans.markers import read_markers
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
-from lakewarden.engine.write.key_footers import REBUILT_UP_TO
 from lakewarden.engine.write.spec import BloomOptions, FileOptions
 from lakewarden.engine.write.written import WrittenFile
 from tests.engine.write.small_table import (
@@ -488,15 +487,3 @@ def test_keys_that_came_with_logs_get_into_the_filter() -> None:
     bloom = key_footer(parquet(table, written).metadata).bloom_filter("f")
     assert bloom is not None
     assert bloom.might_contain(pa.array(["0", "revived", "new"])).all()
-
-
-def test_the_filter_of_a_large_file_is_kept_when_it_is_rewritten() -> None:
-    rows: list[Row] = [{"k": f"{n:06}", "v": "", "ts": 1} for n in range(REBUILT_UP_TO + 1)]
-    table = SmallTable(write_spec_of())
-    first = parquet(table, table.write(inserts=keyed(rows)))
-    # A filter that is made anew does not know the key that goes.
-    second = parquet(table, table.write(updates=keyed([newer(rows[0], ts=2)], deletes=[0])))
-    assert second.metadata.num_rows == REBUILT_UP_TO
-    kept, before = (key_footer(file.metadata).bloom_text for file in (second, first))
-    assert kept is not None
-    assert kept == before

@@ -140,7 +140,7 @@ def _groups(state: Snapshot, slices: Sequence[FileSlice]) -> Iterator[Group]:
 def _consistent_hashing() -> InvalidRequest:
     return InvalidRequest(
         "unsupported_index",
-        what="Lakewarden does not write tables with consistent hashing buckets.",
+        what="Lakewarden does not write tables with CONSISTENT_HASHING buckets.",
         why=(
             f"Files in {_CONSISTENT} map keys to buckets. A row in another file group would "
             "appear twice to writers that follow them."

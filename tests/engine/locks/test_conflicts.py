@@ -346,7 +346,7 @@ class TestTheError:
         history.happens("60_61.commit", commit_of({"p": ("a",)}))
         error = write_conflict("50", history.conflicts(A))
         assert "hoodie.write.num.retries.on.conflict.failures" in error.now
-        assert "commit 60 has completed since" in error.why
+        assert "commit 60 completed after" in error.why
         assert " more" not in error.what
 
     def test_a_broken_commit_is_not_passed_over(self, history: History) -> None:

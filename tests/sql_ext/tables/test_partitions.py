@@ -56,7 +56,7 @@ def test_some_of_the_values_drop_all_that_have_them(table: Table) -> None:
 
 
 def test_nothing_is_dropped_when_one_of_them_is_not_there(table: Table) -> None:
-    with pytest.raises(InvalidRequest, match="no partition where year = '9'") as refused:
+    with pytest.raises(InvalidRequest, match="no partition with year = '9'") as refused:
         drop(table, [{"year": "8"}, {"year": "9"}], if_exists=False)
     assert refused.value.code == "unknown_partition"
     assert keys(table) == ["1", "2", "3"]

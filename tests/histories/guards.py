@@ -14,6 +14,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
+from lakewarden.engine.write.evolve import evolved
 from tests.histories.history import History, play
 from tests.histories.remembered import remembering
 from tests.side_by_side.race import Race, RaceKind
@@ -82,8 +83,6 @@ def _cast_unsafely(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _in_any_schema() -> Callable[..., object]:
-    from lakewarden.engine.write.evolve import evolved
-
     return lambda *arguments, **keywords: evolved(*arguments, **{**keywords, "evolves": True})
 
 

@@ -68,7 +68,7 @@ jar: $(READY) ## Build the jar of sql_ext anew (needs javac of JDK 17)
 simulate: $(READY) histories races ## Kill, race and compare writers, and crowd a server, more often than `make test` does
 	@$(WITH_SCRATCH) LAKEWARDEN_KILLS=200 LAKEWARDEN_SEEDS=$(SEEDS) $(BIN)/pytest -n auto \
 		tests/crash tests/races tests/rfc tests/writing tests/incremental tests/simulation tests/model \
-		tests/engine/metadata tests/engine/plans tests/engine/read tests/engine/services
+		tests/engine/metadata tests/engine/transaction tests/engine/read tests/engine/services
 	@$(WITH_SCRATCH) $(WITH_JAVA) LAKEWARDEN_KILLS=200 LAKEWARDEN_LOAD_SECONDS=120 $(BIN)/pytest -n0 -rP \
 		tests/sql_ext/server/test_load.py tests/sql_ext/test_bad_input.py
 

@@ -34,7 +34,7 @@ ONE_FILE = {"hoodie.parquet.max.file.size": str(64 << 30), "hoodie.parquet.small
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ClusteredFiles:
     """So many base files of so many rows in one partition."""
 
     count: int
@@ -44,15 +44,15 @@ class Files:
         return f"{self.count} files of {self.rows_each:,} rows"
 
 
-COPIED = Files(44, 600_000)
-SORTED = Files(8, 250_000)
+COPIED = ClusteredFiles(44, 600_000)
+SORTED = ClusteredFiles(8, 250_000)
 
 
 def run() -> list[Measure]:
     return [beside_copy(COPIED), *_beside_java(SORTED)]
 
 
-def beside_copy(files: Files) -> Measure:
+def beside_copy(files: ClusteredFiles) -> Measure:
     """Our clustering without a sort, and a copy of the same files."""
     table = table_of(files)
     rounds = in_turns(
@@ -70,7 +70,7 @@ def beside_copy(files: Files) -> Measure:
     )
 
 
-def _beside_java(files: Files) -> Iterator[Measure]:
+def _beside_java(files: ClusteredFiles) -> Iterator[Measure]:
     table = table_of(files)
     with services.java_clusterer() as java:
         name = java.ask("versions")
@@ -130,13 +130,13 @@ def _base_files(table: Path) -> list[Path]:
     return sorted(table.glob("*.parquet"))
 
 
-def table_of(files: Files) -> Path:
+def table_of(files: ClusteredFiles) -> Path:
     """The table that everybody clusters copies of; built when it is missing."""
     name = f"clustering-{files.count}-{files.rows_each}"
     return built_once(name, partial(_build, files=files))
 
 
-def _build(folder: Path, files: Files) -> None:
+def _build(folder: Path, files: ClusteredFiles) -> None:
     random = np.random.default_rng(SEED)
     folder.rmdir()
     table = Table.create(

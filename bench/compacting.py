@@ -18,7 +18,7 @@ from bench.machine import ForeignLoad
 from bench.measure import OURS, Bound, Clocked, Measure, Rounds, faster, in_turns, near
 from bench.places import built_once
 from bench.private_copies import new_folder, private_copy
-from bench.services import Service
+from bench.services import MeasuredService
 from bench.workloads import DAY_US, FIRST_TS, hex_texts, order_columns, order_rows
 from bench.write_workload import CHECKED_COLUMN, KEY, ORDERING
 from lakewarden.engine.run.executor import LocalExecutor
@@ -94,7 +94,7 @@ def _measured(case: Slices) -> Iterator[Measure]:
         )
 
 
-def _ours(service: Service, table: Path) -> Clocked:
+def _ours(service: MeasuredService, table: Path) -> Clocked:
     def clocked() -> float:
         with private_copy(table) as copy:
             return float(service.ask("compact", table=str(copy))["seconds"])
@@ -102,7 +102,7 @@ def _ours(service: Service, table: Path) -> Clocked:
     return clocked
 
 
-def _floor(service: Service, table: Path) -> Clocked:
+def _floor(service: MeasuredService, table: Path) -> Clocked:
     def clocked() -> float:
         with new_folder() as out:
             out.mkdir()
@@ -111,7 +111,7 @@ def _floor(service: Service, table: Path) -> Clocked:
     return clocked
 
 
-def _java(service: Service, table: Path) -> Clocked:
+def _java(service: MeasuredService, table: Path) -> Clocked:
     """Java's compaction, whose rows must be those that the table had."""
     rows = Table(str(table)).read_arrow(columns=[CHECKED_COLUMN])[CHECKED_COLUMN]
     expected = [len(rows), sum(rows.to_pylist())]

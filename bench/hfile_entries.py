@@ -16,7 +16,7 @@ from bench.measure import OURS, Measure, clocked, faster, in_turns, within
 from bench.workloads import hex_texts
 from lakewarden.engine.formats.hfile import HFile, write_hfile
 from lakewarden.engine.formats.hfile.writer import CodecName
-from lakewarden.engine.formats.range_source import BufferSource, FileSource
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 
 ROWS = 500_000
 LOOKUP_ROWS = 2_000_000
@@ -107,7 +107,7 @@ def _lookup() -> Measure:
 
         def ours() -> None:
             with pa.OSFile(str(path)) as file:
-                assert len(HFile(FileSource(file), path.name).lookup(wanted)) == LOOKUP_KEYS
+                assert len(HFile(FileRanges(file), path.name).lookup(wanted)) == LOOKUP_KEYS
 
         peer = "a plain Python loop over the same blocks in memory"
         rounds = in_turns(

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from bench import services
 from bench.measure import OURS, Measure, Rounds, clocked, faster, in_turns, near
 from bench.orders import Groups, merge_on_read_orders
-from bench.services import Service
+from bench.services import MeasuredService
 from lakewarden.table import Table
 
 ONE_GROUP = Groups(1, rows=1_500_000, updates=150_000, inserts=15_000, deletes=15_000)
@@ -45,7 +45,7 @@ def run() -> list[Measure]:
     return [*_beside_quick(quick, rust_name), *_beside_java(slow, java_name)]
 
 
-def _check_same_rows(table: str, readers: Sequence[Service]) -> None:
+def _check_same_rows(table: str, readers: Sequence[MeasuredService]) -> None:
     rows = Table(table).read_arrow()
     ours = [len(rows), pc.sum(rows[CHECKED_COLUMN]).as_py()]
     assert ours[0] == ONE_GROUP.live_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.measure import OURS, Measure, clocked, in_turns, within
 from bench.places import built_once
 from bench.table_properties import table_properties
-from bench.tables import TableWriter, file_id, log_name, log_stat, write_at
+from bench.tables import PlainTableWriter, file_id, log_name, log_stat, write_at
 from bench.workloads import order_columns
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, record_names
 from lakewarden.engine.table.config import TableType
@@ -66,7 +66,7 @@ def _build(folder: Path) -> None:
         "orders", TableType.MERGE_ON_READ, columns, key="id", ordering="ts"
     )
     schema_text = avro_schema(columns, *record_names("orders"))
-    writer = TableWriter(folder, properties, schema_text)
+    writer = PlainTableWriter(folder, properties, schema_text)
     groups = [file_id(number) for number in range(FILE_GROUPS)]
     for number in range(INSTANTS):
         write = write_at(number)

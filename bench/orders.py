@@ -10,7 +10,7 @@ import pyarrow as pa
 from bench.places import built_once
 from bench.table_properties import table_properties
 from bench.tables import (
-    TableWriter,
+    PlainTableWriter,
     Write,
     file_id,
     log_name,
@@ -20,11 +20,11 @@ from bench.tables import (
 )
 from bench.workloads import DAY_US, FIRST_TS, hex_texts, order_columns, order_rows
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, record_names
+from lakewarden.engine.formats.instant_metadata.commit import Operation, WriteStat
 from lakewarden.engine.formats.log.deletes import Deletes
-from lakewarden.engine.formats.log.write import Origin, avro_blocks, delete_block
-from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
+from lakewarden.engine.formats.log.write import BlockOrigin, avro_blocks, delete_block
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 
 NAME, KEY, ORDERING = "orders", "id", "ts"
 KEY_WIDTH = 36
@@ -90,9 +90,9 @@ def _build_copy_on_write(folder: Path, groups: Groups) -> None:
     writer.commit(INSERT, stats, action=Action.COMMIT, operation=Operation.BULK_INSERT)
 
 
-def _writer(folder: Path, kind: TableType) -> TableWriter:
+def _writer(folder: Path, kind: TableType) -> PlainTableWriter:
     properties = table_properties(NAME, kind, order_columns(), key=KEY, ordering=ORDERING)
-    writer = TableWriter(folder, properties, avro_schema(order_columns(), *record_names(NAME)))
+    writer = PlainTableWriter(folder, properties, avro_schema(order_columns(), *record_names(NAME)))
     writer.partition("", INSERT)
     return writer
 
@@ -101,7 +101,7 @@ def _keys(random: np.random.Generator, count: int) -> pa.Array:
     return hex_texts(random, count, KEY_WIDTH, dashes=True)
 
 
-def _append_records(writer: TableWriter, group: str, records: pa.Table) -> WriteStat:
+def _append_records(writer: PlainTableWriter, group: str, records: pa.Table) -> WriteStat:
     name = log_name(group, UPSERT)
     # In a log, the meta column of the file name has the file group alone.
     rows = with_meta_columns(records, UPSERT, group, KEY)
@@ -110,7 +110,7 @@ def _append_records(writer: TableWriter, group: str, records: pa.Table) -> Write
     return log_stat(group, name, "", size_bytes=len(payload), updates=len(rows))
 
 
-def _append_deletes(writer: TableWriter, group: str, keys: pa.Array) -> WriteStat:
+def _append_deletes(writer: PlainTableWriter, group: str, keys: pa.Array) -> WriteStat:
     name = log_name(group, DELETE)
     everywhere = pa.repeat(pa.scalar("", pa.string()), len(keys))
     deletes = Deletes(keys, everywhere, (), np.ones(len(keys), dtype=bool))
@@ -119,6 +119,6 @@ def _append_deletes(writer: TableWriter, group: str, keys: pa.Array) -> WriteSta
     return log_stat(group, name, "", size_bytes=len(payload), deletes=len(keys))
 
 
-def _origin(write: Write) -> Origin:
+def _origin(write: Write) -> BlockOrigin:
     columns = with_meta_columns(order_columns().empty_table(), write, "", KEY).schema
-    return Origin(write.requested, avro_schema(columns, *record_names(NAME)))
+    return BlockOrigin(write.requested, avro_schema(columns, *record_names(NAME)))

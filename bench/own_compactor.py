@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 from bench.batch_reader import memory_mb
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.transaction.state.context import Context
 from tests.interop.lines import serve
 
 SNAPPY = {"hoodie.parquet.compression.codec": "snappy"}
@@ -51,7 +51,7 @@ def compact(table: str, cores: int) -> dict[str, float]:
     storage, ports = open_storage(Location(table)), Ports(executor=LocalExecutor(cores))
     settings = Settings.of(arguments=SNAPPY)
     context = Context(storage, open_lock(storage, settings, ports), ports, settings)
-    plan = schedule(context, COMPACTION, Wish())
+    plan = schedule(context, COMPACTION, PlanRequest())
     assert plan
     gc.collect()
     begin, cpu = time.perf_counter(), time.process_time()

@@ -9,7 +9,7 @@ import pyarrow as pa
 from bench.places import built_once
 from bench.table_properties import metadata_table_properties, table_properties
 from bench.tables import (
-    TableWriter,
+    PlainTableWriter,
     Write,
     base_name,
     base_stat,
@@ -24,12 +24,12 @@ from lakewarden.engine.formats.avro.arrow_types import arrow_schema, avro_schema
 from lakewarden.engine.formats.avro.encode import encode_records
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.hfile import HFile, write_hfile
-from lakewarden.engine.formats.log.write import Origin, hfile_block
-from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
+from lakewarden.engine.formats.instant_metadata.commit import Operation, WriteStat
+from lakewarden.engine.formats.log.write import BlockOrigin, hfile_block
 from lakewarden.engine.formats.range_source import BufferSource
-from lakewarden.engine.metadata.files import ALL_PARTITIONS_KEY, FILES_COLUMN
+from lakewarden.engine.metadata.reading.files import ALL_PARTITIONS_KEY, FILES_COLUMN
 from lakewarden.engine.table.config import METADATA_FOLDER, TableType
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.golden_tables import archive_of, unpack
 
 PARTITIONS = 10_000
@@ -64,7 +64,7 @@ def _build(folder: Path) -> None:
         partition_fields="region,day",
         metadata_partitions=FILES,
     )
-    table = TableWriter(folder, properties, avro_schema(columns, *record_names(NAME)))
+    table = PlainTableWriter(folder, properties, avro_schema(columns, *record_names(NAME)))
     metadata = _MetadataWriter(folder)
     metadata.begin()
     loaded = {_partition(at): base_name(file_id(at), LOAD, "parquet") for at in range(PARTITIONS)}
@@ -84,7 +84,7 @@ class _MetadataWriter:
     def __init__(self, table_folder: Path) -> None:
         self._schema_text = _metadata_schema()
         folder = table_folder / METADATA_FOLDER
-        self._writer = TableWriter(folder, metadata_table_properties(NAME), self._schema_text)
+        self._writer = PlainTableWriter(folder, metadata_table_properties(NAME), self._schema_text)
         self.commit = self._writer.commit
 
     def begin(self) -> None:
@@ -102,7 +102,7 @@ class _MetadataWriter:
     def append(self, write: Write, files: Files) -> None:
         """A log with what one write has added."""
         name = log_name(FILES_GROUP, write)
-        origin = Origin(write.requested, self._schema_text)
+        origin = BlockOrigin(write.requested, self._schema_text)
         payload = hfile_block(self._hfile(files), origin)
         self._writer.put(below(FILES, name), payload)
         stat = log_stat(FILES_GROUP, below(FILES, name), FILES, size_bytes=len(payload))
@@ -142,14 +142,14 @@ def _metadata_schema() -> str:
         return HFile(BufferSource(path.read_bytes()), path.name).schema_text
 
 
-def _load(table: TableWriter, number: int, partition: str, name: str) -> WriteStat:
+def _load(table: PlainTableWriter, number: int, partition: str, name: str) -> WriteStat:
     path = below(partition, name)
     table.partition(partition, LOAD)
     table.put(path, CONTENT)
     return base_stat(file_id(number), path, partition, rows=1, size_bytes=len(CONTENT))
 
 
-def _append(table: TableWriter, write: Write, number: int) -> WriteStat:
+def _append(table: PlainTableWriter, write: Write, number: int) -> WriteStat:
     partition = _partition(number)
     path = below(partition, log_name(file_id(number), write))
     table.put(path, CONTENT)

@@ -1,6 +1,6 @@
 """Planning a compaction when 12 of 10,000 partitions have logs.
 
-Half of the 12 were left out by the last plan, and half were written to since.
+Half of the 12 were skipped by the last plan, and half were written to since.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from bench.places import built_once
 from bench.private_copies import private_copy
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import draft, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import draft, schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.transaction.state.context import Context
 from tests.incremental.names_only import TOUCHED, touched_table
 
 MANY, FEW = 10_000, 1_000
@@ -81,11 +81,11 @@ def _published(table: Path, plan: Callable[..., float]) -> Clocked:
 
 
 def _plan(table: str) -> float:
-    return clocked(lambda: schedule(_context(table), COMPACTION, Wish()))()
+    return clocked(lambda: schedule(_context(table), COMPACTION, PlanRequest()))()
 
 
 def _draft(table: Path) -> None:
-    drafted = draft(_context(str(table)), COMPACTION, Wish())
+    drafted = draft(_context(str(table)), COMPACTION, PlanRequest())
     assert drafted, drafted
     assert len(drafted.groups) == len(TOUCHED)
 

@@ -30,7 +30,7 @@ the cores they used. Below each table stands what its figures include.
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Measured:
     """The measures of one topic, and when and where they were taken."""
 
     topic: str
@@ -40,24 +40,24 @@ class Outcome:
     measures: tuple[Measure, ...]
 
 
-def outcome(topic: str, title: str, measures: Sequence[Measure]) -> Outcome:
+def outcome(topic: str, title: str, measures: Sequence[Measure]) -> Measured:
     at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return Outcome(topic, title, at, description(), tuple(measures))
+    return Measured(topic, title, at, description(), tuple(measures))
 
 
-def keep(outcome: Outcome) -> None:
+def keep(outcome: Measured) -> None:
     """Remember the outcome in place of the topic's last one."""
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / f"{outcome.topic}.json").write_text(json.dumps(asdict(outcome), indent=1))
 
 
-def kept(topics: Iterable[str]) -> list[Outcome]:
-    """The last outcomes, in the order of the topics; those never measured are left out."""
+def kept(topics: Iterable[str]) -> list[Measured]:
+    """The last outcomes, in the order of the topics; those never measured are skipped."""
     paths = [KEPT / f"{topic}.json" for topic in topics]
     return [_outcome(json.loads(path.read_text())) for path in paths if path.is_file()]
 
 
-def write_page(outcomes: Sequence[Outcome]) -> None:
+def write_page(outcomes: Sequence[Measured]) -> None:
     """All outcomes on one page; what was measured on another machine than the last says so."""
     last = max(outcomes, key=lambda outcome: outcome.measured_at)
     sections = [
@@ -87,7 +87,7 @@ def table(measures: Sequence[Measure]) -> str:
     return "\n".join([lines[0], "|---|---|---|---|---|---|", *lines[1:]])
 
 
-def _section(outcome: Outcome, *, elsewhere: bool) -> str:
+def _section(outcome: Measured, *, elsewhere: bool) -> str:
     remarks = [f"* {measure.case}: {measure.includes}" for measure in outcome.measures]
     where = f", on another machine: {_machine(outcome)}" if elsewhere else ""
     circumstances = f"Measured on {outcome.measured_at}{where}."
@@ -100,7 +100,7 @@ def _noise(cores: float) -> str:
     return f"{cores:.2f} cores" + (", **noisy**" if cores > QUIET_CORES else "")
 
 
-def _machine(outcome: Outcome) -> str:
+def _machine(outcome: Measured) -> str:
     return ", ".join(f"{name} {what}" for name, what in outcome.machine.items())
 
 
@@ -116,7 +116,7 @@ def _digits(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _outcome(kept: dict[str, object]) -> Outcome:
+def _outcome(kept: dict[str, object]) -> Measured:
     measures = tuple(
         Measure(
             **{
@@ -127,7 +127,7 @@ def _outcome(kept: dict[str, object]) -> Outcome:
         )
         for measure in kept.pop("measures")
     )
-    return Outcome(**kept, measures=measures)
+    return Measured(**kept, measures=measures)
 
 
 def _rounds(seconds: Mapping[str, Sequence[float]], foreign_cores: float) -> Rounds:

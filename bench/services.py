@@ -23,7 +23,7 @@ LOCK = CHECKOUT / "bench" / "peers.lock"
 PEERS = WORK / "peers"
 
 
-class Service(LineClient):
+class MeasuredService(LineClient):
     """A process that opens tables, reads or writes them, and says how long that took."""
 
     def __init__(self, python: Path, module: str, *arguments: Path) -> None:
@@ -38,84 +38,84 @@ class Service(LineClient):
         return lambda: float(self.ask(command, **arguments))
 
 
-def java_hudi() -> Service:
+def java_hudi() -> MeasuredService:
     """Java Hudi on its own Spark."""
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return Service(HOME / "venv" / "bin" / "python", "bench.java_reader", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_reader", bundle)
 
 
-def java_writer() -> Service:
+def java_writer() -> MeasuredService:
     """Java Hudi on its own Spark, writing."""
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return Service(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
 
 
-def java_planner() -> Service:
+def java_planner() -> MeasuredService:
     """Java Hudi on its own Spark, planning compactions."""
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return Service(HOME / "venv" / "bin" / "python", "bench.java_planner", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_planner", bundle)
 
 
-def java_compactor() -> Service:
+def java_compactor() -> MeasuredService:
     """Java Hudi on its own Spark, compacting."""
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return Service(HOME / "venv" / "bin" / "python", "bench.java_compactor", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_compactor", bundle)
 
 
-def compactor() -> Service:
+def compactor() -> MeasuredService:
     """Our compaction, and pyarrow's floor beside it."""
-    return Service(Path(sys.executable), "bench.own_compactor")
+    return MeasuredService(Path(sys.executable), "bench.own_compactor")
 
 
-def java_clusterer() -> Service:
+def java_clusterer() -> MeasuredService:
     """Java Hudi on its own Spark, clustering."""
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return Service(HOME / "venv" / "bin" / "python", "bench.java_clusterer", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_clusterer", bundle)
 
 
-def rust_hudi() -> Service:
+def rust_hudi() -> MeasuredService:
     """hudi-rs, through its Python package."""
     _prepare()
-    return Service(HOME / "venv" / "bin" / "python", "bench.rust_reader")
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.rust_reader")
 
 
-def spark() -> Service:
+def spark() -> MeasuredService:
     """Our Spark path, and Spark's own Parquet scan."""
-    return Service(Path(sys.executable), "bench.spark_reader")
+    return MeasuredService(Path(sys.executable), "bench.spark_reader")
 
 
-def spark_writer() -> Service:
+def spark_writer() -> MeasuredService:
     """Our writes on Spark."""
-    return Service(Path(sys.executable), "bench.spark_writer")
+    return MeasuredService(Path(sys.executable), "bench.spark_writer")
 
 
-def delta_rs() -> Service:
+def delta_rs() -> MeasuredService:
     """delta-rs, through its Python package."""
     return _lake("bench.delta_writer")
 
 
-def ducklake() -> Service:
+def ducklake() -> MeasuredService:
     """DuckLake, in DuckDB."""
     return _lake("bench.ducklake_writer")
 
 
-def pyiceberg() -> Service:
+def pyiceberg() -> MeasuredService:
     """PyIceberg, with a catalog of its own."""
     return _lake("bench.iceberg_writer")
 
 
-def _lake(module: str) -> Service:
+def _lake(module: str) -> MeasuredService:
     """A lake format in the environment of `peers.lock`, which is made when it is missing."""
     installed = PEERS / "installed.lock"
     if not installed.is_file() or installed.read_text() != LOCK.read_text():
         subprocess.run([CHECKOUT / "scripts" / "venv.sh", PEERS, LOCK], check=True)
         installed.write_text(LOCK.read_text())
-    return Service(PEERS / "bin" / "python", module)
+    return MeasuredService(PEERS / "bin" / "python", module)
 
 
 def _prepare() -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
-from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.declaring.caller import PlainCaller
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.table import Table

@@ -15,10 +15,10 @@ import s3fs
 from bench.measure import Bound, Measure, Rounds
 from bench.places import CHECKOUT
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.fault_plan import Call
-from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.testing.fault_plan import StorageCall
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.table import Table
 
 FILE_GROUPS = 5
@@ -79,7 +79,7 @@ def run() -> list[Measure]:
 
 def small_upsert(
     storage: Storage, ports: Ports | None = None, properties: Mapping[str, object] | None = None
-) -> tuple[Call, ...]:
+) -> tuple[StorageCall, ...]:
     """The calls of an upsert of known keys, two in each file group of a new table.
 
     Opening and closing a new file are one: what is written between them is sent at the end.
@@ -95,23 +95,23 @@ def small_upsert(
     Table.on(storage, ports).upsert(rows)
     counted = FaultyStorage(storage)
     table = Table.on(counted, ports)
-    begun = len(counted.calls)
+    started = len(counted.calls)
     result = table.upsert(rows)
     assert (result.rows_updated, result.files) == (ROWS, FILE_GROUPS)
-    return tuple(call for call in counted.calls[begun:] if call.operation != "close")
+    return tuple(call for call in counted.calls[started:] if call.operation != "close")
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Calls by whether the table's lock was held; the calls to the lock itself are left out."""
+    """Calls by whether the table's lock was held; the calls to the lock itself are skipped."""
 
-    outside: tuple[Call, ...]
-    holds: tuple[tuple[Call, ...], ...]
+    outside: tuple[StorageCall, ...]
+    holds: tuple[tuple[StorageCall, ...], ...]
 
     @classmethod
-    def of(cls, calls: Sequence[Call]) -> "Stretches":
-        outside: list[Call] = []
-        holds: list[list[Call]] = []
+    def of(cls, calls: Sequence[StorageCall]) -> "Stretches":
+        outside: list[StorageCall] = []
+        holds: list[list[StorageCall]] = []
         is_held = False
         for call in calls:
             if call.path not in LOCKS:
@@ -123,7 +123,7 @@ class Stretches:
         return cls(tuple(outside), tuple(map(tuple, holds)))
 
 
-def _measure(place: str, calls: Sequence[Call]) -> Measure:
+def _measure(place: str, calls: Sequence[StorageCall]) -> Measure:
     counts, before = Counter(call.operation for call in calls), BEFORE[place]
     kinds = sorted({*counts, *before}, key=lambda kind: (-before.get(kind, 0), kind))
     told = ", ".join(f"`{kind}` {before.get(kind, 0)} to {counts[kind]}" for kind in kinds)

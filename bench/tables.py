@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewarden.engine.formats.payloads import commit
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
 from lakewarden.engine.formats.properties import format_properties
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import PROPERTIES_PATH
 from lakewarden.engine.table.schema import META_COLUMNS, SCHEMA_KEY
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.instant_files import create_instant
-from lakewarden.engine.timeline.layouts import layout_of
-from lakewarden.engine.view.file_names import PARTITION_METADATA
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant_files import create_instant
+from lakewarden.engine.timeline.instants.layouts import layout_of
 
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 WRITE_TOKEN = "0-0-0"
@@ -55,7 +55,7 @@ def log_name(group: str, write: Write) -> str:
     return f".{group}_{write.requested}.log.1_{WRITE_TOKEN}"
 
 
-class TableWriter:
+class PlainTableWriter:
     """Writes a new table into a folder, one completed write after the other."""
 
     def __init__(self, folder: Path, properties: Mapping[str, str], schema_text: str) -> None:

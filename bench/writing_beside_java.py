@@ -13,7 +13,7 @@ from bench.measure import OURS, Clocked, Measure, Rounds, faster, in_turns
 from bench.own_writer import GZIP
 from bench.places import built_once
 from bench.private_copies import new_folder, private_copy
-from bench.services import Service
+from bench.services import MeasuredService
 from bench.write_workload import CHECKED_COLUMN, Checksum, WriteWorkload, write_sources
 
 WORKLOAD = WriteWorkload(rows=2_000_000, updates=200_000, inserts=20_000, deletes=20_000)
@@ -63,7 +63,7 @@ class Task:
     expected: Checksum
     start: Path | None = None
 
-    def carried_out(self, writer: Writer, *checks: Callable[[str], Checksum]) -> float:
+    def executed(self, writer: Writer, *checks: Callable[[str], Checksum]) -> float:
         place = new_folder() if self.start is None else private_copy(self.start)
         with place as folder:
             table = str(folder)
@@ -78,7 +78,7 @@ class Task:
         return seconds
 
     def clocked(self, writer: Writer, *checks: Callable[[str], Checksum]) -> Clocked:
-        return partial(self.carried_out, writer, *checks)
+        return partial(self.executed, writer, *checks)
 
 
 def run() -> list[Measure]:
@@ -92,7 +92,7 @@ def run() -> list[Measure]:
 class _Contest:
     """Java against each of our ways of writing."""
 
-    def __init__(self, service: Service, ours: tuple[Writer, ...]) -> None:
+    def __init__(self, service: MeasuredService, ours: tuple[Writer, ...]) -> None:
         self._service = service
         self._java = Writer(service.ask("versions"), partial(service.ask, "write"))
         self._ours = ours
@@ -114,7 +114,7 @@ class _Contest:
         rounds = self._rounds(task, self._java, *self._ours)
         includes = f"{INTO_COPY}; {SMALL_FILES}"
         yield from self._bounded(title, rounds, includes, {OURS: 20, ON_SPARK: 5})
-        yield self._told(
+        yield self._reported(
             f"{title}, new rows in new files",
             task,
             f"{INTO_COPY}; Java is told not to fill small files, and then writes as little as we",
@@ -127,7 +127,7 @@ class _Contest:
             expected = self._sources.deleted()
             task = Task("delete", kind, self._sources.delete, expected, self._loaded(kind))
             includes = f"{INTO_COPY}; rows to delete have their key and ordering value"
-            yield self._told(title, task, includes, self._java)
+            yield self._reported(title, task, includes, self._java)
 
     def _upsert(self, kind: str) -> Task:
         expected = self._sources.upserted()
@@ -149,7 +149,7 @@ class _Contest:
             ours=IN_GZIP,
         )
         in_zstd = replace(self._java, name=f"{self._java.name}, in zstd", options=ZSTD)
-        yield self._told(f"{title}, both in zstd", task, f"{includes}; {BOTH_ZSTD}", in_zstd)
+        yield self._reported(f"{title}, both in zstd", task, f"{includes}; {BOTH_ZSTD}", in_zstd)
 
     def _bounded(
         self, title: str, rounds: Rounds, includes: str, at_least: Mapping[str, float]
@@ -164,7 +164,7 @@ class _Contest:
                 ours=writer.name,
             )
 
-    def _told(self, title: str, task: Task, includes: str, java: Writer) -> Measure:
+    def _reported(self, title: str, task: Task, includes: str, java: Writer) -> Measure:
         """One round, for what nothing is required of."""
         turns = {writer.name: self._checked(task, writer) for writer in (java, self._ours[0])}
         rounds = in_turns(turns, rounds=1, warm_ups=0)

@@ -7,7 +7,7 @@ from functools import partial
 from bench import own_writer, services
 from bench.measure import Measure, Rounds, faster, in_turns, near
 from bench.private_copies import new_folder
-from bench.services import Service
+from bench.services import MeasuredService
 from bench.write_workload import (
     CHECKED_COLUMN,
     KEY,
@@ -79,7 +79,7 @@ def _own(name: str, kind: str) -> Lake:
     return Lake(name, load, upsert, own_writer.checksum)
 
 
-def _peer(service: Service) -> Lake:
+def _peer(service: MeasuredService) -> Lake:
     return Lake(
         service.ask("versions"),
         partial(service.ask, "load"),

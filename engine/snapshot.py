@@ -11,34 +11,34 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.listing import FileSource, PartitionFiles, StorageListing
+from lakewarden.engine.file_groups.recorded_sizes import RecordedListing, RecordedSizes
+from lakewarden.engine.file_groups.slices import Completions, FileGroup, Visibility, file_groups
+from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.kernel.zones import Zone
-from lakewarden.engine.metadata.definitions import (
+from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,
     definitions_of,
     definitions_path,
     stored_definitions,
 )
-from lakewarden.engine.metadata.files import MetadataListing
-from lakewarden.engine.metadata.table import FILES, MetadataTable
+from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.table import FILES, MetadataTable
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import TableSchema, resolve_schema
 from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
 from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles, load_active
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.engine.timeline.layouts import Layout
-from lakewarden.engine.timeline.ledger import Ledger
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.view.listing import FileSource, PartitionFiles, StorageListing
-from lakewarden.engine.view.recorded import RecordedListing, RecordedSizes
-from lakewarden.engine.view.slices import Completions, FileGroup, Visibility, file_groups
-from lakewarden.engine.view.visibility import load_visibility
 
 # Cleans end one by one, and a snapshot takes less time than what leads to an end.
 SNAPSHOTS_MAX = 5
@@ -60,7 +60,7 @@ class Snapshot:
     # What was committed and not published; it is now.
     rolled_forward: tuple[RolledForward, ...] = ()
     # Pending plans that would give way, and so do not count.
-    overlooked: frozenset[str] = frozenset()
+    preemptible: frozenset[str] = frozenset()
     # Nobody can plan a clean while the table's lock is held, so that a listing needs no proof.
     is_locked: bool = False
     next_times: TimeSource | None = None
@@ -194,7 +194,7 @@ def load_snapshot(storage: Storage) -> Snapshot:
     return Snapshot(storage, config, Timeline.load(storage, config.layout))
 
 
-def retrying(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:
+def retrying_view(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:
     """What a snapshot shows; it is taken anew while others remove what it is about.
 
     What is missing each time is damage.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look
 from lakewarden.engine.services.metadata_table.result import MetadataService
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
 
 
 def at_least_one(name: str, number: object) -> int | None:
@@ -52,8 +52,8 @@ def partition_paths(context: Context, paths: Sequence[str] | None) -> tuple[str,
     if isinstance(paths, str):
         why = "It is a list of the paths of partitions."
         raise _refused("partitions", paths, why, f"Give [{paths!r}].")
-    moment = look(context)
-    there = moment.source(use_metadata=True).partitions()
+    snapshot = load_for_writing(context)
+    there = snapshot.source(use_metadata=True).partitions()
     unknown = [path for path in paths if path not in there]
     if unknown:
         example = f" Their paths look like {there[-1]!r}." if there else ""

@@ -11,12 +11,12 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.changes import plan_changes
-from lakewarden.engine.read.plan_query import Query, plan_query
-from lakewarden.engine.read.scan import Scan
+from lakewarden.engine.read.query.changes import plan_changes
+from lakewarden.engine.read.query.plan_query import Query, plan_query
+from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.spark.source_reader import ScanReader
-from lakewarden.engine.spark.types import ddl
+from lakewarden.engine.spark.scan.source_reader import ScanReader
+from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.source_writer import FrameWriter

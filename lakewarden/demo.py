@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.cli import main as command_line
-from lakewarden.cli.output import Answer, as_table
-from lakewarden.service_door import Plan
+from lakewarden.cli.output import ResultTable, as_table
 from lakewarden.sessions import session as new_session
 from lakewarden.table import Table
+from lakewarden.table_service_handle import Plan
 
 COLUMNS = ("id", "city", "ts", "qty")
 SCHEMA = pa.schema(
@@ -161,7 +161,7 @@ def quiet_session() -> SparkSession:
 
 
 def show(rows: pa.Table) -> None:
-    for line in as_table(Answer(rows.column_names, rows.to_pylist())):
+    for line in as_table(ResultTable(rows.column_names, rows.to_pylist())):
         print(line)
 
 

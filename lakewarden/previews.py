@@ -3,14 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lakewarden.engine.plans.service import Service
-from lakewarden.engine.services.choice import LeftOut
-from lakewarden.engine.services.state.explained import (
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.services.inspection.state.explained import (
     Explained,
     explain_groups,
-    explain_left_out,
+    explain_skipped,
 )
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.services.planning.selection import Skipped
+from lakewarden.engine.transaction.state.service import Service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,19 +19,19 @@ class Preview:
 
     service: Service
     cancellable: bool
-    groups: frozenset[SliceKey]
+    groups: frozenset[FileGroupId]
     missing_partitions: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    skipped: tuple[Skipped, ...]
     input_bytes: int
     scope: str
     # What Hudi counts of it: operations of a compaction, groups of a clustering.
     operations: int = 0
     # Cancellable plans that would be cancelled to make room for it.
-    pre_empts: tuple[str, ...] = ()
+    preempts: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         extent = extent_of(self.groups, cancellable=self.cancellable)
-        room = f"; it would cancel {', '.join(self.pre_empts)}" if self.pre_empts else ""
+        room = f"; it would cancel {', '.join(self.preempts)}" if self.preempts else ""
         return f"{self.service}, not published: {extent}{room}"
 
     @property
@@ -42,10 +42,10 @@ class Preview:
     def explain(self) -> tuple[Explained, ...]:
         """What the plan would take and skip, with reasons."""
         taken = explain_groups(self.groups, "A plan would take it.")
-        return (*taken, *explain_left_out(self.left_out))
+        return (*taken, *explain_skipped(self.skipped))
 
 
-def extent_of(groups: Collection[SliceKey], *, cancellable: bool) -> str:
+def extent_of(groups: Collection[FileGroupId], *, cancellable: bool) -> str:
     """How much a plan takes, and whether it gives way."""
     places = len({group.partition for group in groups})
     kind = "cancellable" if cancellable else "not cancellable"

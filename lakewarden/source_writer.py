@@ -14,15 +14,10 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakewarden.engine.index.options import (
-    BUCKET_COUNT,
-    BUCKET_ENGINE,
-    BUCKET_FIELDS,
-    INDEX_TYPE,
-)
+from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.spark.addresses import check_reachable
-from lakewarden.engine.spark.reports import packed_table, unpacked_table
+from lakewarden.engine.spark.workers.addresses import check_reachable
+from lakewarden.engine.spark.workers.reports import packed_table, unpacked_table
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.creation import is_creation_property
@@ -99,7 +94,7 @@ class FrameWriter(DataSourceArrowWriter):
             getattr(table, self._operation)(rows, options=options)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing was begun, so that there is nothing to undo."""
+        """Nothing was started, so that there is nothing to undo."""
 
     def _table(self, schema: pa.Schema) -> Table:
         """The table, which is created if there is none."""

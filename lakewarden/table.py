@@ -8,41 +8,41 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import pyarrow as pa
 
 from lakewarden.call_checks import instant_text
+from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.foreseen import foresee_rollback
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.rollback import rollback
-from lakewarden.engine.plans.undo import RolledBack
-from lakewarden.engine.read.answer import Answer
-from lakewarden.engine.read.changes import plan_changes
-from lakewarden.engine.read.explain import Explanation, explain
-from lakewarden.engine.read.lookup import plan_lookup
-from lakewarden.engine.read.plan_query import Query, plan_query
-from lakewarden.engine.read.predicate import Filter
-from lakewarden.engine.read.removed import Past
-from lakewarden.engine.read.retention import Retention, check_retained, retention
-from lakewarden.engine.read.times import Time, parse_time
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
+from lakewarden.engine.read.merge.predicate import Filter
+from lakewarden.engine.read.query.answer import Answer
+from lakewarden.engine.read.query.changes import plan_changes
+from lakewarden.engine.read.query.explain import Explanation, explain
+from lakewarden.engine.read.query.lookup import plan_lookup
+from lakewarden.engine.read.query.plan_query import Query, plan_query
+from lakewarden.engine.read.query.removed_files import Past
+from lakewarden.engine.read.query.retention import Retention, check_retained, retention
+from lakewarden.engine.read.query.times import Time, parse_time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.history.history import History
 from lakewarden.engine.services.inline import after_write
+from lakewarden.engine.services.inspection.history.history import History
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
-from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying
-from lakewarden.engine.spark.frames import scan_frame
-from lakewarden.engine.spark.incoming import fetched, incoming_frame, is_frame
+from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
+from lakewarden.engine.spark.scan.frames import scan_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
+from lakewarden.engine.spark.write.incoming import fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, table_name
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.view.slices import FileGroup, FileSlice
+from lakewarden.engine.transaction.dry_run import dry_run_rollback
+from lakewarden.engine.transaction.rollback.execution import RolledBack
+from lakewarden.engine.transaction.rollback_request import rollback
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
-from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.operations import RowsOrKeys
 from lakewarden.engine.write.request import Incoming, WriteRequest
@@ -51,8 +51,8 @@ from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.environment import environment_settings
-from lakewarden.service_door import Options
 from lakewarden.table_metadata import TableMetadata
+from lakewarden.table_service_handle import Options
 from lakewarden.table_services import TableServices
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Table(TableServices, TableMetadata):
         The name may have several parts. The entry may be USING lakewarden or USING hudi.
         """
         # PySpark need not be there for anything else.
-        settings = import_module("lakewarden.sql_ext.table_settings").table_settings(spark)
+        settings = import_module("lakewarden.sql_ext.session.table_settings").table_settings(spark)
         place = import_module("lakewarden.sql_ext.named_tables").find_table(spark, name, settings)
         return cls(place.path, place.storage_options, session=settings)
 
@@ -148,7 +148,7 @@ class Table(TableServices, TableMetadata):
         create_table(storage, asked, index=index, indexes=indexes, known=ALL_SETTINGS)
         table = cls.on(storage, ports)
         context = table._context({}, table.properties)
-        ensure_metadata_table(context, look(context))
+        ensure_metadata_table(context, load_for_writing(context))
         return table
 
     def __repr__(self) -> str:
@@ -187,7 +187,9 @@ class Table(TableServices, TableMetadata):
 
     def partitions(self) -> tuple[str, ...]:
         """The partition paths; a table without partitions has the one path ""."""
-        return retrying(self._state, lambda state: state.source(use_metadata=True).partitions())
+        return retrying_view(
+            self._state, lambda state: state.source(use_metadata=True).partitions()
+        )
 
     def file_slices(
         self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
@@ -196,18 +198,18 @@ class Table(TableServices, TableMetadata):
         partitions = None if partition is None else (partition,)
 
         def groups_of(state: Snapshot) -> tuple[FileGroup, ...]:
-            moment = parse_time(as_of, state.zone)
-            visibility = state.visibility(moment)
+            snapshot = parse_time(as_of, state.zone)
+            visibility = state.visibility(snapshot)
             groups = state.file_groups(visibility, partitions, use_metadata=use_metadata)
-            if moment is not None:
-                check_retained(state, moment, Past(visibility, groups, partitions))
+            if snapshot is not None:
+                check_retained(state, snapshot, Past(visibility, groups, partitions))
             return groups
 
-        return tuple(group.latest_merged() for group in retrying(self._state, groups_of))
+        return tuple(group.latest_merged() for group in retrying_view(self._state, groups_of))
 
     def retention(self) -> Retention:
         """How far back time travel, changes and restore reach, and which instant limits them."""
-        return retrying(self._state, retention)
+        return retrying_view(self._state, retention)
 
     def indexes(self) -> tuple[IndexDefinition, ...]:
         """The indexes and other partitions of the metadata table."""
@@ -394,7 +396,7 @@ class Table(TableServices, TableMetadata):
     ) -> RolledBack:
         """Roll back a write: a pending one, or the newest completed one."""
         context = self._context(given_options(options, keywords), self.properties)
-        undo = foresee_rollback if dry_run else rollback
+        undo = dry_run_rollback if dry_run else rollback
         return undo(context, instant_text(instant))
 
     def write(self, request: WriteRequest, options: Options = None) -> Commit:
@@ -410,7 +412,7 @@ class Table(TableServices, TableMetadata):
 
     def _taken(
         self, rows: Taken, options: Options, keywords: Mapping[str, object]
-    ) -> Taken | Incoming | FarRows:
+    ) -> Taken | Incoming | DistributedRows:
         """Rows as they are; those of a Spark DataFrame here, or known to be with Spark."""
         if not is_frame(rows):
             return rows
@@ -420,7 +422,7 @@ class Table(TableServices, TableMetadata):
     def _of_writes(self, options: Options, keywords: Mapping[str, object]) -> Settings:
         return self._settings(given_options(options, keywords, OF_WRITES), self.properties)
 
-    def _desk(
+    def _context_factory(
         self,
         options: Options = None,
         keywords: Mapping[str, object] | None = None,

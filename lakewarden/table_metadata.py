@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.index.options import INDEX_TYPE
-from lakewarden.engine.metadata.table import RECORD_INDEX
-from lakewarden.engine.plans.context import Context
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
     build_metadata_table,
@@ -29,12 +29,12 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_listing,
     metadata_sizes,
 )
+from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options
-from lakewarden.engine.services.validation.run import CheckResult, validate
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.listing import FileSource
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
-from lakewarden.service_door import Options
+from lakewarden.table_service_handle import Options
 
 
 class TableMetadata:
@@ -43,7 +43,7 @@ class TableMetadata:
     def _state(self) -> Snapshot:
         raise NotImplementedError
 
-    def _desk(self, options: Options = None) -> Context:
+    def _context_factory(self, options: Options = None) -> Context:
         raise NotImplementedError
 
     def create_index(
@@ -69,18 +69,18 @@ class TableMetadata:
             options=own,
             column_options=column_options or {},
         )
-        context = self._desk(settings)
+        context = self._context_factory(settings)
         return create_index(context, request, if_not_exists=if_not_exists, dry_run=dry_run)
 
     def refresh_index(self, name: str, *, dry_run: bool = False) -> IndexBuilt:
         """Rebuild an index from its definition."""
-        return refresh_index(self._desk(), name, dry_run=dry_run)
+        return refresh_index(self._context_factory(), name, dry_run=dry_run)
 
     def drop_index(
         self, name: str, *, if_exists: bool = False, dry_run: bool = False
     ) -> IndexDropped:
         """Drop an index."""
-        return drop_index(self._desk(), name, if_exists=if_exists, dry_run=dry_run)
+        return drop_index(self._context_factory(), name, if_exists=if_exists, dry_run=dry_run)
 
     def set_index(
         self, index: str, options: Options = None, *, dry_run: bool = False, **keywords: object
@@ -91,11 +91,11 @@ class TableMetadata:
         and what it hashes.
         """
         given = given_options(options, keywords)
-        return set_index(self._desk({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
+        return set_index(self._context_factory({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
 
     def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Create missing default partitions of the metadata table; returns their names."""
-        context = self._desk()
+        context = self._context_factory()
         is_partitioned = has_partitioned_index(context.settings)
         wanted = [
             WantedIndex(partition=one, is_partitioned=one == RECORD_INDEX and is_partitioned)
@@ -105,11 +105,11 @@ class TableMetadata:
 
     def delete_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Delete the metadata table with all indexes; returns its partitions."""
-        return drop_metadata(self._desk(), dry_run=dry_run)
+        return drop_metadata(self._context_factory(), dry_run=dry_run)
 
     def validate(self, checks: Sequence[str] = ()) -> tuple[CheckResult, ...]:
         """Run some or all checks on the table; changes nothing."""
-        return tuple(validate(self._state(), self._desk().ports.executor, checks))
+        return tuple(validate(self._state(), self._context_factory().ports.executor, checks))
 
     def repair_deduplicate(
         self,
@@ -122,7 +122,7 @@ class TableMetadata:
 
         The result lists the rows, and why one stays. A dry run changes nothing.
         """
-        return repair_deduplicate(self._desk(options), partitions, dry_run=dry_run)
+        return repair_deduplicate(self._context_factory(options), partitions, dry_run=dry_run)
 
     def index_states(self) -> tuple[IndexView, ...]:
         """All indexes, also planned ones, with their state."""

@@ -14,61 +14,61 @@ from lakewarden.call_checks import (
     yes_or_no,
 )
 from lakewarden.engine.kernel.settings import Setting
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.cancellation import Cancellation
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import Settled, settle
-from lakewarden.engine.plans.foreseen import foresee_settling
-from lakewarden.engine.plans.remaining_markers import remove_markers
-from lakewarden.engine.plans.reset import Reset, reset
-from lakewarden.engine.plans.sweep import Swept, sweep
-from lakewarden.engine.plans.window import WINDOW_SETTINGS
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
-from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
-from lakewarden.engine.services.clean.draft import CleanWish
-from lakewarden.engine.services.clean.result import Cleaned
+from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.prune import Pruned, prune
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
+from lakewarden.engine.services.inspection.state.attempts import (
+    AttemptView,
+    HeartbeatView,
+    attempts,
+    heartbeats,
+)
+from lakewarden.engine.services.inspection.state.blockers import Blocker, blockers
+from lakewarden.engine.services.inspection.state.explained import Explained, explain_plan
+from lakewarden.engine.services.inspection.state.health import HealthRow, health
+from lakewarden.engine.services.inspection.state.ledgers import LedgerRow, ledger_of, ledgers
+from lakewarden.engine.services.inspection.state.locks import LockView, locks
+from lakewarden.engine.services.inspection.state.markers import MarkerView, markers
+from lakewarden.engine.services.inspection.state.plans import PendingPlan, plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance
 from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.services.removal import (
-    Removal,
+    PartitionRemoval,
     drop_partitions,
     expire_partitions,
     truncate,
 )
 from lakewarden.engine.services.restore.run import Restored, restore
+from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
+from lakewarden.engine.services.retention.clean_result import Cleaned
+from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.savepoint.run import (
     Savepoint,
     delete_savepoint,
     list_savepoints,
     savepoint,
 )
-from lakewarden.engine.services.stale import (
-    InflightView,
-    StaleEnd,
-    end_stale,
-    inflight_instants,
-)
-from lakewarden.engine.services.state.attempts import AttemptView, BeatView, attempts, beats
-from lakewarden.engine.services.state.blockers import Blocker, blockers
-from lakewarden.engine.services.state.explained import Explained, explain_plan
-from lakewarden.engine.services.state.health import HealthRow, health
-from lakewarden.engine.services.state.ledgers import LedgerRow, ledger_of, ledgers
-from lakewarden.engine.services.state.locks import LockView, locks
-from lakewarden.engine.services.state.markers import MarkerView, markers
-from lakewarden.engine.services.state.plans import PendingPlan, plans
-from lakewarden.service_door import CANCELLED_ON_REQUEST, Options, ServiceDoor
+from lakewarden.engine.services.stale import InflightView, StaleEnd, end_stale, inflight_instants
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.cancel.cancellation import Cancellation
+from lakewarden.engine.transaction.dry_run import dry_run_recovery
+from lakewarden.engine.transaction.recovery.failed_writes import Recovered, recover_failed_instants
+from lakewarden.engine.transaction.reset import Reset, reset
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.sweep.ended_markers import remove_markers
+from lakewarden.engine.transaction.sweep.sweep import Swept, sweep
+from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
+from lakewarden.table_service_handle import CANCELLED_ON_REQUEST, Options, TableServiceHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 class TableServices:
     """The services of a table; `Table` says what to work on."""
 
-    def _desk(
+    def _context_factory(
         self,
         options: Options = None,
         keywords: Mapping[str, object] | None = None,
@@ -90,19 +90,25 @@ class TableServices:
         raise NotImplementedError
 
     @property
-    def compaction(self) -> ServiceDoor:
+    def compaction(self) -> TableServiceHandle:
         """Merges the logs of file groups into new base files."""
-        return ServiceDoor(COMPACTION, self._desk, (*COMPACTION_SETTINGS, *WINDOW_SETTINGS))
+        return TableServiceHandle(
+            COMPACTION, self._context_factory, (*COMPACTION_SETTINGS, *WINDOW_SETTINGS)
+        )
 
     @property
-    def log_compaction(self) -> ServiceDoor:
+    def log_compaction(self) -> TableServiceHandle:
         """Merges many small logs of a file group into one."""
-        return ServiceDoor(LOG_COMPACTION, self._desk, (*LOG_COMPACTION_SETTINGS, *WINDOW_SETTINGS))
+        return TableServiceHandle(
+            LOG_COMPACTION, self._context_factory, (*LOG_COMPACTION_SETTINGS, *WINDOW_SETTINGS)
+        )
 
     @property
-    def clustering(self) -> ServiceDoor:
+    def clustering(self) -> TableServiceHandle:
         """Merges small file groups, and optionally sorts rows."""
-        return ServiceDoor(CLUSTERING, self._desk, (*CLUSTERING_SETTINGS, *WINDOW_SETTINGS))
+        return TableServiceHandle(
+            CLUSTERING, self._context_factory, (*CLUSTERING_SETTINGS, *WINDOW_SETTINGS)
+        )
 
     def cancel(
         self,
@@ -115,7 +121,7 @@ class TableServices:
     ) -> Cancellation:
         """Cancel a pending instant, even while it is running."""
         return cancel(
-            self._desk(),
+            self._context_factory(),
             instant_text(instant),
             reason or CANCELLED_ON_REQUEST,
             force=yes_or_no("force", force),
@@ -139,29 +145,31 @@ class TableServices:
         With `only_pending` the call finishes pending cleans and plans none.
         """
         refuse_limit("clean", keywords, "max_commits and partitions")
-        context = self._desk(
+        context = self._context_factory(
             options, keywords, own=CLEAN_SETTINGS, parameters=parameters_of(self.clean)
         )
-        wish = CleanWish(
+        plan_request = CleanRequest(
             max_commits=at_least_one("max_commits", max_commits),
             partitions=partition_paths(context, partitions),
             honour_trigger=honour_trigger,
             only_pending=only_pending,
         )
-        return clean(context, wish, dry_run=dry_run)
+        return clean(context, plan_request, dry_run=dry_run)
 
     def archive(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> Archived:
         """Move old instants from the active timeline to the archive."""
         refuse_limit("archive", keywords, "min_commits and max_commits")
-        return archive(self._desk(options, keywords, own=ARCHIVE_SETTINGS), dry_run=dry_run)
+        return archive(
+            self._context_factory(options, keywords, own=ARCHIVE_SETTINGS), dry_run=dry_run
+        )
 
     def compact_timeline(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
     ) -> TimelineCompacted:
         """Merge the files of the archive."""
-        return run_timeline_compaction(self._desk(options, keywords), dry_run=dry_run)
+        return run_timeline_compaction(self._context_factory(options, keywords), dry_run=dry_run)
 
     def savepoint(
         self,
@@ -173,15 +181,17 @@ class TableServices:
     ) -> Savepoint:
         """Create a savepoint at a write, by default the newest."""
         named = None if instant is None else instant_text(instant)
-        return savepoint(self._desk(), named, user=user, comment=comment, dry_run=dry_run)
+        return savepoint(
+            self._context_factory(), named, user=user, comment=comment, dry_run=dry_run
+        )
 
     def delete_savepoint(self, instant: str, *, dry_run: bool = False) -> Savepoint:
         """Delete a savepoint; cleans may then delete its files."""
-        return delete_savepoint(self._desk(), instant_text(instant), dry_run=dry_run)
+        return delete_savepoint(self._context_factory(), instant_text(instant), dry_run=dry_run)
 
     def savepoints(self) -> tuple[Savepoint, ...]:
         """All savepoints, oldest first."""
-        return list_savepoints(self._desk())
+        return list_savepoints(self._context_factory())
 
     def restore(
         self, instant: str, *, from_savepoint: bool = False, dry_run: bool = False
@@ -191,11 +201,13 @@ class TableServices:
         With `from_savepoint` the instant must have a savepoint.
         """
         target = instant_text(instant)
-        return restore(self._desk(), target, from_savepoint=from_savepoint, dry_run=dry_run)
+        return restore(
+            self._context_factory(), target, from_savepoint=from_savepoint, dry_run=dry_run
+        )
 
     def delete_markers(self, instant: str, *, dry_run: bool = False) -> int:
         """Delete the markers of a finished instant; returns their number."""
-        return remove_markers(self._desk(), instant_text(instant), dry_run=dry_run)
+        return remove_markers(self._context_factory(), instant_text(instant), dry_run=dry_run)
 
     def drop_partitions(
         self,
@@ -204,42 +216,46 @@ class TableServices:
         dry_run: bool = False,
         options: Options = None,
         **keywords: object,
-    ) -> Removal:
+    ) -> PartitionRemoval:
         """Delete partitions by their paths; returns what was deleted. Empty ones are no error.
 
         Their files stay readable as of earlier times until a clean removes them.
         """
-        return drop_partitions(self._desk(options, keywords), partitions, dry_run=dry_run)
+        return drop_partitions(
+            self._context_factory(options, keywords), partitions, dry_run=dry_run
+        )
 
     def truncate(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
-    ) -> Removal:
+    ) -> PartitionRemoval:
         """Delete all rows; returns what was deleted."""
-        return truncate(self._desk(options, keywords), dry_run=dry_run)
+        return truncate(self._context_factory(options, keywords), dry_run=dry_run)
 
     def expire_partitions(
         self, *, dry_run: bool = False, options: Options = None, **keywords: object
-    ) -> Removal:
+    ) -> PartitionRemoval:
         """Delete partitions whose last write is older than the retention setting."""
-        context = self._desk(options, keywords, own=EXPIRY_SETTINGS)
+        context = self._context_factory(options, keywords, own=EXPIRY_SETTINGS)
         return expire_partitions(context, dry_run=dry_run)
 
     def inflight_instants(self, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
         """Pending plans and writes of at least this age."""
-        return inflight_instants(self._desk(), min_age_minutes)
+        return inflight_instants(self._context_factory(), min_age_minutes)
 
     def end_stale(
         self, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
     ) -> tuple[StaleEnd, ...]:
         """Roll back stale plans of at least this age, and stale writes if requested."""
-        return end_stale(self._desk(), min_age_minutes, with_writes=with_writes, dry_run=dry_run)
+        return end_stale(
+            self._context_factory(), min_age_minutes, with_writes=with_writes, dry_run=dry_run
+        )
 
     def reset_plan(
         self, instant: str, *, removes_plan: bool = False, dry_run: bool = False
     ) -> Reset:
         """Roll back the failed attempts of a plan, and optionally the plan."""
         named = instant_text(instant)
-        return reset(self._desk(), named, removes_plan=removes_plan, dry_run=dry_run)
+        return reset(self._context_factory(), named, removes_plan=removes_plan, dry_run=dry_run)
 
     def prune_plan(
         self,
@@ -255,20 +271,22 @@ class TableServices:
         Without names these are the unreadable files. The files stay in the table.
         """
         named = instant_text(instant)
-        return prune(self._desk(options), named, files, allow_empty=allow_empty, dry_run=dry_run)
+        return prune(
+            self._context_factory(options), named, files, allow_empty=allow_empty, dry_run=dry_run
+        )
 
     def rollback_failed_writes(
         self, options: Options = None, *, dry_run: bool = False, **keywords: object
-    ) -> tuple[Settled, ...]:
+    ) -> tuple[Recovered, ...]:
         """Recover all failed instants: roll each back, or complete it."""
-        context = self._desk(options, keywords)
+        context = self._context_factory(options, keywords)
         if dry_run:
-            return foresee_settling(context, with_plans=True)
-        return settle(context, with_plans=True)
+            return dry_run_recovery(context, with_plans=True)
+        return recover_failed_instants(context, with_plans=True)
 
     def sweep(self, *, dry_run: bool = False) -> tuple[Swept, ...]:
         """Delete files that paused attempts left after their instants were rolled back."""
-        return sweep(self._desk(), dry_run=dry_run)
+        return sweep(self._context_factory(), dry_run=dry_run)
 
     def maintain_metadata(
         self,
@@ -280,43 +298,43 @@ class TableServices:
     ) -> MetadataMaintenance:
         """Clean, compact and archive the metadata table, or run some of these services."""
         chosen = ALL_SERVICES if services is None else metadata_services(services)
-        context = self._desk(options, keywords, own=METADATA_SERVICE_SETTINGS)
+        context = self._context_factory(options, keywords, own=METADATA_SERVICE_SETTINGS)
         return maintain_metadata_table(context, services=chosen, dry_run=dry_run)
 
     def plans(self) -> tuple[PendingPlan, ...]:
         """All pending plans of all services, with their workers."""
-        return plans(self._desk())
+        return plans(self._context_factory())
 
     def explain_plan(self, instant: str) -> tuple[Explained, ...]:
         """What a pending plan takes, and what it leaves to the next plan."""
-        return explain_plan(self._desk(), instant_text(instant))
+        return explain_plan(self._context_factory(), instant_text(instant))
 
     def attempts(self) -> tuple[AttemptView, ...]:
         """The attempts at pending instants."""
-        return attempts(self._desk())
+        return attempts(self._context_factory())
 
-    def beats(self) -> tuple[BeatView, ...]:
+    def heartbeats(self) -> tuple[HeartbeatView, ...]:
         """All heartbeats."""
-        return beats(self._desk())
+        return heartbeats(self._context_factory())
 
     def blockers(self) -> tuple[Blocker, ...]:
         """What holds back clean, archive and the metadata table, and the remedy."""
-        return blockers(self._desk())
+        return blockers(self._context_factory())
 
     def ledger(self, instant: str | None = None) -> tuple[LedgerRow, ...]:
         """The ledger of an instant: its attempts and its end; without an instant all ledgers."""
         if instant is None:
-            return ledgers(self._desk())
-        return ledger_of(self._desk(), instant_text(instant))
+            return ledgers(self._context_factory())
+        return ledger_of(self._context_factory(), instant_text(instant))
 
     def locks(self) -> tuple[LockView, ...]:
         """The lock that writers of the table share, and its holder."""
-        return locks(self._desk())
+        return locks(self._context_factory())
 
     def markers(self, instant: str | None = None) -> tuple[MarkerView, ...]:
         """The markers of an instant, one per data file; without an instant all markers."""
-        return markers(self._desk(), None if instant is None else instant_text(instant))
+        return markers(self._context_factory(), None if instant is None else instant_text(instant))
 
     def health(self, options: Options = None) -> tuple[HealthRow, ...]:
         """Figures of the table's health, each with the call that improves it."""
-        return health(self._desk(options))
+        return health(self._context_factory(options))

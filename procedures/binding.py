@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
-from lakewarden.procedures.declaration import Parameter, Procedure
-from lakewarden.procedures.option_text import parse_options
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import Parameter, Procedure
+from lakewarden.procedures.declaring.option_text import parse_options
+from lakewarden.procedures.declaring.sql_types import SqlType
 
 _BIGINT_END = 1 << 63
 

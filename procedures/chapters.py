@@ -16,7 +16,7 @@ from lakewarden.procedures import (
     tables,
     validation,
 )
-from lakewarden.procedures.declaration import Call, Procedure
+from lakewarden.procedures.declaring.declaration import Call, Procedure
 
 # Each folder is a chapter of the reference.
 CHAPTERS: tuple[ModuleType, ...] = (

@@ -6,10 +6,10 @@ from operator import attrgetter
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.binding import bind
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Column, Procedure
-from lakewarden.procedures.row_filter import row_filter
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.conditions.row_filter import row_filter
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Column, Procedure
+from lakewarden.procedures.declaring.sql_types import SqlType
 
 Row = tuple[object, ...]
 

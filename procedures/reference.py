@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from lakewarden.procedures.declaration import Parameter, Procedure
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import Parameter, Procedure
+from lakewarden.procedures.declaring.sql_types import SqlType
 
 # What an example gives where a procedure can't do without.
 _SAMPLES: Mapping[str, str] = {
@@ -33,7 +33,7 @@ def default_text(parameter: Parameter) -> str:
 
 
 def signature(procedure: Procedure) -> str:
-    """Name and arguments in their order; those in brackets may be left out."""
+    """Name and arguments in their order; those in brackets may be skipped."""
     names = [one.name if one.is_required else f"[{one.name}]" for one in procedure.parameters]
     return f"{procedure.name}({', '.join(names)})"
 

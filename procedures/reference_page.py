@@ -9,7 +9,7 @@ from types import ModuleType
 
 from lakewarden.procedures.chapters import CHAPTERS, procedures_of
 from lakewarden.procedures.conditions.functions import FUNCTIONS
-from lakewarden.procedures.declaration import Column, Parameter, Procedure
+from lakewarden.procedures.declaring.declaration import Column, Parameter, Procedure
 from lakewarden.procedures.help import Help
 from lakewarden.procedures.reference import default_text, example, other_spellings
 

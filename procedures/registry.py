@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lakewarden.procedures.chapters import CHAPTERS, by_name, procedures_of
-from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.help import Help
 
 PROCEDURES: Mapping[str, Procedure] = {

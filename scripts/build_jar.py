@@ -100,8 +100,8 @@ def manifest() -> str:
 
 
 def compiler_release() -> str:
-    told = subprocess.run(["javac", "-version"], check=True, capture_output=True, text=True)
-    version = re.search(r"\d+", told.stdout + told.stderr)
+    reported = subprocess.run(["javac", "-version"], check=True, capture_output=True, text=True)
+    version = re.search(r"\d+", reported.stdout + reported.stderr)
     assert version is not None
     return version[0]
 

@@ -12,7 +12,7 @@ from typing import get_args
 
 import lakewarden
 from lakewarden.previews import Preview
-from lakewarden.service_door import Plan, ServiceDoor
+from lakewarden.table_service_handle import Plan, TableServiceHandle
 
 HEAD = """\
 # The Python API
@@ -48,7 +48,7 @@ def page() -> str:
 
 def public_classes() -> tuple[type, ...]:
     """The classes that a caller meets: the table, its services, and what their calls return."""
-    calls = (lakewarden.Table, ServiceDoor, Plan, Preview)
+    calls = (lakewarden.Table, TableServiceHandle, Plan, Preview)
     found = {one for owner in calls for one in _returned(owner)}
     return (*calls, *sorted(found - {*calls}, key=lambda one: one.__name__))
 

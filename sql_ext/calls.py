@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lakewarden.procedures.binding import assign, bind
-from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.procedures.registry import procedure_named
-from lakewarden.sql_ext.permitted import check_settings
+from lakewarden.sql_ext.session.permitted import check_settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from lakewarden.procedures.declaration import Column, Parameter, Procedure
+from lakewarden.procedures.declaring.declaration import Column, Parameter, Procedure
 
 
 def declarations(procedures: Mapping[str, Procedure]) -> list[dict[str, object]]:

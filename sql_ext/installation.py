@@ -7,8 +7,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewarden.sessions import jar_path
-from lakewarden.sql_ext.door import open_door
-from lakewarden.sql_ext.permitted import fix_permissions
+from lakewarden.sql_ext.python_bridge import open_bridge
+from lakewarden.sql_ext.session.permitted import fix_permissions
 from lakewarden.sql_ext.table_functions import register
 
 EXTENSIONS = "io.lakewarden.spark.Extensions"
@@ -21,7 +21,7 @@ def install(spark: SparkSession, settings: Mapping[str, str]) -> None:
     gateway = context._gateway
     assert gateway is not None
     load_classes(gateway)
-    open_door(gateway)
+    open_bridge(gateway)
     gateway.jvm.io.lakewarden.spark.Installation.into(spark._jsparkSession)
     register(spark)
 

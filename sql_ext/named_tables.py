@@ -7,11 +7,11 @@ from itertools import dropwhile
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakewarden.procedures.caller import Place
-from lakewarden.procedures.permissions import Permissions
-from lakewarden.sql_ext.catalog_places import Found, place_of
+from lakewarden.procedures.declaring.caller import TableAddress
+from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.sql_ext.installation import load_classes
-from lakewarden.sql_ext.statement import Statement
+from lakewarden.sql_ext.session.catalog_places import CatalogTable, place_of
+from lakewarden.sql_ext.session.statement import Statement
 from lakewarden.storage_options import storage_options
 
 _PART = r"(?:\w+|`(?:[^`]|``)+`)"
@@ -19,7 +19,7 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 _DETAILS = "# Detailed Table Information"
 
 
-def find_table(spark: SparkSession, name: str, settings: Mapping[str, str]) -> Place:
+def find_table(spark: SparkSession, name: str, settings: Mapping[str, str]) -> TableAddress:
     """Where a table is; a session of Spark Connect has to be asked in SQL."""
     if not isinstance(spark, SparkSession):
         return place_of(name, _described(spark, name), storage_options(settings))
@@ -30,18 +30,20 @@ def find_table(spark: SparkSession, name: str, settings: Mapping[str, str]) -> P
     return Statement(asking, Permissions(), settings).place_of(name)
 
 
-def _described(spark: SparkSession, name: str) -> Found:
+def _described(spark: SparkSession, name: str) -> CatalogTable:
     """Clients are not shown the options of its storage; these have to be the session's."""
     if not _NAME.fullmatch(name):
-        return Found(unreadable=True)
+        return CatalogTable(unreadable=True)
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException:
-        return Found(known=())
+        return CatalogTable(known=())
     # Columns come first, and may be called anything.
     details = dropwhile(lambda row: row.col_name != _DETAILS, rows)
-    told = {row.col_name: row.data_type for row in details}
-    if "Location" not in told:
-        return Found(known=())
-    path = told["Location"].removeprefix("file:")
-    return Found(path=path, provider=told.get("Provider", told.get("Type", "")), properties={})
+    reported = {row.col_name: row.data_type for row in details}
+    if "Location" not in reported:
+        return CatalogTable(known=())
+    path = reported["Location"].removeprefix("file:")
+    return CatalogTable(
+        path=path, provider=reported.get("Provider", reported.get("Type", "")), properties={}
+    )

@@ -14,7 +14,7 @@ _CLOSED_BY_NAME = frozenset({"IF", "WHILE", "LOOP", "REPEAT", "FOR"})
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatementText:
     """One statement as it was written, without the semicolon behind it."""
 
     text: str
@@ -23,11 +23,11 @@ class Statement:
     end: int
 
 
-def split_statements(text: str) -> Iterator[Statement]:
+def split_statements(text: str) -> Iterator[StatementText]:
     """The statements of a text; a script from BEGIN to END is one."""
     for tokens, _ in _runs(_tokens(text)):
         start, end = tokens[0].start, tokens[-1].end + 1
-        yield Statement(text[start:end], start, end)
+        yield StatementText(text[start:end], start, end)
 
 
 def is_finished(text: str) -> bool:

@@ -33,10 +33,10 @@ def listed_steps(text: str) -> list[str]:
 
 def named_steps(text: str, operations: Iterable[str]) -> list[str]:
     """The steps that a docstring refers to: it carries them out, or an operation has the name."""
-    carried_out = [name for found in _CARRIED_OUT.findall(text) for name in _NAME.findall(found)]
+    executed = [name for found in _CARRIED_OUT.findall(text) for name in _NAME.findall(found)]
     known = set(operations)
     mentioned = (name for name in _NAME.findall(text) if name.partition(".")[0] in known)
-    return list(dict.fromkeys((*carried_out, *mentioned)))
+    return list(dict.fromkeys((*executed, *mentioned)))
 
 
 def numbers_steps(text: str) -> bool:

@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.properties import parse_properties
-from lakewarden.engine.metadata.bloom_filters import file_filters
-from lakewarden.engine.metadata.column_range import ColumnRange
-from lakewarden.engine.metadata.column_stats import column_ranges, partition_ranges
-from lakewarden.engine.metadata.definitions import load_definitions
-from lakewarden.engine.metadata.files import MetadataListing
-from lakewarden.engine.metadata.record_index import all_locations, locate
-from lakewarden.engine.metadata.secondary_index import all_entries, locate_values
+from lakewarden.engine.metadata.reading.bloom_filters import file_filters
+from lakewarden.engine.metadata.reading.column_range import ColumnRange
+from lakewarden.engine.metadata.reading.column_stats import column_ranges, partition_ranges
+from lakewarden.engine.metadata.reading.definitions import load_definitions
+from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.record_index import all_locations, locate
+from lakewarden.engine.metadata.reading.secondary_index import all_entries, locate_values
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from lakewarden.engine.view.listing import StorageListing
-from lakewarden.engine.view.slices import FileSlice, SliceKey
 from tests.golden_tables import GOLDEN_TABLES, SHARED_TABLES, GoldenTable, archive_of
 
 # Java keeps the entry of a deleted record in a secondary index on a number.
@@ -98,19 +98,19 @@ def test_record_index_leads_to_every_row_and_to_nothing_else(
 ) -> None:
     rows = Table(str(golden(name))).read_arrow([RECORD_KEY, PARTITION_PATH, FILE_NAME])
     expected = {
-        (row[RECORD_KEY], SliceKey(row[PARTITION_PATH], row[FILE_NAME].split("_")[0]))
+        (row[RECORD_KEY], FileGroupId(row[PARTITION_PATH], row[FILE_NAME].split("_")[0]))
         for row in rows.to_pylist()
     }
     index = opened(golden(name)).metadata.record_index()
     if name in REPEATED_KEYS:
         # Plain inserts repeated keys; the index knows the latest place of each.
-        known = {(found.key, found.slice_key) for found in all_locations(index)}
+        known = {(found.key, found.file_group_id) for found in all_locations(index)}
         assert known < expected
         assert {key for key, _ in known} == {key for key, _ in expected}
         return
-    assert {(found.key, found.slice_key) for found in all_locations(index)} == expected
+    assert {(found.key, found.file_group_id) for found in all_locations(index)} == expected
     keys = [key for key, _ in sorted(expected, key=str)]
-    assert {(found.key, found.slice_key) for found in locate(index, keys)} == expected
+    assert {(found.key, found.file_group_id) for found in locate(index, keys)} == expected
     assert locate(index, ["no such key", ""]) == ()
 
 

@@ -62,10 +62,10 @@ def test_partitions_and_files_are_skipped_and_the_reason_said(golden: GoldenTabl
     table = Table(str(golden("cow_clean_keep_latest_commits")))
     scan = table.explain(filter=[("p", "=", "a")])
     assert {slice_.partition for slice_ in scan.slices} == {"p=a"}
-    assert {item.partition for item in scan.left_out} == {"p=b", "p=c"}
+    assert {item.partition for item in scan.skipped} == {"p=b", "p=c"}
     nothing = table.explain(filter=[("n", ">", 1_000_000)])
     assert nothing.slices == ()
-    assert all("column statistics" in item.reason for item in nothing.left_out)
+    assert all("column statistics" in item.reason for item in nothing.skipped)
     assert table.read_arrow(filter=[("n", ">", 1_000_000)]).num_rows == 0
 
 

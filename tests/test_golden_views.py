@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from lakewarden.engine.file_groups.file_names import CDC_SUFFIX
+from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, FileSlice
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.view.file_names import CDC_SUFFIX
-from lakewarden.engine.view.slices import FileGroup, FileSlice, SliceKey
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
 
 Shape = tuple[str, str, str | None, tuple[str, ...]]
@@ -56,7 +56,7 @@ def test_replaced_file_groups(
 ) -> None:
     state = load_snapshot(open_storage(Location(str(golden(name)))))
     expected = {
-        SliceKey(partition, file_id)
+        FileGroupId(partition, file_id)
         for partition, content in golden_document(name)["fsview"]["partitions"].items()
         for file_id in content["replaced"]
     }

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import CorruptTable, LakewardenError, Table
+from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
+from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.payloads import commit
-from lakewarden.engine.metadata.log_files import initial_log
+from lakewarden.engine.metadata.encoding.log_files import initial_log
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
-from lakewarden.engine.view.file_names import LogFile, parse_file_name
 from tests.canonical import canonical_rows
 from tests.golden_tables import GoldenTable
 
@@ -72,7 +72,7 @@ def test_an_emptied_log_of_rows_or_of_the_metadata_table_never_hides_or_doubles_
 ) -> None:
     sound = made(kind, INDEXED, index="RECORD_INDEX")
     logs = logs_in(sound)
-    told = set()
+    reported = set()
     for path in logs:
         storage = copy_of(sound)
         storage.put(path, b"")
@@ -85,9 +85,9 @@ def test_an_emptied_log_of_rows_or_of_the_metadata_table_never_hides_or_doubles_
         )
         for given, right in answers:
             assert given in (right, "truncated_file"), path
-        told |= {path for given, _ in answers if given == "truncated_file"}
+        reported |= {path for given, _ in answers if given == "truncated_file"}
     # Those that a file group begins with hold nothing.
-    assert told == {path for path in logs if "_0000000000000000" not in path}
+    assert reported == {path for path in logs if "_0000000000000000" not in path}
 
 
 @pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -1,4 +1,4 @@
-"""The steps that docstrings name are those that docs/protocol.md explains, and none is left out."""
+"""The steps that docstrings name are those that docs/protocol.md explains, and none is skipped."""
 
 from pathlib import Path, PurePosixPath
 

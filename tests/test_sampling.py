@@ -1,4 +1,4 @@
-"""Samples: no member is left out for good, and none is drawn out of nothing."""
+"""Samples: no member is skipped for good, and none is drawn out of nothing."""
 
 import pytest
 

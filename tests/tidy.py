@@ -16,7 +16,7 @@ FUNCTION_LINES_MAX = 60
 
 # What only some folders of the engine may import. Time, chance and the machine come through ports,
 # so that a failure can be replayed from one printed line.
-PORT_FOLDERS = frozenset({"kernel", "storage", "run", "spark"})
+PORT_FOLDERS = frozenset({"kernel", "storage", "run", "spark", "testing"})
 RESTRICTED_IMPORTS = {
     "fsspec": frozenset({"storage"}),
     "os": PORT_FOLDERS,

@@ -20,7 +20,7 @@ PRODUCT = ("engine", "lakewarden", "procedures", "sql_ext")
 LATE_IMPORTS = "lakewarden/late_imports.py"
 SERVICES = PurePosixPath("engine/services")
 # Folders of the services that are there for all of them.
-FOR_ALL_SERVICES = frozenset({"planning", "execution"})
+FOR_ALL_SERVICES = frozenset({"planning", "execution", "retention"})
 # What changes a storage, as the port calls it.
 ACTS = frozenset("put touch create create_exclusive replace_if delete delete_folder".split())
 IRREGULAR_PARTICIPLES = frozenset(

@@ -1,7 +1,7 @@
 """Bloom filters over record keys, byte for byte as Hudi writes them into its base files.
 
 `DYNAMIC_V0` is a list of plain filters: when the last one has its number of keys, another one is
-begun, up to a bound; behind it, keys go round all of them. `SIMPLE` is one plain filter.
+started, up to a bound; behind it, keys go round all of them. `SIMPLE` is one plain filter.
 """
 
 import base64

@@ -64,7 +64,7 @@ def key_footer_of(pairs: Mapping[bytes, bytes]) -> KeyFooter:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRange:
+class FooterRange:
     """What the footer tells of a leaf column, over all row groups.
 
     `value_count` includes nulls. The bounds are typed as the column is in Arrow, and are absent
@@ -80,7 +80,7 @@ class ColumnRange:
     maximum: pa.Scalar | None
 
 
-def column_ranges(metadata: pq.FileMetaData) -> tuple[ColumnRange, ...]:
+def column_ranges(metadata: pq.FileMetaData) -> tuple[FooterRange, ...]:
     """The value range of each leaf column, in file order; nested ones have dotted names."""
     schema = metadata.schema
     types = [leaf for column in schema.to_arrow_schema() for leaf in _leaves(column.type)]
@@ -107,13 +107,13 @@ def _leaves(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 def _column_range(
     name: str, type_: pa.DataType, chunks: Sequence[pq.ColumnChunkMetaData]
-) -> ColumnRange:
+) -> FooterRange:
     bounds = [_bounds(chunk, type_) for chunk in chunks if not _is_all_null(chunk)]
     known = [pair for pair in bounds if pair is not None]
     is_bounded = bool(known) and len(known) == len(bounds)
     null_counts = [_null_count(chunk) for chunk in chunks]
     known_nulls = [count for count in null_counts if count is not None]
-    return ColumnRange(
+    return FooterRange(
         name=name,
         value_count=sum(chunk.num_values for chunk in chunks),
         null_count=sum(known_nulls) if len(known_nulls) == len(null_counts) else None,

@@ -32,7 +32,7 @@ class BufferSource:
         return self._content[offset : offset + length]
 
 
-class FileSource:
+class FileRanges:
     """An open file of which only the wanted ranges are read."""
 
     def __init__(self, file: pa.NativeFile) -> None:

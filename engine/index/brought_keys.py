@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from lakewarden.engine.formats.payloads import commit, replace
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
+from lakewarden.engine.conflicts.touched_groups import is_service
+from lakewarden.engine.file_groups.file_names import BaseFile, LogFile, parse_file_name
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata import commit, replace
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
 from lakewarden.engine.index.bloom import possible_by_footer
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.new_keys import NewKeys
 from lakewarden.engine.index.slice_keys import Search, SliceKeys
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.locks.touched import is_service
-from lakewarden.engine.metadata.arrivals import Arrivals, IndexLog
+from lakewarden.engine.metadata.reading.arrivals import Arrivals, IndexLog
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action, Instant
-from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 
 _GONE = "missing_file"
 
@@ -46,7 +46,7 @@ class Brought:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundKeys:
     """A key that two writes have brought; None where it is not known which."""
 
     key: str | None
@@ -85,10 +85,10 @@ class BroughtKeys:
         index = self._indexed(instant, stats, new) if self._asks_index and data else None
         return Brought(instant, data, index)
 
-    def find(self, brought: Brought, new: NewKeys) -> Found | None:
+    def find(self, brought: Brought, new: NewKeys) -> FoundKeys | None:
         """One of the new keys that the commit has brought, too; `missing_file` if it is unknown."""
         if new.are_unknown:
-            return Found(None, brought.data[0].partition) if brought.data else None
+            return FoundKeys(None, brought.data[0].partition) if brought.data else None
         if brought.index is None:
             return self._first(brought.data, new)
         try:
@@ -116,23 +116,23 @@ class BroughtKeys:
             log for log in logs if log.partition is None or new.of(log.partition) is not None
         )
 
-    def _first(self, slices: tuple[FileSlice, ...], new: NewKeys) -> Found | None:
+    def _first(self, slices: tuple[FileSlice, ...], new: NewKeys) -> FoundKeys | None:
         asked = [(one, wanted) for one in slices if (wanted := new.of(one.partition)) is not None]
         searches = [Search(slice_, wanted) for slice_, wanted in asked]
         places = self._executor.map(self._slice_keys.find, searches)
         for (slice_, wanted), found in zip(asked, places, strict=True):
             if len(found):
-                return Found(wanted.keys[int(found[0])].as_py(), slice_.partition)
+                return FoundKeys(wanted.keys[int(found[0])].as_py(), slice_.partition)
         return None
 
-    def _in_index(self, logs: tuple[IndexLog, ...], new: NewKeys) -> Iterator[Found]:
+    def _in_index(self, logs: tuple[IndexLog, ...], new: NewKeys) -> Iterator[FoundKeys]:
         for log in logs:
             wanted = new.of(log.partition or "")
             if wanted is None:
                 continue
             found = wanted.found(self._arrivals.keys(log))
             if len(found):
-                yield Found(wanted.keys[int(found[0])].as_py(), log.partition)
+                yield FoundKeys(wanted.keys[int(found[0])].as_py(), log.partition)
 
 
 def _metadata(active: ActiveTimeline, instant: Instant) -> CommitMetadata:

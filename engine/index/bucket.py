@@ -5,21 +5,21 @@ A row is matched with the group of its bucket whether or not the group has its k
 
 import numpy as np
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.buckets import bucket_numbers, bucket_of
-from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.incoming import Places, rows_by_partition
 from lakewarden.engine.index.kinds import Buckets
+from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.index.matches import Matches, matches_by_slice
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 
 def locate_in_buckets(state: Snapshot, rows: KeyedRows, buckets: Buckets) -> Matches:
     """Matches by the buckets that the partitions of rows have."""
     places = rows_by_partition(rows)
-    slices = current_slices(state, list(places))
+    slices = latest_file_slices(state, list(places))
     slice_of = _slices_of_buckets(slices, buckets)
     numbers = bucket_numbers(rows.keys, buckets)
     found: dict[int, Places] = {}

@@ -51,7 +51,7 @@ class Division:
         return self.step if self.step and self.is_possible and not has_other else None
 
 
-def division(fields: tuple[str, ...], groups: Sequence["Group"], least: int) -> Division:
+def division(fields: tuple[str, ...], groups: Sequence["GroupKeys"], least: int) -> Division:
     """What the keys of some groups tell, if these fields of them are hashed."""
     step = 0
     for group in groups:
@@ -65,7 +65,7 @@ def division(fields: tuple[str, ...], groups: Sequence["Group"], least: int) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
+class GroupKeys:
     """Some keys of a file group that may be a bucket."""
 
     number: int

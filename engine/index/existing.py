@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.matches import Matches
-from lakewarden.engine.read.key_index import KeyIndex
-from lakewarden.engine.read.plan_query import Query, read_spec
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.merge.key_index import KeyIndex
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 Places = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from lakewarden.engine.index.kinds import (
     Identity,
     IndexChoice,
     IndexKind,
-    Scope,
+    KeyScope,
     unsupported_index,
 )
 from lakewarden.engine.index.options import (
@@ -54,17 +54,17 @@ def recorded_identity(config: TableConfig) -> Identity | None:
     return None if text is None else Identity(_scope(text))
 
 
-def record_of(choice: IndexChoice, *, is_named: bool) -> Mapping[str, str | None]:
+def record_of(selection: IndexChoice, *, is_named: bool) -> Mapping[str, str | None]:
     """The properties that record an index; those of a former record are removed."""
     bucket_keys = (BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key)
     record: dict[str, str | None] = {
         f"{SETTING_PREFIX}{key}": None for key in (INDEX_TYPE.key, *bucket_keys)
     }
     if not is_named:
-        return {**record, SCOPE_KEY: choice.kind.scope.value}
-    kept = {INDEX_TYPE.key: (choice.instead_of or choice.kind).value}
-    if choice.buckets is not None:
-        texts = (SIMPLE_ENGINE, str(choice.buckets.count), ",".join(choice.buckets.fields))
+        return {**record, SCOPE_KEY: selection.kind.scope.value}
+    kept = {INDEX_TYPE.key: (selection.instead_of or selection.kind).value}
+    if selection.buckets is not None:
+        texts = (SIMPLE_ENGINE, str(selection.buckets.count), ",".join(selection.buckets.fields))
         kept |= dict(zip(bucket_keys, texts, strict=True))
     named = {f"{SETTING_PREFIX}{key}": text for key, text in kept.items()}
     return {**record, SCOPE_KEY: None, **named}
@@ -121,7 +121,7 @@ def described(identity: Identity) -> str:
     buckets = identity.buckets
     if buckets is not None:
         return f"{buckets.count} buckets of {', '.join(buckets.fields)} in each partition"
-    if identity.scope is Scope.TABLE:
+    if identity.scope is KeyScope.TABLE:
         return "keys that stand for one row in the whole table"
     return "keys that stand for one row within a partition"
 
@@ -154,9 +154,9 @@ def _kept(config: TableConfig) -> Settings:
     return Settings.of(table=kept_settings(config.properties))
 
 
-def _scope(text: str) -> Scope:
+def _scope(text: str) -> KeyScope:
     try:
-        return Scope(text)
+        return KeyScope(text)
     except ValueError:
         raise CorruptTable(
             "bad_property",

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.read.key_hash import hash_keys, repeated
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.read.merge.key_hash import hash_keys, repeated
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 Places = npt.NDArray[np.int64]
 

@@ -7,16 +7,16 @@ where others wait, so that it reads little there; what is more is read without t
 
 from dataclasses import dataclass
 
-from lakewarden.engine.index.brought_keys import Brought, BroughtKeys, Found
+from lakewarden.engine.conflicts.conflicts import AGAIN, ObservedInstants, completed_since
+from lakewarden.engine.index.brought_keys import Brought, BroughtKeys, FoundKeys
 from lakewarden.engine.index.new_keys import NewKeys
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
-from lakewarden.engine.locks.conflicts import AGAIN, Seen, completed_since
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.instants.instant import Instant
 
 # What is read under the lock at most; seconds are asked for between two commits.
 FILES_MAX = 8
@@ -41,7 +41,7 @@ class Witness:
 class KeyCheck:
     """The check of one write, from its snapshot to its commit."""
 
-    def __init__(self, witness: Witness, new: NewKeys, since: Seen, mine: str) -> None:
+    def __init__(self, witness: Witness, new: NewKeys, since: ObservedInstants, mine: str) -> None:
         self._witness = witness
         self._new = new
         self._since = since
@@ -105,7 +105,7 @@ class _Budget:
         return not (self._is_bounded and is_much)
 
 
-def _found(others: BroughtKeys, brought: Brought, new: NewKeys, mine: str) -> Found | None:
+def _found(others: BroughtKeys, brought: Brought, new: NewKeys, mine: str) -> FoundKeys | None:
     try:
         return others.find(brought, new)
     except CorruptTable as error:
@@ -125,7 +125,7 @@ def too_many_commits(mine: str) -> Conflict:
     )
 
 
-def _key_conflict(mine: str, other: Instant, found: Found) -> Conflict:
+def _key_conflict(mine: str, other: Instant, found: FoundKeys) -> Conflict:
     name = f"{other.action.value} {other.requested}"
     place = f" in partition {found.partition!r}" if found.partition else ""
     key = f"the record key {found.key!r}" if found.key is not None else "rows"

@@ -12,17 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.repeated_keys import RepeatedKeys
-from lakewarden.engine.read.key_index import KeyIndex
-from lakewarden.engine.read.ordering import ordering_values
-from lakewarden.engine.read.plan_query import Query, read_spec
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.merge.key_index import KeyIndex
+from lakewarden.engine.read.merge.ordering import ordering_values
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.table.schema import COMMIT_TIME
-from lakewarden.engine.view.slices import FileSlice
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

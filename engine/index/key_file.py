@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keys import is_composite, record_keys
+from lakewarden.engine.table.keygen.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import RECORD_KEY
 
 # Rows read together; a batch of keys should stay in the processor's cache while it is looked up.

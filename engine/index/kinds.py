@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 
-class Scope(StrEnum):
+class KeyScope(StrEnum):
     """Within what a key stands for one row; the values are those of the table's property."""
 
     PARTITION = "partition"
@@ -34,8 +34,8 @@ class IndexKind(Enum):
         return self in (IndexKind.GLOBAL_RECORD_INDEX, IndexKind.RECORD_INDEX)
 
     @property
-    def scope(self) -> "Scope":
-        return Scope.TABLE if self.is_global else Scope.PARTITION
+    def scope(self) -> "KeyScope":
+        return KeyScope.TABLE if self.is_global else KeyScope.PARTITION
 
 
 _GLOBAL = frozenset(
@@ -64,7 +64,7 @@ class Buckets:
 class Identity:
     """What decides which rows of a table are one row, and where a row has to be: a fact of it."""
 
-    scope: Scope
+    scope: KeyScope
     # Of a table with a bucket index.
     buckets: Buckets | None = None
 

@@ -13,7 +13,7 @@ from lakewarden.engine.index.simple import locate_in_files
 from lakewarden.engine.index.slice_keys import any_key
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 
 def locate(state: Snapshot, rows: KeyedRows, index: IndexChoice, executor: Executor) -> Matches:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

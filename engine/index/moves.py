@@ -14,12 +14,12 @@ import pyarrow as pa
 from lakewarden.engine.index.existing import ABSENT, ExistingReader, ExistingRows
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.matches import Matches, are_elsewhere, no_matches
-from lakewarden.engine.read.entries import Records, log_entries
-from lakewarden.engine.read.fold import fold
-from lakewarden.engine.read.ordering import ordering_values
+from lakewarden.engine.read.merge.entries import Records, log_entries
+from lakewarden.engine.read.merge.fold import fold
+from lakewarden.engine.read.merge.ordering import ordering_values
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 
 Places = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ def moved(
     lives = np.ones(len(matches), np.bool_)
     lives[asked] = existing.places != ABSENT
     may_go = elsewhere & lives & ~rows.is_delete[matches.rows] & index.moves
-    beaten = _beats(state.config.merge, rows, matches, asked, existing)
+    beaten = _heartbeats(state.config.merge, rows, matches, asked, existing)
     goes = _all_of_row(may_go, beaten, matches.rows, len(rows))
     stays = elsewhere & lives & ~goes
     has_home_elsewhere = np.zeros(len(rows), np.bool_)
@@ -86,7 +86,7 @@ def _columns(rules: MergeRules, rows: KeyedRows, *, moves: bool) -> tuple[str, .
     return rules.ordering_fields if rules.mode is MergeMode.EVENT_TIME else ()
 
 
-def _beats(
+def _heartbeats(
     rules: MergeRules, rows: KeyedRows, matches: Matches, asked: Places, existing: ExistingRows
 ) -> Mask:
     """For each pair whether the row wins over the existing row."""

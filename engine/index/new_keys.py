@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakewarden.engine.index.incoming import distinct_keys, rows_by_partition
 from lakewarden.engine.index.slice_keys import WantedKeys
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 Places = npt.NDArray[np.int64]
 

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.index.incoming import Places, distinct_keys, rows_by_partition
+from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
-from lakewarden.engine.metadata.arrivals import partition_of_shard
-from lakewarden.engine.metadata.partition import MetadataPartition
-from lakewarden.engine.metadata.record_locations import locate_many
+from lakewarden.engine.metadata.reading.arrivals import partition_of_shard
+from lakewarden.engine.metadata.reading.partition import MetadataPartition
+from lakewarden.engine.metadata.reading.record_locations import locate_many
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 # The rows of each file group that the index names.
-_Found = dict[SliceKey, Places]
+_Found = dict[FileGroupId, Places]
 
 
 def locate_in_record_index(
@@ -35,7 +35,7 @@ def locate_in_record_index(
         else list(_by_partition(state, rows))
     )
     found = [_found(shards, rows, places, executor) for shards, places in questions]
-    slices = current_slices(state, sorted({home.partition for one in found for home in one}))
+    slices = latest_file_slices(state, sorted({home.partition for one in found for home in one}))
     nothing = np.zeros(0, np.int64)
     rows_of = [
         np.concatenate([nothing, *(one[slice_.key] for one in found if slice_.key in one)])

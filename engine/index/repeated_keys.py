@@ -13,14 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.key_file import key_columns
-from lakewarden.engine.read.key_hash import hash_keys
-from lakewarden.engine.read.plan_query import Query, read_spec
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.read.merge.key_hash import hash_keys
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.slices import FileSlice
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -49,7 +49,7 @@ class KeySearch:
 
     def repeated(self, partitions: Sequence[str] | None = None) -> Iterator[RepeatedKeys]:
         """The repeated keys of some partitions, of all without any; no key comes twice."""
-        slices = current_slices(self.state, partitions)
+        slices = latest_file_slices(self.state, partitions)
         scopes: dict[str, list[FileSlice]] = {}
         for slice_ in slices:
             scopes.setdefault("" if self.is_global else slice_.partition, []).append(slice_)

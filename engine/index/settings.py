@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from lakewarden.engine.index.from_files import identity_from_files
 from lakewarden.engine.index.identity import (
     buckets_of,
     kept_kind,
@@ -9,7 +10,7 @@ from lakewarden.engine.index.identity import (
     recorded_identity,
     refuse_other_engines,
 )
-from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, Scope
+from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, KeyScope
 from lakewarden.engine.index.options import (
     BLOOM_MOVES,
     BUCKET_COUNT,
@@ -18,10 +19,9 @@ from lakewarden.engine.index.options import (
     RECORD_INDEX_MOVES,
     SIMPLE_MOVES,
 )
-from lakewarden.engine.index.told import told_identity
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Resolved, Settings
-from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.snapshot import Snapshot
 
 _MOVES = {
@@ -36,7 +36,7 @@ _FALLBACKS = {
 }
 
 
-def choose_index(state: Snapshot, settings: Settings) -> IndexChoice:
+def select_index(state: Snapshot, settings: Settings) -> IndexChoice:
     """The index to use for a write to a table.
 
     Settings choose among the indexes by which the same rows are one row; one that would change
@@ -69,7 +69,7 @@ def identity_of(state: Snapshot, settings: Settings, existing: IndexKind | None 
 
     Settings say no more than what the files leave open.
     """
-    return recorded_identity(state.config) or told_identity(state, settings, existing)
+    return recorded_identity(state.config) or identity_from_files(state, settings, existing)
 
 
 def may_be_named(state: Snapshot) -> bool:
@@ -107,7 +107,7 @@ def _kind_of(identity: Identity, existing: IndexKind | None, *, is_partitioned: 
     as the table does."""
     if existing is not None and (existing.scope is identity.scope or not is_partitioned):
         return existing
-    if identity.scope is Scope.PARTITION or not is_partitioned:
+    if identity.scope is KeyScope.PARTITION or not is_partitioned:
         return IndexKind.SIMPLE
     # Without its record index the keys are read, and nothing moves that did not move with it.
     return IndexKind.GLOBAL_RECORD_INDEX

@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.incoming import DistinctKeys, Places, distinct_keys, rows_by_partition
 from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
 from lakewarden.engine.index.slice_keys import Narrowing, Search, SliceKeys, WantedKeys, any_key
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +34,12 @@ def locate_in_files(
     if not len(rows):
         return no_matches()
     if is_global:
-        slices = current_slices(state, None)
+        slices = latest_file_slices(state, None)
         everything = _sought(rows, np.arange(len(rows)))
         asked = [everything] * len(slices)
     else:
         sought = {path: _sought(rows, places) for path, places in rows_by_partition(rows).items()}
-        slices = current_slices(state, sorted(sought))
+        slices = latest_file_slices(state, sorted(sought))
         asked = [sought[slice_.partition] for slice_ in slices]
     keys = SliceKeys(state.storage, key_columns(state.config), narrowing)
     # With fewer slices than workers, several workers share a slice.

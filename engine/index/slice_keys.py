@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.recorded_sizes import assert_whole
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.index.key_file import KeyColumns, KeyFile, opened
-from lakewarden.engine.read.key_index import KeyIndex
+from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.view.recorded import assert_whole
-from lakewarden.engine.view.slices import FileSlice
 
 Places = npt.NDArray[np.int64]
 

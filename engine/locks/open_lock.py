@@ -5,9 +5,11 @@ from functools import partial
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Settings
-from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
-from lakewarden.engine.locks.in_process import InProcessLock
-from lakewarden.engine.locks.port import LockProvider
+from lakewarden.engine.locks.providers.file_system import Expiry, FileSystemLock
+from lakewarden.engine.locks.providers.in_process import InProcessLock
+from lakewarden.engine.locks.providers.port import LockProvider
+from lakewarden.engine.locks.providers.storage_lock import LockValidity, StorageLock
+from lakewarden.engine.locks.providers.zookeeper import Ensemble, ZooKeeperLock
 from lakewarden.engine.locks.settings import (
     EXPIRY_SECONDS,
     FILE_EXPIRE_MINUTES,
@@ -26,9 +28,7 @@ from lakewarden.engine.locks.settings import (
     ZOOKEEPER_SESSION_MS,
     ZOOKEEPER_URL,
 )
-from lakewarden.engine.locks.storage_lock import StorageLock, Validity
 from lakewarden.engine.locks.table_lock import Patience, TableLock
-from lakewarden.engine.locks.zookeeper import Ensemble, ZooKeeperLock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
@@ -110,7 +110,7 @@ def _refuse_kept_elsewhere(storage: Storage, settings: Settings) -> None:
 def _storage(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:
     if not storage.has_conditional_replace:
         raise _unfit("StorageBasedLockProvider", storage, "It has no conditional writes.")
-    validity = Validity(settings[STORAGE_VALIDITY_SECONDS], settings[STORAGE_RENEW_SECONDS])
+    validity = LockValidity(settings[STORAGE_VALIDITY_SECONDS], settings[STORAGE_RENEW_SECONDS])
     if validity.valid_seconds < RENEWALS_MIN * validity.renew_seconds:
         raise InvalidRequest(
             "bad_setting",

@@ -12,7 +12,7 @@ from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.kernel.ids import Ids
-from lakewarden.engine.locks.port import (
+from lakewarden.engine.locks.providers.port import (
     Acquired,
     Acquiring,
     HeldBy,
@@ -102,7 +102,7 @@ class TableLock:
     def hold(self, *, while_wanted: bool = False) -> Iterator[HeldLock]:
         """Have the lock for a while; `lock_held` when others keep it for too long.
 
-        Who has not begun with anything waits only as long as somebody wants it to be done.
+        Who has not started with anything waits only as long as somebody wants it to be done.
         """
         provider = self._open_provider()
         try:

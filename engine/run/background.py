@@ -1,7 +1,7 @@
 """Background work: something that is done again and again while other work goes on.
 
-Beats need it. With threads it runs by itself; in a simulation it runs when the test says so, and
-then a failure replays exactly.
+Heartbeats need it. With threads it runs by itself; in a simulation it runs when the test says so,
+and then a failure replays exactly.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Interrupts: SIGTERM and Ctrl-C make a process let go of what it has in hand before it ends.
 
 The machine's own answer to SIGTERM ends a process on the spot, and what it had claimed would have
-to wait until its last sign of life is too old. So as long as an attempt runs, SIGTERM is raised as
+to wait until its last heartbeat is too old. So as long as an attempt runs, SIGTERM is raised as
 an exception in the main thread, whose handlers give the attempt up; then the signal is given again
 to whoever was to have it.
 """
@@ -37,7 +37,7 @@ def always_wanted() -> None:
 
 
 @contextmanager
-def letting_go() -> Iterator[None]:
+def stopping_on_signal() -> Iterator[None]:
     """Have SIGTERM raised as `Terminated` in here, and given again when all has been let go of.
 
     Only the main thread has signals: elsewhere this does nothing. A handler that somebody has

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from lakewarden.engine.index.key_copies import KeyCopies
 from lakewarden.engine.index.repeated_keys import KeySearch
 from lakewarden.engine.index.settings import has_global_index
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.schema import COMMIT_TIME
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.deduplicate import copies_of, deduplicate
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.writer import TableWriter
@@ -52,7 +52,7 @@ def repair_deduplicate(
 
     An index within partitions tells keys apart by these, as writes do.
     """
-    copies = tuple(_told(key_search(context, load_snapshot(context.storage)), partitions))
+    copies = tuple(_reported(key_search(context, load_snapshot(context.storage)), partitions))
     if dry_run or not copies:
         return Deduplicated(copies=copies)
     concerned = sorted({one.partition for one in copies})
@@ -67,7 +67,7 @@ def key_search(context: Context, state: Snapshot) -> KeySearch:
     return KeySearch(state, context.ports.executor, is_global)
 
 
-def _told(search: KeySearch, partitions: Sequence[str] | None) -> Iterator[KeyCopy]:
+def _reported(search: KeySearch, partitions: Sequence[str] | None) -> Iterator[KeyCopy]:
     for copies in copies_of(search, partitions, (COMMIT_TIME,)):
         yield from _each(copies)
 

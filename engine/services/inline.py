@@ -9,25 +9,30 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Setting, flag
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.services.archive.run import archive_if_due
-from lakewarden.engine.services.archive.settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
-from lakewarden.engine.services.choice import Refusal
-from lakewarden.engine.services.clean.draft import CleanWish
+from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
 from lakewarden.engine.services.clustering import settings as clustering
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction import settings as compaction
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execution.pending import (
+    RunLimits,
+    pending_plans,
+    run_pending,
+    run_plan,
+)
 from lakewarden.engine.services.log_compaction import settings as log_compaction
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.metadata_table.result import MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
-from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending, run_plan
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
+from lakewarden.engine.services.planning.selection import Refusal
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.retention.archive_settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
+from lakewarden.engine.services.retention.clean_settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.result import Commit
 
 SERVICES_ENABLED = Setting(
@@ -119,7 +124,7 @@ def _wanted(context: Context) -> Iterator[tuple[str, _Work]]:
 
 
 def _clean(context: Context) -> Tended:
-    done = clean(context, CleanWish(honour_trigger=True))
+    done = clean(context, CleanRequest(honour_trigger=True))
     _maintain_metadata_table(context, MetadataService.CLEAN)
     instants = () if done.instant is None else (done.instant,)
     return Tended(service="clean", instants=instants, why_nothing=done.why_nothing)
@@ -146,7 +151,7 @@ def _running(service: TableService) -> _Work:
         done: list[str] = []
         if pending_plans(context, service):
             done += run_pending(context, service, RunLimits()).instants
-        scheduled = schedule(context, service, Wish(honour_trigger=True))
+        scheduled = schedule(context, service, PlanRequest(honour_trigger=True))
         if isinstance(scheduled, Refusal):
             why = None if done else scheduled.why
             return Tended(service=service.service, instants=tuple(done), why_nothing=why)
@@ -164,7 +169,7 @@ def _scheduling(service: TableService) -> _Work:
         if pending:
             why = f"The plan {pending[0]} is already pending."
             return Tended(service=service.service, why_nothing=why)
-        scheduled = schedule(context, service, Wish(honour_trigger=True))
+        scheduled = schedule(context, service, PlanRequest(honour_trigger=True))
         if isinstance(scheduled, Refusal):
             return Tended(service=service.service, why_nothing=scheduled.why)
         return Tended(service=service.service, instants=(scheduled.instant,))

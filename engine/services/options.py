@@ -6,28 +6,28 @@ from lakewarden.engine.index.options import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknown
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
-from lakewarden.engine.plans.service import CANCELLABLE
-from lakewarden.engine.plans.settings import PLAN_SETTINGS
-from lakewarden.engine.plans.window import WINDOW_SETTINGS
-from lakewarden.engine.services.archive.settings import ARCHIVE_SETTINGS
-from lakewarden.engine.services.clean.settings import CLEAN_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
+from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
+from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.settings import SERVICE_SETTINGS
-from lakewarden.engine.write.far_rows import FAR_SETTINGS
+from lakewarden.engine.transaction.state.service import CANCELLABLE
+from lakewarden.engine.transaction.state.settings import PLAN_SETTINGS
+from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
+from lakewarden.engine.write.distributed_rows import DISTRIBUTED_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
+from lakewarden.engine.write.routing.sizes import SIZE_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
-from lakewarden.engine.write.sizes import SIZE_SETTINGS
 
 # By what they are about, in the order in which people meet them.
 SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Rows and files": WRITE_SETTINGS,
     "Sizes": SIZE_SETTINGS,
-    "Spark": FAR_SETTINGS,
+    "Spark": DISTRIBUTED_SETTINGS,
     "Finding keys": INDEX_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,

@@ -1,16 +1,16 @@
-"""Removal: partitions, or all rows, are deleted by a write; what goes is told, or foreseen."""
+"""Removal: partitions, or all rows, are deleted by a write; what goes is told, or predicted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import replace
-from lakewarden.engine.index.current_slices import current_slices
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.services.expiry import Retention, expired, expiring, last_writes
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata import replace
+from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.services.expiry import PartitionRetention, expired, expiring, last_writes
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.request import WriteRequest
 from lakewarden.engine.write.result import Commit
@@ -28,7 +28,7 @@ class RemovedPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
+class PartitionRemoval:
     """What was deleted, or would be; it is true when something was."""
 
     partitions: tuple[RemovedPartition, ...] = ()
@@ -43,64 +43,64 @@ class Removal:
 
 def drop_partitions(
     context: Context, partitions: Sequence[str], *, dry_run: bool = False
-) -> Removal:
+) -> PartitionRemoval:
     """Delete everything in partitions that are named by their paths."""
     state = load_snapshot(context.storage)
     request = operations.delete_partitions(partitions, state.schema().columns, state.config)
     named = request.partitions_of(state)
     found = {one.partition: one for one in _seen(state, named)}
     empty = tuple(path for path in named if path not in found)
-    return _removed(context, request, tuple(found.values()), dry_run=dry_run, empty=empty)
+    return _remove(context, request, tuple(found.values()), dry_run=dry_run, empty=empty)
 
 
-def truncate(context: Context, *, dry_run: bool = False) -> Removal:
+def truncate(context: Context, *, dry_run: bool = False) -> PartitionRemoval:
     """Delete everything."""
     state = load_snapshot(context.storage)
     request = operations.overwrite(state.schema().columns.empty_table())
-    return _removed(context, request, _seen(state, None), dry_run=dry_run)
+    return _remove(context, request, _seen(state, None), dry_run=dry_run)
 
 
-def expire_partitions(context: Context, *, dry_run: bool = False) -> Removal:
+def expire_partitions(context: Context, *, dry_run: bool = False) -> PartitionRemoval:
     """Delete the partitions whose time is over.
 
     Which they are is decided anew on the state that the write builds upon: what was written to
     meanwhile stays.
     """
-    retention, now_ms = Retention.of(context.settings), context.now_ms()
+    retention, now_ms = PartitionRetention.of(context.settings), context.now_ms()
     state = load_snapshot(context.storage)
     chosen = _seen(state, tuple(expired(state, retention, now_ms)))
     request = operations.delete_chosen_partitions(
         expiring(retention, now_ms), state.schema().columns
     )
-    return _removed(context, request, chosen, dry_run=dry_run)
+    return _remove(context, request, chosen, dry_run=dry_run)
 
 
-def _removed(
+def _remove(
     context: Context,
     request: WriteRequest,
-    foreseen: tuple[RemovedPartition, ...],
+    dry_run_result: tuple[RemovedPartition, ...],
     *,
     dry_run: bool,
     empty: tuple[str, ...] = (),
-) -> Removal:
-    if dry_run or not foreseen:
-        return Removal(partitions=foreseen, empty=empty)
+) -> PartitionRemoval:
+    if dry_run or not dry_run_result:
+        return PartitionRemoval(partitions=dry_run_result, empty=empty)
     commit = after_write(context, TableWriter(context).write(request)).commit
     replaced = _replaced_by(context, commit.instant)
-    known = {one.partition: one for one in foreseen}
+    known = {one.partition: one for one in dry_run_result}
     partitions = tuple(
         known.get(path) or RemovedPartition(partition=path, file_groups=len(groups), bytes=0)
         for path, groups in sorted(replaced.items())
     )
-    return Removal(partitions=partitions, empty=empty, commit=commit)
+    return PartitionRemoval(partitions=partitions, empty=empty, commit=commit)
 
 
 def _replaced_by(context: Context, instant: str) -> Mapping[str, Sequence[str]]:
     """The file groups that a write has put nothing in the place of, as it says itself."""
-    moment = look(context)
-    write = moment.completed_write(instant)
+    snapshot = load_for_writing(context)
+    write = snapshot.completed_write(instant)
     assert write is not None
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     return replace.decode(active.read(write), active.path(write)).partition_to_replace_file_ids
 
 
@@ -109,7 +109,7 @@ def _seen(state: Snapshot, partitions: tuple[str, ...] | None) -> tuple[RemovedP
     if partitions == ():
         return ()
     slices: dict[str, list[FileSlice]] = {}
-    for slice_ in current_slices(state, partitions):
+    for slice_ in latest_file_slices(state, partitions):
         slices.setdefault(slice_.partition, []).append(slice_)
     written = last_writes(state) if slices else {}
     return tuple(

@@ -1,25 +1,25 @@
-"""Stale instants: what was begun long ago and gives no sign of life any more."""
+"""Stale instants: what was started long ago and sends no heartbeat any more."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.plan_scope import INGESTION
-from lakewarden.engine.plans.reset import reset
-from lakewarden.engine.plans.rollback import rollback
-from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.services.state.pending import (
+from lakewarden.engine.services.inspection.state.pending import (
     Pending,
     age_seconds,
     began_at_ms,
     looked,
     pending_instants,
 )
-from lakewarden.engine.snapshot import Snapshot, retrying
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.reset import reset
+from lakewarden.engine.transaction.rollback_request import rollback
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.live_attempt import live_attempt
+from lakewarden.engine.transaction.state.plan_scope import INGESTION
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class InflightView:
     age_seconds: float | None
     held_by: str | None = None
     # Whether it has got beyond its plan; a write has from the start.
-    is_begun: bool = False
+    is_started: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,15 @@ class StaleEnd:
 
 def inflight_instants(context: Context, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
     """What is pending and that old at least, oldest first."""
-    return retrying(partial(looked, context), partial(_inflight, context, min_age_minutes))
+    return retrying_view(partial(looked, context), partial(_inflight, context, min_age_minutes))
 
 
-def _inflight(context: Context, min_age_minutes: int, moment: Snapshot) -> tuple[InflightView, ...]:
+def _inflight(
+    context: Context, min_age_minutes: int, snapshot: Snapshot
+) -> tuple[InflightView, ...]:
     views = []
-    for one in pending_instants(context, moment):
-        age = age_seconds(context, began_at_ms(moment, one.requested))
+    for one in pending_instants(context, snapshot):
+        age = age_seconds(context, began_at_ms(snapshot, one.requested))
         if age is None or age >= min_age_minutes * 60:
             views.append(_view(context, one, age))
     return tuple(views)
@@ -62,16 +64,16 @@ def _inflight(context: Context, min_age_minutes: int, moment: Snapshot) -> tuple
 def end_stale(
     context: Context, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
 ) -> tuple[StaleEnd, ...]:
-    """Take back what is stale: plans that were begun, and writes if that is wanted too.
+    """Take back what is stale: plans that were started, and writes if that is wanted too.
 
-    What gives signs of life is left alone, however old. One that fails is told among the others; if
+    What sends heartbeats is left alone, however old. One that fails is told among the others; if
     all fail, the first failure is raised.
     """
     actions = TABLE_SERVICES | INGESTION if with_writes else TABLE_SERVICES
     chosen = [
         one
         for one in inflight_instants(context, min_age_minutes)
-        if one.action in actions and one.is_begun and one.held_by is None
+        if one.action in actions and one.is_started and one.held_by is None
     ]
     if dry_run:
         return tuple(
@@ -79,27 +81,27 @@ def end_stale(
             for one in chosen
         )
     failures: list[LakewardenError] = []
-    ends = tuple(_ended(context, chosen, failures))
+    ends = tuple(_end(context, chosen, failures))
     if failures and len(failures) == len(ends):
         raise failures[0]
     return ends
 
 
-def _ended(
+def _end(
     context: Context, chosen: list[InflightView], failures: list[LakewardenError]
 ) -> Iterator[StaleEnd]:
     for one in chosen:
         context.ports.check_wanted()
         is_done, message = True, ""
         try:
-            message = _taken_back(context, one)
+            message = _roll_back(context, one)
         except LakewardenError as error:
             failures.append(error)
             is_done, message = False, str(error)
         yield StaleEnd(instant=one.instant, action=one.action, is_done=is_done, message=message)
 
 
-def _taken_back(context: Context, one: InflightView) -> str:
+def _roll_back(context: Context, one: InflightView) -> str:
     if one.action in TABLE_SERVICES:
         outcome = reset(context, one.instant).outcome.value
         return f"The plan is {outcome.replace('_', ' ')}."
@@ -116,5 +118,5 @@ def _view(context: Context, pending: Pending, age: float | None) -> InflightView
         state=files.instant.state.name,
         age_seconds=age,
         held_by=None if live is None else str(live),
-        is_begun=pending.action in INGESTION or files.inflight is not None,
+        is_started=pending.action in INGESTION or files.inflight is not None,
     )

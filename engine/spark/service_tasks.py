@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from lakewarden.engine.run.executor import THREAD_NAME
-from lakewarden.engine.spark.addresses import check_reachable
-from lakewarden.engine.spark.cores import cores_of
-from lakewarden.engine.spark.keying import task_context
-from lakewarden.engine.spark.reports import REPORT_DDL, Batches, reported, reports_of
+from lakewarden.engine.spark.workers.addresses import check_reachable
+from lakewarden.engine.spark.workers.cores import cores_of
+from lakewarden.engine.spark.workers.keying import task_context
+from lakewarden.engine.spark.workers.reports import REPORT_DDL, Batches, reported, reports_of
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 
@@ -63,7 +63,7 @@ class SparkExecutor:
         """Results in the order of the tasks, when all of them are done."""
         if not tasks:
             return
-        orders = Orders(packed(function), tuple(map(packed, tasks)))
+        orders = TaskBatch(packed(function), tuple(map(packed, tasks)))
         count = len(tasks)
         # Planned here: a remote session plans in the thread that it was asked in.
         frame = self._spark.range(0, count, 1, count).mapInArrow(orders, REPORT_DDL)
@@ -109,14 +109,14 @@ class SparkExecutor:
             self._spark.removeTag(self._group)
 
     def _cancel_until_done(self, job: Future[list[object]]) -> None:
-        """A job that had not quite begun is not met by the first call."""
+        """A job that had not quite started is not met by the first call."""
         self.cancel()
         while not wait([job], LOOK_EVERY_SECONDS).done:
             self.cancel()
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class TaskBatch:
     """A function and its tasks, packed; carries out those with some numbers, where this runs."""
 
     function: bytes

@@ -13,15 +13,16 @@ import zipimport
 
 from pyspark import daemon
 
+import lakewarden.engine.spark.scan.merging
+
 # The workers are copies of this process, and already have what this one has imported.
-import lakewarden.engine.spark.group_writing
-import lakewarden.engine.spark.merging
-import lakewarden.engine.spark.stream_writing
+import lakewarden.engine.spark.write.group_writing
+import lakewarden.engine.spark.write.stream_writing
 
 PRELOADED = (
-    lakewarden.engine.spark.group_writing,
-    lakewarden.engine.spark.merging,
-    lakewarden.engine.spark.stream_writing,
+    lakewarden.engine.spark.write.group_writing,
+    lakewarden.engine.spark.scan.merging,
+    lakewarden.engine.spark.write.stream_writing,
 )
 
 

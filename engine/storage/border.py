@@ -106,7 +106,7 @@ def check_slice(
 
 
 def check_instant(time: str, said_by: str) -> None:
-    """The time of an instant, by which ledgers, markers and signs of life are found."""
+    """The time of an instant, by which ledgers, markers and heartbeats are found."""
     if not _INSTANT.fullmatch(time):
         raise _refused(time, said_by, "It is not the time of an instant.")
 

@@ -11,7 +11,7 @@ from lakewarden.engine.storage.border import check_definitions_path, check_metad
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeRules, merge_rules
 from lakewarden.engine.table.partitions import PartitionScheme, parse_partition_fields
-from lakewarden.engine.timeline.layouts import Layout, layout_of
+from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 HIVE_STYLE_KEY = "hoodie.datasource.write.hive_style_partitioning"

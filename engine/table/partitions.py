@@ -35,7 +35,7 @@ class PartitionScheme:
     def values(self, path: str) -> dict[str, str | None]:
         """The plain column values a path spells out; None stands for null.
 
-        A column is left out where the path does not tell its value: formatted timestamps, and
+        A column is skipped where the path does not tell its value: formatted timestamps, and
         values with slashes that made more levels than there are columns.
         """
         if not self.fields:

@@ -44,7 +44,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> Ma
     The caller holds the table's lock. Steps of `properties`: recover, backup, replace, forget. Each
     of them leaves a whole file behind.
     """
-    current = _recovered(storage)
+    current = _recover(storage)
     kept = {key: value for key, value in current.items() if key not in changes}
     after = kept | {key: value for key, value in changes.items() if value is not None}
     if after != current:
@@ -54,7 +54,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> Ma
     return after
 
 
-def _recovered(storage: Storage) -> Mapping[str, str]:
+def _recover(storage: Storage) -> Mapping[str, str]:
     """The properties, after a backup has replaced a file that is damaged or not there."""
     payload = storage.read_if_present(PROPERTIES_PATH)
     if not is_whole(payload):

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import arrow_schema
 from lakewarden.engine.formats.avro.schema import parse_schema
-from lakewarden.engine.formats.payloads import commit
-from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.table.config import PROPERTIES_PATH, TableConfig
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
 from lakewarden.engine.timeline.timeline import Archive
 
 META_COLUMNS = (
@@ -108,7 +108,7 @@ def _with_dropped_columns(schema: TableSchema, config: TableConfig) -> TableSche
 
 
 def schema_from(text: str, path: str) -> TableSchema:
-    """A schema in Avro, as columns; meta columns in it are left out."""
+    """A schema in Avro, as columns; meta columns in it are skipped."""
     fields = arrow_schema(parse_schema(text, path))
     own = [field.with_nullable(True) for field in fields if field.name not in META_COLUMNS]
     return TableSchema(pa.schema(own), text)

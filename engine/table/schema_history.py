@@ -38,7 +38,7 @@ class SchemaHistory:
     def sources(self, written_at: str, read_at: str | None = None) -> dict[str, str | None]:
         """For each column as read now, its name in a file of `written_at`; None: not there yet.
 
-        Columns that keep their name are left out.
+        Columns that keep their name are skipped.
         """
         if not self.versions:
             return {}

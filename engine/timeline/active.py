@@ -10,10 +10,10 @@ from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.timeline.archived.reader import LsmArchive
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, State
-from lakewarden.engine.timeline.layouts import Layout
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.ledger_entries import Committed
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, State
+from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.ledger.entries import Committed
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
 
 # What a timeline remembers of contents: some operations read those of all instants once.
 _KEPT_MAX = 64
@@ -45,8 +45,8 @@ class InstantFiles:
         return newest.instant
 
     @property
-    def begun_as(self) -> Action:
-        """The action it began as: a completed commit may have begun as a compaction."""
+    def started_as(self) -> Action:
+        """The action it began as: a completed commit may have started as a compaction."""
         return next(iter(self)).instant.action
 
     def in_state(self, state: State) -> StateFile | None:
@@ -143,8 +143,8 @@ class ActiveTimeline:
         """The content of an instant in its state.
 
         A completed file that a crash cut short is as its ledger says it was to be: the instant was
-        committed before the file was begun. One that was archived since the timeline was loaded is
-        read from the archive.
+        committed before the file was started. One that was archived since the timeline was loaded
+        is read from the archive.
         """
         path = self.path(instant)
         known = self._contents.get(path)

@@ -7,13 +7,13 @@ keeps all that the newest slices of that look need.
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 
 REMOVING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
 
 
 def may_have_removed(before: ActiveTimeline, after: ActiveTimeline) -> bool:
-    """Whether something that removes files has begun, or has come and gone, between two looks."""
+    """Whether something that removes files has started, or has come and gone, between two looks."""
     return bool(removals_between(before, after))
 
 
@@ -23,9 +23,9 @@ def removals_between(before: ActiveTimeline, after: ActiveTimeline) -> tuple[Ins
     Where that is not known any more, it is what was there at the first look and is not now.
     """
     known = {instant.key for instant in before.instants}
-    begun = [one for one in after.instants if one.action in REMOVING and one.key not in known]
-    if begun:
-        return tuple(begun)
+    started = [one for one in after.instants if one.action in REMOVING and one.key not in known]
+    if started:
+        return tuple(started)
     newest = max((instant.requested for instant in before.instants), default="")
     oldest = _oldest_completed(after)
     if oldest is not None and oldest.requested > newest:

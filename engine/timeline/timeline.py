@@ -8,8 +8,8 @@ from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.version6 import LogArchive
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, epoch_ms
-from lakewarden.engine.timeline.layouts import Layout
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, epoch_ms
+from lakewarden.engine.timeline.instants.layouts import Layout
 
 
 class Archive(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.plan import WritePlan
 
 Places = npt.NDArray[np.int64]

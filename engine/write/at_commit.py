@@ -6,17 +6,17 @@ from dataclasses import dataclass, field, replace
 from lakewarden.engine.index.identity import identity_changed, recorded_identity
 from lakewarden.engine.index.kinds import Identity
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.definitions import READY, IndexDefinition, definitions_path
-from lakewarden.engine.metadata.definitions_file import mend_definitions
-from lakewarden.engine.metadata.table import PARTITION_STATS
+from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.reading.definitions import READY, IndexDefinition, definitions_path
+from lakewarden.engine.metadata.reading.table import PARTITION_STATS
+from lakewarden.engine.metadata.writing.definitions_file import mend_definitions
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.outcome import FileIds, live_files
 from lakewarden.engine.write.schema_keeping import HistoryToKeep
-from lakewarden.engine.write.written import WrittenFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,18 +35,18 @@ class AtCommit:
     # What Java needs to know of names that columns had.
     history: HistoryToKeep = field(default_factory=HistoryToKeep)
 
-    def __call__(self, change: TableChange, moment: Snapshot) -> TableChange:
-        self._refuse_other_identity(change.instant, moment.config)
-        self._refuse_other_schema(change.instant, moment.schema())
-        self._refuse_new_indexes(change.instant, moment.definitions)
-        path = definitions_path(moment.config)
-        mend_definitions(self.storage, path, moment.stored_definitions)
-        self.history.keep(self.storage, moment.timeline, change.instant)
-        if not moment.config.has_metadata(PARTITION_STATS):
+    def __call__(self, change: TableChange, snapshot: Snapshot) -> TableChange:
+        self._refuse_other_identity(change.instant, snapshot.config)
+        self._refuse_other_schema(change.instant, snapshot.schema())
+        self._refuse_new_indexes(change.instant, snapshot.definitions)
+        path = definitions_path(snapshot.config)
+        mend_definitions(self.storage, path, snapshot.stored_definitions)
+        self.history.keep(self.storage, snapshot.timeline, change.instant)
+        if not snapshot.config.has_metadata(PARTITION_STATS):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)
-        groups = moment.file_groups(
-            moment.visibility(), tuple(sorted(partitions)), use_metadata=True
+        groups = snapshot.file_groups(
+            snapshot.visibility(), tuple(sorted(partitions)), use_metadata=True
         )
         return replace(change, live_files=live_files(groups, self.files, self.replaced))
 

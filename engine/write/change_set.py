@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.ordering import OrderingValues, ordering_values
-from lakewarden.engine.read.partial import counting_values
-from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.read.merge.ordering import OrderingValues, ordering_values
+from lakewarden.engine.read.merge.partial import counting_values
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
-from lakewarden.engine.write.places import Places, joined_places, places_of, refused_keys
-from lakewarden.engine.write.prepare import fitted
 from lakewarden.engine.write.request import Effect, Incoming
+from lakewarden.engine.write.rows.places import Places, joined_places, places_of, refused_keys
+from lakewarden.engine.write.rows.prepare import fitted
 
 Mask = npt.NDArray[np.bool_]
 

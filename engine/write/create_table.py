@@ -3,17 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from lakewarden.engine.formats.properties import parse_properties
-from lakewarden.engine.index.identity import (
-    SCOPE_KEY,
-    buckets_of,
-    record_of,
-    refuse_other_engines,
-)
+from lakewarden.engine.index.identity import SCOPE_KEY, buckets_of, record_of, refuse_other_engines
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind, parse_kind
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, refuse_unknown
-from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import (
     PROPERTIES_PATH,
@@ -29,7 +24,7 @@ from lakewarden.engine.table.creation import (
     refuse_fixed,
 )
 from lakewarden.engine.table.properties_file import write_properties
-from lakewarden.engine.timeline.layouts import FOLDER_KEEPER, layout_of
+from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER, layout_of
 from lakewarden.engine.write.metadata_table import (
     INDEX_SWITCHES,
     PARTITIONED_RECORD_INDEX_ENABLED,
@@ -101,8 +96,8 @@ def _identity(config: TableConfig, settings: Mapping[str, str]) -> dict[str, str
     if kind is not IndexKind.BUCKET:
         return {}
     refuse_other_engines(config, given)
-    choice = IndexChoice(kind, buckets=buckets_of(given, config.key_fields))
-    record = record_of(choice, is_named=True)
+    selection = IndexChoice(kind, buckets=buckets_of(given, config.key_fields))
+    record = record_of(selection, is_named=True)
     return {key: value for key, value in record.items() if value is not None}
 
 

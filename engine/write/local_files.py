@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.context import Context
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.arranged import arranged
-from lakewarden.engine.write.carry_out import carry_out
+from lakewarden.engine.write.files.spec import WriteSpec, group_task
+from lakewarden.engine.write.files.write_groups import write_groups
+from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
-from lakewarden.engine.write.spec import WriteSpec, group_task
-from lakewarden.engine.write.written import WrittenFile
 
 
 def local_files(
@@ -32,7 +32,7 @@ def local_files(
         # What finding the keys, or the file before, has taken goes back to the system.
         pa.default_memory_pool().release_unused()
         task = group_task(plan.groups[number], plan.rows, number)
-        return carry_out(context.storage, spec, task)
+        return write_groups(context.storage, spec, task)
 
     numbers = range(len(plan.groups))
     files = map(write, numbers) if is_large else context.ports.executor.map(write, numbers)

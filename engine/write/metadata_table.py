@@ -3,16 +3,25 @@
 from collections.abc import Mapping
 
 from lakewarden.engine.index.identity import SCOPE_KEY
-from lakewarden.engine.index.kinds import IndexKind, Scope
+from lakewarden.engine.index.kinds import IndexKind, KeyScope
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
-from lakewarden.engine.metadata.create import CREATION_SETTINGS, Choices, create_metadata_table
-from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import reload
+from lakewarden.engine.metadata.building.create import (
+    CREATION_SETTINGS,
+    BuildOptions,
+    create_metadata_table,
+)
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import reload_under_lock
 
 ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
 COLUMN_STATS_ENABLED = Setting(
@@ -58,16 +67,16 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
     if not context.settings[ENABLED] or not _is_due(snapshot):
         return False
     with context.lock.hold():
-        moment = reload(context)
-        if _is_due(moment):
-            _record_scope(context, moment)
+        current = reload_under_lock(context)
+        if _is_due(current):
+            _record_scope(context, current)
             create_metadata_table(
                 context.storage,
-                moment.config,
-                default_partitions(moment.config, context.settings),
-                moment.times,
+                current.config,
+                default_partitions(current.config, context.settings),
+                current.times,
                 context.ports,
-                choices=Choices(
+                choices=BuildOptions(
                     is_record_index_partitioned=has_partitioned_index(context.settings),
                     settings=context.settings,
                 ),
@@ -75,19 +84,19 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
     return True
 
 
-def _is_due(moment: Snapshot) -> bool:
-    return not moment.config.metadata_partitions and not moment.timeline.active.instants
+def _is_due(current: Snapshot) -> bool:
+    return not current.config.metadata_partitions and not current.timeline.active.instants
 
 
-def scope_of_default(settings: Settings) -> Scope:
+def scope_of_default(settings: Settings) -> KeyScope:
     """Within what a key stands for one row in a table that gets its indexes by these settings."""
     has_index = settings[RECORD_INDEX_ENABLED] and not has_partitioned_index(settings)
-    return Scope.TABLE if has_index else Scope.PARTITION
+    return KeyScope.TABLE if has_index else KeyScope.PARTITION
 
 
-def _record_scope(context: Context, moment: Snapshot) -> None:
+def _record_scope(context: Context, current: Snapshot) -> None:
     """A table that is to have an index that its creation did not know of says so before."""
-    scope = moment.config.properties.get(SCOPE_KEY)
+    scope = current.config.properties.get(SCOPE_KEY)
     wanted = scope_of_default(context.settings)
     if scope is not None and scope != wanted:
         update_properties(context.storage, {SCOPE_KEY: wanted.value})

@@ -3,11 +3,11 @@
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.read.ordering import ordering_values
+from lakewarden.engine.read.merge.ordering import ordering_values
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.change_set import repeated_keys
-from lakewarden.engine.write.places import Places, places_of
-from lakewarden.engine.write.prepare import fitted
+from lakewarden.engine.write.rows.places import Places, places_of
+from lakewarden.engine.write.rows.prepare import fitted
 
 
 def newest_of_each(

@@ -5,15 +5,14 @@ from typing import TypeAlias, TypeGuard, cast
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.predicate import Filter
+from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.write.exact import as_in
 from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
@@ -25,6 +24,7 @@ from lakewarden.engine.write.row_changes import (
     UpdateWhere,
     Values,
 )
+from lakewarden.engine.write.rows.exact import as_in
 from lakewarden.engine.write.sources import Given, Rows, incoming_rows, read_rows
 
 RowsOrKeys: TypeAlias = Given | Sequence[str | int]

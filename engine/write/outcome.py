@@ -6,12 +6,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.metadata.changes import Located, Removed, TableChange
+from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
+from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange
 from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.view.slices import FileGroup, SliceKey
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.write.files.written import WrittenFile
 
 FileIds = Mapping[str, tuple[str, ...]]
 
@@ -47,7 +47,7 @@ def table_change(
     instant: str,
     files: Sequence[WrittenFile],
     *,
-    forgotten: Sequence[Removed] = (),
+    index_removals: Sequence[Removed] = (),
     stays: Sequence[Located] = (),
     is_global: bool,
 ) -> TableChange:
@@ -68,7 +68,7 @@ def table_change(
         located=tuple(located),
         removed=tuple(
             gone
-            for removed in (*left, *forgotten)
+            for removed in (*left, *index_removals)
             if len((gone := _gone(removed, arrived, is_global=is_global)).keys)
         ),
     )
@@ -86,7 +86,7 @@ def live_files(
     groups: Iterable[FileGroup],
     files: Sequence[WrittenFile],
     replaced: FileIds,
-    consumed: Mapping[SliceKey, frozenset[str]] | None = None,
+    consumed: Mapping[FileGroupId, frozenset[str]] | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """The files of the latest slices of each touched partition, once the write has completed.
 
@@ -94,7 +94,7 @@ def live_files(
     place of all that its group has; a service replaces what it has `consumed`, and nothing newer.
     """
     consumed = consumed or {}
-    live: dict[SliceKey, list[str]] = {}
+    live: dict[FileGroupId, list[str]] = {}
     for group in groups:
         slice_ = group.latest_merged()
         base = [slice_.base_file.name] if slice_.base_file else []
@@ -107,7 +107,7 @@ def live_files(
         live.setdefault(file.key, []).append(file.file.name)
     for partition, file_ids in replaced.items():
         for file_id in file_ids:
-            live.pop(SliceKey(partition, file_id), None)
+            live.pop(FileGroupId(partition, file_id), None)
     touched: dict[str, list[str]] = {file.key.partition: [] for file in files}
     touched |= {partition: [] for partition in replaced}
     for key in sorted(live):

@@ -4,32 +4,32 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lakewarden.engine.index.current_slices import current_slices
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.living import without_dead
+from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.live_keys import without_dead
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.changes import Located
+from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.divide import divide
-from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.outcome import FileIds
 from lakewarden.engine.write.request import Placement, Replacement, WriteRequest
-from lakewarden.engine.write.route import new_rows, route
-from lakewarden.engine.write.sizes import (
+from lakewarden.engine.write.routing.divide import divide
+from lakewarden.engine.write.routing.route import new_rows, route
+from lakewarden.engine.write.routing.sizes import (
     UNLIMITED,
     SizeLimits,
     known_record_bytes,
     record_bytes,
     size_limits,
 )
-from lakewarden.engine.write.small_files import without_planned
+from lakewarden.engine.write.routing.small_files import without_planned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ class Planner:
     def _small_candidates(self, rows: KeyedRows) -> tuple[FileSlice, ...]:
         if self._index.buckets is not None or rows.is_delete.all():
             return ()
-        slices = current_slices(self._state, rows.partition_paths())
+        slices = latest_file_slices(self._state, rows.partition_paths())
         return without_planned(slices, self._state.timeline.active)
 
     def _divided(self, rows: KeyedRows, request: WriteRequest) -> tuple[GroupWork, ...]:
@@ -153,11 +153,11 @@ class Planner:
     def _replaced(self, rows: KeyedRows, request: WriteRequest) -> tuple[FileSlice, ...]:
         match request.replacement:
             case Replacement.TOUCHED_PARTITIONS:
-                return current_slices(self._state, rows.partition_paths())
+                return latest_file_slices(self._state, rows.partition_paths())
             case Replacement.NAMED_PARTITIONS:
-                return current_slices(self._state, request.partitions_of(self._state))
+                return latest_file_slices(self._state, request.partitions_of(self._state))
             case _:
-                return current_slices(self._state, None)
+                return latest_file_slices(self._state, None)
 
     def _limits(self, rows: KeyedRows) -> SizeLimits:
         active = self._state.timeline.active

@@ -4,7 +4,7 @@ import numpy as np
 
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.new_keys import NewKeys, Places
-from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.request import Replacement, WriteRequest
@@ -18,7 +18,7 @@ def new_keys(
     index: IndexChoice,
     config: TableConfig,
     *,
-    are_far: bool,
+    are_distributed: bool,
 ) -> NewKeys:
     """The keys that a write took for new, deletes in vain, or puts in the place of all there was.
 
@@ -38,7 +38,10 @@ def new_keys(
         # Whoever overwrites partitions does not look into the others.
         is_global=index.kind.is_global
         and request.replacement is not Replacement.TOUCHED_PARTITIONS,
-        are_unknown=is_overwriting and are_far and not len(plan.rows) and index.buckets is None,
+        are_unknown=is_overwriting
+        and are_distributed
+        and not len(plan.rows)
+        and index.buckets is None,
     )
 
 

@@ -6,12 +6,12 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.metadata.changes import Located
+from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.write.far_rows import Crew, FarRows
-from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.write.distributed_rows import DistributedRows, RewriteWorkers
+from lakewarden.engine.write.files.group_work import GroupWork
 
 
 class Replacement(Enum):
@@ -54,7 +54,7 @@ class Incoming:
     # None where only the files tell.
     effect: Effect | None = None
     # Who else can make files, if there are more of them than this process should rewrite.
-    crew: Crew | None = None
+    rewrite_workers: RewriteWorkers | None = None
     placement: Placement | None = None
 
     @property
@@ -64,7 +64,7 @@ class Incoming:
 
 # Rows that follow from what the table holds are made anew whenever a write begins anew, from the
 # very state of the table that conflicts are judged by.
-Derivation = Callable[[Snapshot], Incoming | FarRows]
+Derivation = Callable[[Snapshot], Incoming | DistributedRows]
 # The same for partitions.
 ChosenPartitions = tuple[str, ...] | Callable[[Snapshot], tuple[str, ...]]
 
@@ -74,7 +74,7 @@ class WriteRequest:
     """One write."""
 
     operation: Operation
-    incoming: Incoming | FarRows | Derivation
+    incoming: Incoming | DistributedRows | Derivation
     # The rows only say which keys to delete.
     deletes: bool = False
     # Existing keys are looked up; without it every row is new.
@@ -103,7 +103,7 @@ class WriteRequest:
     def partitions_of(self, state: Snapshot) -> tuple[str, ...]:
         return self.partitions if isinstance(self.partitions, tuple) else self.partitions(state)
 
-    def incoming_of(self, state: Snapshot) -> Incoming | FarRows:
-        if isinstance(self.incoming, Incoming | FarRows):
+    def incoming_of(self, state: Snapshot) -> Incoming | DistributedRows:
+        if isinstance(self.incoming, Incoming | DistributedRows):
             return self.incoming
         return self.incoming(state)

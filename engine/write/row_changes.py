@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.plan_query import Query, plan_query
-from lakewarden.engine.read.predicate import Filter
+from lakewarden.engine.read.merge.predicate import Filter
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.write.change_set import ChangeSet, Changing
 from lakewarden.engine.write.newest_rows import newest_of_each
-from lakewarden.engine.write.places import Places
-from lakewarden.engine.write.prepare import has_partition
 from lakewarden.engine.write.request import Effect, Incoming
+from lakewarden.engine.write.rows.places import Places
+from lakewarden.engine.write.rows.prepare import has_partition
 
 # What a column becomes: a value for all rows, or an expression over the row's columns.
 Values: TypeAlias = Mapping[str, object]
@@ -137,7 +137,7 @@ def _changing(
     return Changing(
         state=state,
         executor=executor,
-        by_partition=not choose_index(state, settings).kind.is_global,
+        by_partition=not select_index(state, settings).kind.is_global,
         refuses_lowered=refuses_lowered,
     )
 

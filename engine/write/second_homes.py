@@ -6,22 +6,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.index.kinds import Scope
+from lakewarden.engine.index.kinds import KeyScope
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.changes import Located, Removed
-from lakewarden.engine.metadata.record_locations import locate_many
+from lakewarden.engine.metadata.entries.changes import Located, Removed
+from lakewarden.engine.metadata.reading.record_locations import locate_many
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.write.files.written import WrittenFile
 
 # By what a key stands for one row in: why it is refused, and what to do.
 _REFUSALS = {
-    Scope.PARTITION: (
+    KeyScope.PARTITION: (
         "The table's record index has one location per key, but its writes look for keys within"
         " partitions.",
         "Build the index with isPartitioned=true, or call set_index with GLOBAL_SIMPLE.",
     ),
-    Scope.TABLE: (
+    KeyScope.TABLE: (
         "A key is one row of the whole table, but an overwrite of partitions does not look for keys"
         " in the others.",
         "Upsert the row, or delete it in the other partition first.",
@@ -32,9 +32,9 @@ _REFUSALS = {
 def refuse_second_homes(
     state: Snapshot,
     files: Sequence[WrittenFile],
-    forgotten: Sequence[Removed],
+    index_removals: Sequence[Removed],
     executor: Executor,
-    scope: Scope,
+    scope: KeyScope,
 ) -> None:
     """Refuse keys that live in another partition already, or arrive in two at once.
 
@@ -57,7 +57,7 @@ def refuse_second_homes(
     for partition in sorted({home.partition for home in found.homes}):
         is_there = np.array([home.partition == partition for home in found.homes])[found.at]
         there = found.keys.filter(pa.array(is_there))
-        for gone in (*left, *forgotten):
+        for gone in (*left, *index_removals):
             if gone.partition == partition:
                 there = there.filter(pc.invert(pc.is_in(there, value_set=gone.keys)))
         for one in arrived:
@@ -66,7 +66,7 @@ def refuse_second_homes(
                 _refuse(second[0].as_py() if len(second) else None, scope)
 
 
-def _refuse(key: str | None, scope: Scope) -> None:
+def _refuse(key: str | None, scope: KeyScope) -> None:
     if key is None:
         return
     why, now = _REFUSALS[scope]

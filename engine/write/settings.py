@@ -8,18 +8,18 @@ from lakewarden.engine.formats.bloom import (
     DEFAULT_FALSE_POSITIVE_RATE,
     BloomType,
 )
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
-from lakewarden.engine.formats.payloads.commit import Operation
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
-from lakewarden.engine.metadata.table import COLUMN_STATS, RECORD_INDEX
-from lakewarden.engine.read.plan_query import Query, read_spec
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.key_scheme import key_column
+from lakewarden.engine.table.keygen.key_scheme import key_column
 from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.write.evolve import MISSING_COLUMNS_KEY, with_meta_text
-from lakewarden.engine.write.spec import BloomOptions, FileOptions, WriteSpec
+from lakewarden.engine.write.files.spec import BloomOptions, FileOptions, WriteSpec
+from lakewarden.engine.write.rows.evolve import MISSING_COLUMNS_KEY, with_meta_text
 
 CODEC = Setting(
     "hoodie.parquet.compression.codec",

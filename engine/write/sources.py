@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.plain_rows import PlainRows, unreadable
 from lakewarden.engine.write.request import Incoming
 
@@ -29,12 +29,12 @@ Rows: TypeAlias = ArrowStream | ArrowArray | Sequence[Mapping[str, object]]
 
 
 # What rows may be when they come to an operation.
-Given: TypeAlias = Rows | Incoming | FarRows
+Given: TypeAlias = Rows | Incoming | DistributedRows
 
 
-def incoming_rows(rows: Given) -> Incoming | FarRows | PlainRows:
+def incoming_rows(rows: Given) -> Incoming | DistributedRows | PlainRows:
     """The rows as a request has them: here, or where they are."""
-    if isinstance(rows, Incoming | FarRows):
+    if isinstance(rows, Incoming | DistributedRows):
         return rows
     found = read_rows(rows)
     return found if isinstance(found, PlainRows) else Incoming(found)

@@ -9,60 +9,56 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads import commit as commit_payload
-from lakewarden.engine.formats.payloads import replace as replace_payload
-from lakewarden.engine.formats.payloads.commit import CommitMetadata
-from lakewarden.engine.formats.payloads.replace import RequestedReplace
+from lakewarden.engine.conflicts.conflicts import ObservedInstants
+from lakewarden.engine.conflicts.strategies import strategy_of
+from lakewarden.engine.formats.instant_metadata import commit as commit_payload
+from lakewarden.engine.formats.instant_metadata import replace as replace_payload
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
+from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
-from lakewarden.engine.index.kinds import Identity, IndexChoice, Scope
-from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
+from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.locks.conflicts import Seen
-from lakewarden.engine.locks.strategies import strategy_of
-from lakewarden.engine.metadata.changes import Removed
-from lakewarden.engine.metadata.definitions import IndexDefinition
-from lakewarden.engine.metadata.table import RECORD_INDEX
-from lakewarden.engine.metadata.writer import refuse_unmaintained
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.commit import Outcome, Receipt, commit, outputs_of
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import load_settled
-from lakewarden.engine.plans.give_up import giving_up
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.read.answer import naming_removals
-from lakewarden.engine.run.interrupts import letting_go
+from lakewarden.engine.metadata.entries.changes import Removed
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
+from lakewarden.engine.read.query.answer import naming_removals
+from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig, TableType
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.abort_attempt import aborting_on_error
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.commit import Outcome, Receipt, commit, outputs_of
+from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.at_commit import AtCommit
-from lakewarden.engine.write.combine import combined
-from lakewarden.engine.write.evolve import columns_added, columns_widened, evolved
-from lakewarden.engine.write.far_rows import (
+from lakewarden.engine.write.distributed_rows import (
     LOCAL_REWRITE_BYTES_MAX,
-    Crew,
-    FarJob,
-    FarRows,
-    FarWork,
-    Fitting,
+    DistributedRows,
+    DistributedWrite,
+    PreparedDistributedRows,
+    RewriteWorkers,
+    RowPreparation,
 )
-from lakewarden.engine.write.forgotten import forgotten_keys
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.identity import record_identity
+from lakewarden.engine.write.index_removals import removed_index_keys
 from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
-from lakewarden.engine.write.request import (
-    Effect,
-    Incoming,
-    Placement,
-    Replacement,
-    WriteRequest,
-)
+from lakewarden.engine.write.request import Effect, Incoming, Placement, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.rows.combine import combined
+from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.schema_keeping import history_to_keep
 from lakewarden.engine.write.second_homes import refuse_second_homes
 from lakewarden.engine.write.settings import (
@@ -72,8 +68,6 @@ from lakewarden.engine.write.settings import (
     combines,
     write_spec,
 )
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
 
 _NOT_PUBLISHED = (
     "The write is committed, but the storage failed before it was published: the next "
@@ -98,8 +92,8 @@ class Prepared:
     identity: Identity
     indexes: tuple[IndexDefinition, ...] = ()
     # Where the rows are, if only what the plan sees of them is here.
-    far: FarWork | None = None
-    crew: Crew | None = None
+    distributed: PreparedDistributedRows | None = None
+    rewrite_workers: RewriteWorkers | None = None
     # What the write does, if its rows tell and not only the files.
     effect: Effect | None = None
     placement: Placement | None = None
@@ -121,7 +115,7 @@ class Prepared:
     @property
     def may_repeat_keys(self) -> bool:
         """Whether keys may be in several partitions, and the record index tells of one place."""
-        return self.has_one_place and self.identity.scope is Scope.PARTITION
+        return self.has_one_place and self.identity.scope is KeyScope.PARTITION
 
 
 class TableWriter:
@@ -138,7 +132,7 @@ class TableWriter:
         retries = self._context.settings[CONFLICT_RETRIES]
         while True:
             try:
-                with letting_go():
+                with stopping_on_signal():
                     return self._write(request, config)
             except Conflict as error:
                 if retries == 0 or error.code not in _MENDED_BY_RETRY:
@@ -148,16 +142,16 @@ class TableWriter:
     def _write(self, request: WriteRequest, config: TableConfig | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)
         with phases("settle"):
-            snapshot = load_settled(self._context, config)
+            snapshot = load_recovered(self._context, config)
             if ensure_metadata_table(self._context, snapshot):
-                snapshot = load_settled(self._context)
+                snapshot = load_recovered(self._context)
         with naming_removals(snapshot):
             return self._write_to(snapshot, request, phases)
 
     def _write_to(self, snapshot: Snapshot, request: WriteRequest, phases: Phases) -> Commit:
         """Everything is decided from one snapshot, and judged by it at the commit."""
         with phases("prepare"):
-            prepared = self._prepared(snapshot, request)
+            prepared = self._prepare(snapshot, request)
         action, content = _action(prepared.config, request)
         with phases("publish"):
             published = publish(
@@ -166,7 +160,7 @@ class TableWriter:
             attempt = published.attempt
             assert attempt is not None
         with attempt:
-            with giving_up(self._context, attempt):
+            with aborting_on_error(self._context, attempt):
                 outcome, effect = self._outcome(request, prepared, attempt, phases)
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
@@ -176,10 +170,10 @@ class TableWriter:
             columns_widened=columns_widened(prepared.current, prepared.schema),
         )
 
-    def _prepared(self, state: Snapshot, request: WriteRequest) -> Prepared:
+    def _prepare(self, state: Snapshot, request: WriteRequest) -> Prepared:
         context = self._context
         refuse_unmaintained(context.storage, state.config)
-        chosen = choose_index(state, context.settings)
+        chosen = select_index(state, context.settings)
         index = replace(
             request.index or chosen,
             buckets=chosen.buckets,
@@ -192,22 +186,24 @@ class TableWriter:
             # Refused while nothing has been written.
             history_to_keep(state, current, schema, "")
         by_partition = not index.is_global
-        fitting = Fitting(
+        preparation = RowPreparation(
             properties=dict(state.config.properties),
             schema=schema,
             deletes=request.deletes,
             partition_matters=by_partition,
         )
-        far = crew = effect = placement = None
-        if isinstance(incoming, FarRows):
-            far = self._far_work(request, incoming, state.config, index, fitting)
-            rows = far.rows
+        distributed = rewrite_workers = effect = placement = None
+        if isinstance(incoming, DistributedRows):
+            distributed = self._distributed_work(
+                request, incoming, state.config, index, preparation
+            )
+            rows = distributed.rows
         else:
-            rows, crew = self._keyed(incoming, fitting), incoming.crew
+            rows, rewrite_workers = self._keyed(incoming, preparation), incoming.rewrite_workers
             effect = incoming.effect
             placement = incoming.placement
         # Deletes meet where they are carried out; nothing depends on which of them counts.
-        is_apart = placement is not None or (far and request.deletes)
+        is_apart = placement is not None or (distributed and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
             rows = combined(rows, state.config.merge, by_partition=by_partition)
         record_identity(context, state, chosen)
@@ -219,38 +215,38 @@ class TableWriter:
             rows,
             chosen.identity,
             state.definitions,
-            far,
-            crew,
+            distributed,
+            rewrite_workers,
             effect,
             placement,
         )
 
-    def _keyed(self, incoming: Incoming, fitting: Fitting) -> KeyedRows:
-        rows = fitting.fit(incoming.rows)
+    def _keyed(self, incoming: Incoming, preparation: RowPreparation) -> KeyedRows:
+        rows = preparation.fit(incoming.rows)
         if incoming.gone is None:
             return rows
-        return replace(fitting, deletes=True).fit(incoming.gone).followed_by(rows)
+        return replace(preparation, deletes=True).fit(incoming.gone).followed_by(rows)
 
-    def _far_work(
+    def _distributed_work(
         self,
         request: WriteRequest,
-        far: FarRows,
+        distributed: DistributedRows,
         config: TableConfig,
         index: IndexChoice,
-        fitting: Fitting,
-    ) -> FarWork:
+        preparation: RowPreparation,
+    ) -> PreparedDistributedRows:
         """Nobody has to see the keys of rows that go into new files just as they come."""
         wants_keys = request.sort or request.finds_keys or index.buckets is not None
         by_keys = request.replacement is Replacement.TOUCHED_PARTITIONS
         if request.divides and not (
             wants_keys or by_keys or combines(self._context.settings, request.operation)
         ):
-            return far.as_they_come(fitting)
+            return distributed.as_they_come(preparation)
         columns = (*config.merge.ordering_fields, *request.sort)
-        return far.keyed(fitting, tuple(dict.fromkeys(columns)))
+        return distributed.keyed(preparation, tuple(dict.fromkeys(columns)))
 
     def _evolved(
-        self, state: Snapshot, current: TableSchema, incoming: Incoming | FarRows
+        self, state: Snapshot, current: TableSchema, incoming: Incoming | DistributedRows
     ) -> TableSchema:
         return evolved(
             current,
@@ -275,17 +271,21 @@ class TableWriter:
                 prepared.index,
                 context.settings,
                 context.ports,
-                unpacked_bytes=prepared.far.unpacked_bytes if prepared.far else 0,
+                unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
             )
             plan = planner.plan(prepared.rows, request, prepared.placement)
         with phases("write files"):
             files = tuple(self._files(prepared, planner, plan, attempt))
         with phases("replaced keys"):
-            forgotten = forgotten_keys(prepared.state, plan.replaced, context.ports.executor)
+            index_removals = removed_index_keys(
+                prepared.state, plan.replaced, context.ports.executor
+            )
         if prepared.may_repeat_keys or (prepared.has_one_place and request.overwrites_partitions):
             scope = prepared.identity.scope
-            refuse_second_homes(prepared.state, files, forgotten, context.ports.executor, scope)
-        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, forgotten)
+            refuse_second_homes(
+                prepared.state, files, index_removals, context.ports.executor, scope
+            )
+        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, index_removals)
         return outcome, prepared.effect or _counted(plan, files)
 
     def _outcome_of(
@@ -295,7 +295,7 @@ class TableWriter:
         instant: str,
         plan: WritePlan,
         files: Sequence[WrittenFile],
-        forgotten: Sequence[Removed],
+        index_removals: Sequence[Removed],
     ) -> Outcome:
         """What the files of a write mean for the table, ready to be committed."""
         context = self._context
@@ -307,11 +307,11 @@ class TableWriter:
             extra={**request.extra_metadata, **history.said},
             replaced=plan.replaced_ids if request.replaces else None,
         )
-        seen = Seen.of(prepared.state.timeline.active)
+        seen = ObservedInstants.of(prepared.state.timeline.active)
         change = table_change(
             instant,
             files,
-            forgotten=forgotten,
+            index_removals=index_removals,
             stays=plan.stays,
             is_global=not prepared.has_partitioned_record_index,
         )
@@ -347,7 +347,7 @@ class TableWriter:
         request: WriteRequest,
         prepared: Prepared,
         plan: WritePlan,
-        seen: Seen,
+        seen: ObservedInstants,
         instant: str,
     ) -> KeyCheck | None:
         """None for a write that takes no key for new, or asks nobody whether it is."""
@@ -356,7 +356,7 @@ class TableWriter:
             request,
             prepared.index,
             prepared.config,
-            are_far=prepared.far is not None,
+            are_distributed=prepared.distributed is not None,
         )
         if not new:
             return None
@@ -374,20 +374,20 @@ class TableWriter:
         self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt
     ) -> Iterable[WrittenFile]:
         spec = self._spec(prepared, attempt)
-        maker = prepared.far or self._crew(prepared, plan)
+        maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)
         limits, measures = planner.far_limits()
-        job = FarJob(
+        job = DistributedWrite(
             spec=replace(spec, threads=1), claim=attempt.claim, limits=limits, measures=measures
         )
         return maker.write(job, plan)
 
-    def _crew(self, prepared: Prepared, plan: WritePlan) -> Crew | None:
+    def _rewrite_workers(self, prepared: Prepared, plan: WritePlan) -> RewriteWorkers | None:
         """Others who rewrite files, if there are too many of them for this process."""
         size_bytes = rewritten_bytes(plan, prepared.config.table_type)
         is_much = size_bytes > self._context.settings[LOCAL_REWRITE_BYTES_MAX]
-        return prepared.crew if is_much else None
+        return prepared.rewrite_workers if is_much else None
 
     def _spec(self, prepared: Prepared, attempt: Attempt) -> WriteSpec:
         spec = write_spec(

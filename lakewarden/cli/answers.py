@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
 
+from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.conditions import condition
-from lakewarden.cli.output import Answer, Row
-from lakewarden.cli.wish import Wish
-from lakewarden.engine.read.predicate import Condition
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.cli.output import ResultTable, Row
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.read.merge.predicate import Condition
+from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.table import Table
 
 
-def answer(table: Table, wish: Wish) -> Answer:
-    """The answer to a wish; its rows are read as they are taken."""
-    return _ANSWERS[wish.command](table, wish)
+def answer(table: Table, command: CommandLine) -> ResultTable:
+    """The answer to a request; its rows are read as they are taken."""
+    return _ANSWERS[command.command](table, command)
 
 
-def _timeline(table: Table, _: Wish) -> Answer:
+def _timeline(table: Table, _: CommandLine) -> ResultTable:
     columns = ("requested", "action", "state", "completed")
-    return Answer(columns, map(_instant_row, table.timeline().instants))
+    return ResultTable(columns, map(_instant_row, table.timeline().instants))
 
 
 def _instant_row(instant: Instant) -> Row:
@@ -32,10 +32,10 @@ def _instant_row(instant: Instant) -> Row:
     }
 
 
-def _files(table: Table, wish: Wish) -> Answer:
+def _files(table: Table, command: CommandLine) -> ResultTable:
     columns = ("partition", "file_id", "base_instant", "base_file", "log_files", "size_bytes")
-    slices = table.file_slices(wish.partition, wish.as_of, use_metadata=wish.use_metadata)
-    return Answer(columns, map(_slice_row, slices))
+    slices = table.file_slices(command.partition, command.as_of, use_metadata=command.use_metadata)
+    return ResultTable(columns, map(_slice_row, slices))
 
 
 def _slice_row(slice_: FileSlice) -> Row:
@@ -49,11 +49,11 @@ def _slice_row(slice_: FileSlice) -> Row:
     }
 
 
-def _partitions(table: Table, _: Wish) -> Answer:
-    return Answer(("partition",), ({"partition": path} for path in table.partitions()))
+def _partitions(table: Table, _: CommandLine) -> ResultTable:
+    return ResultTable(("partition",), ({"partition": path} for path in table.partitions()))
 
 
-def _indexes(table: Table, _: Wish) -> Answer:
+def _indexes(table: Table, _: CommandLine) -> ResultTable:
     columns = ("name", "partition", "type", "columns", "state")
     rows = (
         {
@@ -65,38 +65,38 @@ def _indexes(table: Table, _: Wish) -> Answer:
         }
         for index in table.indexes()
     )
-    return Answer(columns, rows)
+    return ResultTable(columns, rows)
 
 
-def _read(table: Table, wish: Wish) -> Answer:
-    columns = wish.columns or table.schema.names
-    if wish.since is not None:
+def _read(table: Table, command: CommandLine) -> ResultTable:
+    columns = command.columns or table.schema.names
+    if command.since is not None:
         changes = table.changes_arrow(
-            wish.since, wish.until, columns=wish.columns, filter=_filter(table, wish)
+            command.since, command.until, columns=command.columns, filter=_filter(table, command)
         )
-        return Answer(columns, _rows(iter(changes.to_batches())))
+        return ResultTable(columns, _rows(iter(changes.to_batches())))
     batches = table.read_batches(
-        columns=wish.columns,
-        filter=_filter(table, wish),
-        as_of=wish.as_of,
-        mode=wish.mode,
-        use_metadata=wish.use_metadata,
+        columns=command.columns,
+        filter=_filter(table, command),
+        as_of=command.as_of,
+        mode=command.mode,
+        use_metadata=command.use_metadata,
     )
-    return Answer(columns, _rows(batches))
+    return ResultTable(columns, _rows(batches))
 
 
-def _explain(table: Table, wish: Wish) -> Answer:
+def _explain(table: Table, command: CommandLine) -> ResultTable:
     scan = table.explain(
-        columns=wish.columns,
-        filter=_filter(table, wish),
-        as_of=wish.as_of,
-        mode=wish.mode,
-        use_metadata=wish.use_metadata,
+        columns=command.columns,
+        filter=_filter(table, command),
+        as_of=command.as_of,
+        mode=command.mode,
+        use_metadata=command.use_metadata,
     )
-    return Answer(("partition", "file_id", "verdict", "reason"), scan.rows())
+    return ResultTable(("partition", "file_id", "verdict", "reason"), scan.rows())
 
 
-_ANSWERS: Mapping[str, Callable[[Table, Wish], Answer]] = {
+_ANSWERS: Mapping[str, Callable[[Table, CommandLine], ResultTable]] = {
     "timeline": _timeline,
     "files": _files,
     "partitions": _partitions,
@@ -106,11 +106,11 @@ _ANSWERS: Mapping[str, Callable[[Table, Wish], Answer]] = {
 }
 
 
-def _filter(table: Table, wish: Wish) -> list[Condition] | None:
-    if not wish.where:
+def _filter(table: Table, command: CommandLine) -> list[Condition] | None:
+    if not command.where:
         return None
     schema = table.schema
-    return [condition(text, schema) for text in wish.where]
+    return [condition(text, schema) for text in command.where]
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from lakewarden.cli.call_arguments import (
-    CallWish,
+    CallCommand,
     add_arguments,
-    call_wish,
+    call_command,
     spelled_out,
     usage,
 )
 from lakewarden.cli.call_names import COMMANDS, command_names
+from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS
-from lakewarden.cli.parser import Parser, bad_arguments
-from lakewarden.cli.wish import Wish
-from lakewarden.engine.read.plan_query import Mode
-from lakewarden.procedures.declaration import Procedure
+from lakewarden.cli.parser import CommandParser, bad_arguments
+from lakewarden.engine.read.query.plan_query import Mode
+from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.registry import PROCEDURES
 
-_Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+_Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
 _COMMANDS = {
     "timeline": "the instants of the active timeline",
@@ -33,8 +33,8 @@ _COMMANDS = {
 }
 
 
-def parse(arguments: Sequence[str] | None) -> Wish | CallWish:
-    """The wish of a command line, of that of this process without any."""
+def parse(arguments: Sequence[str] | None) -> CommandLine | CallCommand:
+    """The request of a command line, of that of this process without any."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     procedure = COMMANDS.get(given[0]) if given else None
     if procedure is not None:
@@ -46,23 +46,23 @@ def parse(arguments: Sequence[str] | None) -> Wish | CallWish:
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if procedure is not None:
-        return call_wish(procedure, parsed, others)
-    wish = Wish(**{**parsed, "where": tuple(parsed.get("where", ()))})
-    _check_window(wish)
-    return wish
+        return call_command(procedure, parsed, others)
+    command = CommandLine(**{**parsed, "where": tuple(parsed.get("where", ()))})
+    _check_window(command)
+    return command
 
 
-def _check_window(wish: Wish) -> None:
-    if wish.until is not None and wish.since is None:
+def _check_window(command: CommandLine) -> None:
+    if command.until is not None and command.since is None:
         raise bad_arguments("--until needs --since.", "lakewarden read --help")
-    is_snapshot = wish.as_of is not None or wish.mode != Mode.SNAPSHOT.value
-    if wish.since is not None and (is_snapshot or not wish.use_metadata):
+    is_snapshot = command.as_of is not None or command.mode != Mode.SNAPSHOT.value
+    if command.since is not None and (is_snapshot or not command.use_metadata):
         what = "--since can't be combined with --as-of, --mode or --no-metadata."
         raise bad_arguments(what, "lakewarden read --help")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = CommandParser(
         prog="lakewarden", description="Inspect and maintain a Hudi table.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _call_parser(procedure: Procedure) -> argparse.ArgumentParser:
     """A parser of one command only; making one of all takes longer than most calls."""
-    parser = Parser(prog="lakewarden", allow_abbrev=False)
+    parser = CommandParser(prog="lakewarden", allow_abbrev=False)
     _add_call(parser.add_subparsers(dest="command", required=True), procedure)
     return parser
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from lakewarden.cli.call_names import option_names
 from lakewarden.cli.parser import bad_arguments
-from lakewarden.procedures.declaration import Parameter, Procedure
+from lakewarden.procedures.declaring.declaration import Parameter, Procedure
+from lakewarden.procedures.declaring.sql_types import SqlType
 from lakewarden.procedures.reference import default_text
-from lakewarden.procedures.sql_types import SqlType
 
 # Before the names of arguments among what was parsed, so that none is taken for one of ours.
 _GIVEN = "given "
@@ -16,7 +16,7 @@ _TRUTHS = ("true", "false")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallWish:
+class CallCommand:
     """One call of a procedure, with what was given for its arguments."""
 
     procedure: Procedure
@@ -85,7 +85,9 @@ def spelled_out(arguments: Sequence[str], procedure: Procedure) -> list[str]:
     return plain
 
 
-def call_wish(procedure: Procedure, parsed: Mapping[str, object], words: Sequence[str]) -> CallWish:
+def call_command(
+    procedure: Procedure, parsed: Mapping[str, object], words: Sequence[str]
+) -> CallCommand:
     """What a command line asks for; words without an option fill the places that are left."""
     named = {
         name.removeprefix(_GIVEN): value
@@ -99,7 +101,7 @@ def call_wish(procedure: Procedure, parsed: Mapping[str, object], words: Sequenc
             f"lakewarden {procedure.name.replace('_', '-')} --help",
         )
     options = parsed["options"]
-    return CallWish(
+    return CallCommand(
         procedure=procedure,
         named={**named, **dict(zip(places, words, strict=False))},
         output=str(parsed["output"]),

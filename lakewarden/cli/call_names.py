@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from lakewarden.procedures.declaration import Parameter, Procedure
+from lakewarden.procedures.declaring.declaration import Parameter, Procedure
 from lakewarden.procedures.registry import PROCEDURES
 
 SHORT_NAMES: Mapping[str, str] = {

@@ -5,7 +5,7 @@ import re
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.predicate import Condition
+from lakewarden.engine.read.merge.predicate import Condition
 
 _CONDITION = re.compile(
     r"\s*(?:`(?P<quoted>[^`]+)`|(?P<column>.+?))\s*(?P<operator><=|>=|!=|<>|==|=|<|>)"

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from lakewarden.cli.answers import answer
 from lakewarden.cli.arguments import parse
-from lakewarden.cli.call_arguments import CallWish
+from lakewarden.cli.call_arguments import CallCommand
 from lakewarden.cli.calls import call_answer, watched
-from lakewarden.cli.output import FORMATS, Answer
+from lakewarden.cli.command_line import CommandLine
+from lakewarden.cli.output import FORMATS, ResultTable
 from lakewarden.cli.progress import Progress
-from lakewarden.cli.wish import Wish
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
 from lakewarden.table import Table
 
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         special = _SPECIAL.get(given[0]) if given else None
         if special is not None:
             return special(given[1:])
-        wish = parse(given)
-        with Progress.of(wish):
-            _print(_lines(wish, codes))
+        command = parse(given)
+        with Progress.of(command):
+            _print(_lines(command, codes))
     except LakewardenError as error:
         return _failed(error)
     except BrokenPipeError:
@@ -60,12 +60,12 @@ def _serve(arguments: Sequence[str]) -> int:
 _SPECIAL: Mapping[str, Callable[[Sequence[str]], int]] = {"sql": _sql, "serve": _serve}
 
 
-def _lines(wish: Wish | CallWish, codes: list[int]) -> Iterable[str]:
-    if isinstance(wish, CallWish):
-        return FORMATS[wish.output](watched(call_answer(wish), codes))
-    found = answer(Table(wish.path, wish.options), wish)
-    rows = islice(found.rows, wish.limit)
-    return FORMATS[wish.output](Answer(found.columns, rows))
+def _lines(command: CommandLine | CallCommand, codes: list[int]) -> Iterable[str]:
+    if isinstance(command, CallCommand):
+        return FORMATS[command.output](watched(call_answer(command), codes))
+    found = answer(Table(command.path, command.options), command)
+    rows = islice(found.rows, command.limit)
+    return FORMATS[command.output](ResultTable(found.columns, rows))
 
 
 def _print(lines: Iterable[str]) -> None:

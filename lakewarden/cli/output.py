@@ -20,14 +20,14 @@ PAGE_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResultTable:
     """Rows of Python values, and which of their columns are shown in which order."""
 
     columns: Sequence[str]
     rows: Iterable[Row]
 
 
-def as_table(answer: Answer) -> Iterator[str]:
+def as_table(answer: ResultTable) -> Iterator[str]:
     """The lines of a table under a header, numbers to the right."""
     rows = iter(answer.rows)
     page = list(islice(rows, PAGE_ROWS))
@@ -46,13 +46,13 @@ def as_table(answer: Answer) -> Iterator[str]:
         yield _line(_cells(row, answer.columns), widths, is_right)
 
 
-def as_json(answer: Answer) -> Iterator[str]:
+def as_json(answer: ResultTable) -> Iterator[str]:
     """One JSON object a line."""
     for row in answer.rows:
         yield _json_text({name: plain(row.get(name)) for name in answer.columns})
 
 
-def as_csv(answer: Answer) -> Iterator[str]:
+def as_csv(answer: ResultTable) -> Iterator[str]:
     """A line of names, then one for each row; null is empty, lists and objects are JSON."""
     yield _csv_line(answer.columns)
     for row in answer.rows:
@@ -60,7 +60,7 @@ def as_csv(answer: Answer) -> Iterator[str]:
         yield _csv_line(["" if cell is None else _text(cell) for cell in cells])
 
 
-FORMATS: Mapping[str, Callable[[Answer], Iterator[str]]] = {
+FORMATS: Mapping[str, Callable[[ResultTable], Iterator[str]]] = {
     "table": as_table,
     "json": as_json,
     "csv": as_csv,

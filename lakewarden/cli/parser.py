@@ -6,7 +6,7 @@ from typing import NoReturn
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser that raises; by itself it would exit with 2, which here means to try again."""
 
     def error(self, message: str) -> NoReturn:

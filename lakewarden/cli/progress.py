@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TextIO
 
-from lakewarden.cli.call_arguments import CallWish
+from lakewarden.cli.call_arguments import CallCommand
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.services.state.plans import PendingPlan
+from lakewarden.engine.services.inspection.state.plans import PendingPlan
 from lakewarden.table import Table
 
 WIDTH = 30
@@ -58,9 +58,9 @@ class Progress:
         self._thread = threading.Thread(target=self._show, name="lakewarden-progress", daemon=True)
 
     @classmethod
-    def of(cls, wish: object) -> Self:
-        """The progress of a wish; nothing is shown where none is wanted, or nobody looks."""
-        return cls(_look_of(wish) if sys.stderr.isatty() else None, sys.stderr)
+    def of(cls, command: object) -> Self:
+        """The progress of a request; nothing is shown where none is wanted, or nobody looks."""
+        return cls(_look_of(command) if sys.stderr.isatty() else None, sys.stderr)
 
     def __enter__(self) -> Self:
         if self._look is not None:
@@ -95,10 +95,10 @@ class Progress:
             self._stream.flush()
 
 
-def _look_of(wish: object) -> Callable[[], Sequence[PendingPlan]] | None:
-    if not isinstance(wish, CallWish) or not wish.procedure.is_mutating:
+def _look_of(command: object) -> Callable[[], Sequence[PendingPlan]] | None:
+    if not isinstance(command, CallCommand) or not command.procedure.is_mutating:
         return None
-    path = wish.named.get("path") or wish.named.get("table")
-    if not path or wish.named.get("dry_run") == "true":
+    path = command.named.get("path") or command.named.get("table")
+    if not path or command.named.get("dry_run") == "true":
         return None
-    return lambda: Table(str(path), wish.storage_options).plans()
+    return lambda: Table(str(path), command.storage_options).plans()

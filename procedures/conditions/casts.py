@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from sqlglot import exp
 
-from lakewarden.procedures.conditions.expression import Kind
+from lakewarden.procedures.conditions.expression import ValueKind
 from lakewarden.procedures.conditions.values import day, moment, number, text, truth
 
 _Type = exp.DataType.Type
@@ -17,12 +17,12 @@ _DECIMAL_DEFAULT = (10, 0)
 Cast = Callable[[object], object]
 
 
-def cast_to(type_: exp.DataType) -> tuple[Kind, Cast] | None:
+def cast_to(type_: exp.DataType) -> tuple[ValueKind, Cast] | None:
     """What a cast to a type does, and what it gives; None for a type that conditions lack."""
     if type_.this in _WHOLE_BITS:
-        return Kind.NUMBER, _whole(_WHOLE_BITS[type_.this])
+        return ValueKind.NUMBER, _whole(_WHOLE_BITS[type_.this])
     if type_.this is _Type.DECIMAL:
-        return Kind.NUMBER, _decimal(type_)
+        return ValueKind.NUMBER, _decimal(type_)
     return _PLAIN.get(type_.this)
 
 
@@ -58,11 +58,11 @@ def _floating(value: object) -> object:
     return None if found is None else float(found)
 
 
-_PLAIN: Mapping[object, tuple[Kind, Cast]] = {
-    _Type.DOUBLE: (Kind.NUMBER, _floating),
-    _Type.FLOAT: (Kind.NUMBER, _floating),
-    _Type.BOOLEAN: (Kind.TRUTH, truth),
-    _Type.DATE: (Kind.MOMENT, day),
-    **dict.fromkeys(_TEXTS, (Kind.TEXT, text)),
-    **dict.fromkeys(_MOMENTS, (Kind.MOMENT, moment)),
+_PLAIN: Mapping[object, tuple[ValueKind, Cast]] = {
+    _Type.DOUBLE: (ValueKind.NUMBER, _floating),
+    _Type.FLOAT: (ValueKind.NUMBER, _floating),
+    _Type.BOOLEAN: (ValueKind.TRUTH, truth),
+    _Type.DATE: (ValueKind.MOMENT, day),
+    **dict.fromkeys(_TEXTS, (ValueKind.TEXT, text)),
+    **dict.fromkeys(_MOMENTS, (ValueKind.MOMENT, moment)),
 }

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from lakewarden.procedures.conditions import logic
 from lakewarden.procedures.conditions.casts import cast_to
-from lakewarden.procedures.conditions.expression import PLAIN, Expression, Kind, constant
+from lakewarden.procedures.conditions.expression import PLAIN, Expression, ValueKind, constant
 from lakewarden.procedures.conditions.functions import FUNCTIONS, compiled, matches
 from lakewarden.procedures.conditions.refusals import (
     not_that_kind,
@@ -24,7 +24,7 @@ Columns = Mapping[str, Expression]
 DEPTH_MAX = 100
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
-_NULL = constant(Kind.NOTHING, None)
+_NULL = constant(ValueKind.NOTHING, None)
 
 
 def compile_tree(node: exp.Expr, columns: Columns, depth: int = 0) -> Expression:
@@ -40,10 +40,10 @@ Build = Callable[[exp.Expr], Expression]
 
 def _literal(node: exp.Expr, _: Build, __: Columns) -> Expression:
     if node.is_string:
-        return constant(Kind.TEXT, node.this)
+        return constant(ValueKind.TEXT, node.this)
     spelled = str(node.this)
     value = number(spelled)
-    return constant(Kind.NUMBER, float(spelled) if "e" in spelled.lower() else value)
+    return constant(ValueKind.NUMBER, float(spelled) if "e" in spelled.lower() else value)
 
 
 def _column(node: exp.Expr, _: Build, columns: Columns) -> Expression:
@@ -74,7 +74,7 @@ def _coalesce(node: exp.Expr, build: Build) -> Expression:
         raise not_these_arguments(node, 1, None)
 
     def first(row: tuple[object, ...]) -> object:
-        found = (choice.value(row) for choice in choices)
+        found = (selection.value(row) for selection in choices)
         return next((value for value in found if value is not None), None)
 
     return Expression(_common_kind(node.expressions, choices), first)
@@ -84,22 +84,22 @@ def _connected(node: exp.Expr, build: Build, _: Columns) -> Expression:
     # A long chain is a deep tree, so that its parts are taken side by side.
     parts = [_truth(one, build) for one in node.flatten()]
     join = logic.conjunction if isinstance(node, exp.And) else logic.disjunction
-    return Expression(Kind.TRUTH, join(parts))
+    return Expression(ValueKind.TRUTH, join(parts))
 
 
 def _not(node: exp.Expr, build: Build, _: Columns) -> Expression:
-    return Expression(Kind.TRUTH, logic.negation(_truth(node.this, build)))
+    return Expression(ValueKind.TRUTH, logic.negation(_truth(node.this, build)))
 
 
 def _compared(node: exp.Expr, build: Build, _: Columns) -> Expression:
     left, right = _pair(node, node.expression, build)
-    return Expression(Kind.TRUTH, logic.comparison(type(node), left, right))
+    return Expression(ValueKind.TRUTH, logic.comparison(type(node), left, right))
 
 
 def _null_safe(node: exp.Expr, build: Build, _: Columns) -> Expression:
     left, right = _pair(node, node.expression, build)
     negate = isinstance(node, exp.NullSafeNEQ)
-    return Expression(Kind.TRUTH, logic.null_safe_equality(left, right, negate=negate))
+    return Expression(ValueKind.TRUTH, logic.null_safe_equality(left, right, negate=negate))
 
 
 def _between(node: exp.Expr, build: Build, _: Columns) -> Expression:
@@ -108,24 +108,24 @@ def _between(node: exp.Expr, build: Build, _: Columns) -> Expression:
     value, low = _pair(node, node.args["low"], build)
     high = _pair(node, node.args["high"], build)[1]
     parts = [
-        Expression(Kind.TRUTH, logic.comparison(exp.GTE, value, low)),
-        Expression(Kind.TRUTH, logic.comparison(exp.LTE, value, high)),
+        Expression(ValueKind.TRUTH, logic.comparison(exp.GTE, value, low)),
+        Expression(ValueKind.TRUTH, logic.comparison(exp.LTE, value, high)),
     ]
-    return Expression(Kind.TRUTH, logic.conjunction(parts))
+    return Expression(ValueKind.TRUTH, logic.conjunction(parts))
 
 
 def _in(node: exp.Expr, build: Build, _: Columns) -> Expression:
     if not node.expressions:
         raise unknown_word(node)
     choices = [_pair(node, one, build)[1] for one in node.expressions]
-    return Expression(Kind.TRUTH, logic.membership(build(node.this), choices))
+    return Expression(ValueKind.TRUTH, logic.membership(build(node.this), choices))
 
 
 def _is(node: exp.Expr, build: Build, _: Columns) -> Expression:
     if not isinstance(node.expression, exp.Null | exp.Boolean):
         raise unknown_word(node.expression)
     left, right = _pair(node, node.expression, build)
-    return Expression(Kind.TRUTH, logic.null_safe_equality(left, right, negate=False))
+    return Expression(ValueKind.TRUTH, logic.null_safe_equality(left, right, negate=False))
 
 
 def _like(node: exp.Expr, build: Build, _: Columns, escape: str = "\\") -> Expression:
@@ -133,9 +133,9 @@ def _like(node: exp.Expr, build: Build, _: Columns, escape: str = "\\") -> Expre
         raise unknown_word(node.expression)
     value, pattern = _plain(node.this, build), _plain(node.expression, build)
     any_case = isinstance(node, exp.ILike)
-    found = Expression(Kind.TRUTH, logic.likeness(value, pattern, escape, any_case=any_case))
+    found = Expression(ValueKind.TRUTH, logic.likeness(value, pattern, escape, any_case=any_case))
     negated = node.args.get("negate")
-    return Expression(Kind.TRUTH, logic.negation(found)) if negated else found
+    return Expression(ValueKind.TRUTH, logic.negation(found)) if negated else found
 
 
 def _escaped(node: exp.Expr, build: Build, columns: Columns) -> Expression:
@@ -149,19 +149,19 @@ def _rlike(node: exp.Expr, build: Build, _: Columns) -> Expression:
     value, pattern = _plain(node.this, build), _plain(node.expression, build)
     if isinstance(node.expression, exp.Literal):
         compiled(node.expression.name)
-    found = Expression(Kind.TRUTH, lambda row: matches(value.value(row), pattern.value(row)))
+    found = Expression(ValueKind.TRUTH, lambda row: matches(value.value(row), pattern.value(row)))
     negated = node.args.get("negate")
-    return Expression(Kind.TRUTH, logic.negation(found)) if negated else found
+    return Expression(ValueKind.TRUTH, logic.negation(found)) if negated else found
 
 
 def _reckoned(node: exp.Expr, build: Build, _: Columns) -> Expression:
     left, right = _numeric(node.this, build), _numeric(node.expression, build)
-    return Expression(Kind.NUMBER, logic.arithmetic(type(node), left, right))
+    return Expression(ValueKind.NUMBER, logic.arithmetic(type(node), left, right))
 
 
 def _negative(node: exp.Expr, build: Build, _: Columns) -> Expression:
-    zero = constant(Kind.NUMBER, 0)
-    return Expression(Kind.NUMBER, logic.arithmetic(exp.Sub, zero, _numeric(node.this, build)))
+    zero = constant(ValueKind.NUMBER, 0)
+    return Expression(ValueKind.NUMBER, logic.arithmetic(exp.Sub, zero, _numeric(node.this, build)))
 
 
 def _joined(node: exp.Expr, build: Build, _: Columns) -> Expression:
@@ -174,7 +174,7 @@ def _joined(node: exp.Expr, build: Build, _: Columns) -> Expression:
         known = [one for one in texts if one is not None]
         return "".join(known) if len(known) == len(texts) else None
 
-    return Expression(Kind.TEXT, join)
+    return Expression(ValueKind.TEXT, join)
 
 
 def _cast(node: exp.Expr, build: Build, _: Columns) -> Expression:
@@ -194,19 +194,19 @@ def _case(node: exp.Expr, build: Build, _: Columns) -> Expression:
     otherwise = build(default) if default is not None else _NULL
     kind = _common_kind([*nodes, default or node], [*results, otherwise])
     pairs = list(zip(conditions, results, strict=True))
-    return Expression(kind, logic.choice(pairs, otherwise))
+    return Expression(kind, logic.selection(pairs, otherwise))
 
 
 def _branch(node: exp.Expr, condition: exp.Expr, build: Build) -> Expression:
     if node.this is None:
         return _truth(condition, build)
     left, right = _pair(node, condition, build)
-    return Expression(Kind.TRUTH, logic.comparison(exp.EQ, left, right))
+    return Expression(ValueKind.TRUTH, logic.comparison(exp.EQ, left, right))
 
 
 def _item(node: exp.Expr, build: Build, _: Columns) -> Expression:
     holder, (key,) = build(node.this), map(build, node.expressions)
-    _check(node.this, holder, frozenset({Kind.LIST, Kind.MAP}))
+    _check(node.this, holder, frozenset({ValueKind.LIST, ValueKind.MAP}))
 
     def item(row: tuple[object, ...]) -> object:
         held, wanted = holder.value(row), key.value(row)
@@ -215,21 +215,21 @@ def _item(node: exp.Expr, build: Build, _: Columns) -> Expression:
         is_there = isinstance(held, Sequence) and isinstance(wanted, int) and wanted >= 0
         return held[wanted] if is_there and wanted < len(held) else None  # type: ignore[index,arg-type,operator]
 
-    return Expression(Kind.TEXT, item)
+    return Expression(ValueKind.TEXT, item)
 
 
 def _pair(node: exp.Expr, other: exp.Expr, build: Build) -> tuple[Expression, Expression]:
     """What a node is about and something it is compared with, if they can be."""
     left, right = build(node.this), build(other)
     kinds = {left.kind, right.kind}
-    if len(kinds - {Kind.NOTHING}) > 1 and not (Kind.TEXT in kinds and kinds <= PLAIN):
+    if len(kinds - {ValueKind.NOTHING}) > 1 and not (ValueKind.TEXT in kinds and kinds <= PLAIN):
         raise not_that_kind(other, right.kind, f"something to compare with a {left.kind}")
     return left, right
 
 
 def _truth(node: exp.Expr, build: Build) -> Expression:
     found = build(node)
-    _check(node, found, frozenset({Kind.TRUTH, Kind.NOTHING}))
+    _check(node, found, frozenset({ValueKind.TRUTH, ValueKind.NOTHING}))
     return found
 
 
@@ -241,21 +241,21 @@ def _plain(node: exp.Expr, build: Build) -> Expression:
 
 def _numeric(node: exp.Expr, build: Build) -> Expression:
     found = build(node)
-    _check(node, found, frozenset({Kind.NUMBER, Kind.TEXT, Kind.NOTHING}))
+    _check(node, found, frozenset({ValueKind.NUMBER, ValueKind.TEXT, ValueKind.NOTHING}))
     return found
 
 
-def _check(node: exp.Expr, found: Expression, wanted: frozenset[Kind]) -> None:
+def _check(node: exp.Expr, found: Expression, wanted: frozenset[ValueKind]) -> None:
     if found.kind not in wanted:
-        raise not_that_kind(node, found.kind, " or ".join(sorted(wanted - {Kind.NOTHING})))
+        raise not_that_kind(node, found.kind, " or ".join(sorted(wanted - {ValueKind.NOTHING})))
 
 
-def _common_kind(nodes: Sequence[exp.Expr], found: Sequence[Expression]) -> Kind:
-    kinds = [one.kind for one in found if one.kind is not Kind.NOTHING]
+def _common_kind(nodes: Sequence[exp.Expr], found: Sequence[Expression]) -> ValueKind:
+    kinds = [one.kind for one in found if one.kind is not ValueKind.NOTHING]
     for node, one in zip(nodes, found, strict=True):
-        if one.kind not in (Kind.NOTHING, kinds[0]):
+        if one.kind not in (ValueKind.NOTHING, kinds[0]):
             raise not_that_kind(node, one.kind, kinds[0])
-    return kinds[0] if kinds else Kind.NOTHING
+    return kinds[0] if kinds else ValueKind.NOTHING
 
 
 _Builder = Callable[[exp.Expr, Build, Columns], Expression]
@@ -269,7 +269,7 @@ _BUILDERS: Mapping[type[exp.Expr], _Builder] = {
     **dict.fromkeys((exp.Concat, exp.DPipe), _joined),
     exp.Anonymous: _function,
     exp.Between: _between,
-    exp.Boolean: lambda node, _, __: constant(Kind.TRUTH, node.this),
+    exp.Boolean: lambda node, _, __: constant(ValueKind.TRUTH, node.this),
     exp.Bracket: _item,
     exp.Case: _case,
     exp.Column: _column,

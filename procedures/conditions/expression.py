@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.declaring.sql_types import SqlType
 
 Row = tuple[object, ...]
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """What an expression gives, apart from null, which each of them may give."""
 
     TEXT = "text"
@@ -22,29 +22,31 @@ class Kind(StrEnum):
     NOTHING = "null"
 
 
-KIND_OF: Mapping[SqlType, Kind] = {
-    SqlType.STRING: Kind.TEXT,
-    SqlType.BIGINT: Kind.NUMBER,
-    SqlType.DOUBLE: Kind.NUMBER,
-    SqlType.BOOLEAN: Kind.TRUTH,
-    SqlType.TIMESTAMP: Kind.MOMENT,
-    SqlType.STRINGS: Kind.LIST,
-    SqlType.OPTIONS: Kind.MAP,
+KIND_OF: Mapping[SqlType, ValueKind] = {
+    SqlType.STRING: ValueKind.TEXT,
+    SqlType.BIGINT: ValueKind.NUMBER,
+    SqlType.DOUBLE: ValueKind.NUMBER,
+    SqlType.BOOLEAN: ValueKind.TRUTH,
+    SqlType.TIMESTAMP: ValueKind.MOMENT,
+    SqlType.STRINGS: ValueKind.LIST,
+    SqlType.OPTIONS: ValueKind.MAP,
 }
 
 # Those that a text can be compared with, and be made of.
-PLAIN = frozenset({Kind.TEXT, Kind.NUMBER, Kind.TRUTH, Kind.MOMENT, Kind.NOTHING})
+PLAIN = frozenset(
+    {ValueKind.TEXT, ValueKind.NUMBER, ValueKind.TRUTH, ValueKind.MOMENT, ValueKind.NOTHING}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A function of a row; null is None."""
 
-    kind: Kind
+    kind: ValueKind
     value: Callable[[Row], object]
 
 
-def constant(kind: Kind, value: object) -> Expression:
+def constant(kind: ValueKind, value: object) -> Expression:
     return Expression(kind, lambda _: value)
 
 

@@ -7,13 +7,13 @@ from datetime import UTC
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from functools import lru_cache
 
-from lakewarden.engine.table.java_dates import Pattern, parse_pattern
-from lakewarden.procedures.conditions.expression import PLAIN, Kind, bad_filter
+from lakewarden.engine.table.keygen.java_dates import Pattern, parse_pattern
+from lakewarden.procedures.conditions.expression import PLAIN, ValueKind, bad_filter
 from lakewarden.procedures.conditions.values import compared, day, moment, number, text
 
-_ANY = frozenset(Kind)
-_LISTS = frozenset({Kind.LIST, Kind.NOTHING})
-_MAPS = frozenset({Kind.MAP, Kind.NOTHING})
+_ANY = frozenset(ValueKind)
+_LISTS = frozenset({ValueKind.LIST, ValueKind.NOTHING})
+_MAPS = frozenset({ValueKind.MAP, ValueKind.NOTHING})
 _SIZED = _LISTS | _MAPS
 
 
@@ -21,8 +21,8 @@ _SIZED = _LISTS | _MAPS
 class Function:
     """A function: what it takes and gives; null for a null argument unless it `sees_null`."""
 
-    kind: Kind
-    takes: tuple[frozenset[Kind], ...]
+    kind: ValueKind
+    takes: tuple[frozenset[ValueKind], ...]
     work: Callable[..., object]
     optional: int = 0
     sees_null: bool = False
@@ -175,29 +175,34 @@ _PARTS = {"year": "year", "month": "month", "day": "day", "dayofmonth": "day", "
 _PARTS |= {"minute": "minute", "second": "second"}
 
 FUNCTIONS: Mapping[str, Function] = {
-    **{name: Function(Kind.TEXT, (PLAIN,), _texts(work)) for name, work in _TEXT_TO_TEXT.items()},
-    **{name: Function(Kind.NUMBER, (PLAIN,), _part(part)) for name, part in _PARTS.items()},
-    "length": Function(Kind.NUMBER, (PLAIN,), _texts(len)),
-    "substring": Function(Kind.TEXT, (PLAIN, PLAIN, PLAIN), _substring, optional=1),
-    "substr": Function(Kind.TEXT, (PLAIN, PLAIN, PLAIN), _substring, optional=1),
+    **{
+        name: Function(ValueKind.TEXT, (PLAIN,), _texts(work))
+        for name, work in _TEXT_TO_TEXT.items()
+    },
+    **{name: Function(ValueKind.NUMBER, (PLAIN,), _part(part)) for name, part in _PARTS.items()},
+    "length": Function(ValueKind.NUMBER, (PLAIN,), _texts(len)),
+    "substring": Function(ValueKind.TEXT, (PLAIN, PLAIN, PLAIN), _substring, optional=1),
+    "substr": Function(ValueKind.TEXT, (PLAIN, PLAIN, PLAIN), _substring, optional=1),
     "concat": Function(
-        Kind.TEXT, (PLAIN,) * 9, lambda *parts: "".join(text(part) or "" for part in parts), 8
+        ValueKind.TEXT, (PLAIN,) * 9, lambda *parts: "".join(text(part) or "" for part in parts), 8
     ),
-    "abs": Function(Kind.NUMBER, (PLAIN,), _absolute),
-    "round": Function(Kind.NUMBER, (PLAIN, PLAIN), _rounded, optional=1),
-    "ceil": Function(Kind.NUMBER, (PLAIN,), _whole(ROUND_CEILING)),
-    "floor": Function(Kind.NUMBER, (PLAIN,), _whole(ROUND_FLOOR)),
-    "date_format": Function(Kind.TEXT, (PLAIN, PLAIN), _formatted),
-    "datediff": Function(Kind.NUMBER, (PLAIN, PLAIN), _days_between),
-    "to_date": Function(Kind.MOMENT, (PLAIN,), day),
-    "regexp_extract": Function(Kind.TEXT, (PLAIN, PLAIN, PLAIN), _extracted, optional=1),
-    "regexp_like": Function(Kind.TRUTH, (PLAIN, PLAIN), matches),
-    "isnull": Function(Kind.TRUTH, (_ANY,), lambda value: value is None, sees_null=True),
-    "isnotnull": Function(Kind.TRUTH, (_ANY,), lambda value: value is not None, sees_null=True),
-    "size": Function(Kind.NUMBER, (_SIZED,), len),
-    "array_contains": Function(Kind.TRUTH, (_LISTS, PLAIN), _contains),
-    "element_at": Function(Kind.TEXT, (_SIZED, PLAIN), _element),
-    "map_keys": Function(Kind.LIST, (_MAPS,), lambda found: list(found)),
-    "map_values": Function(Kind.LIST, (_MAPS,), lambda found: list(found.values())),
-    "map_contains_key": Function(Kind.TRUTH, (_MAPS, PLAIN), lambda found, key: key in found),
+    "abs": Function(ValueKind.NUMBER, (PLAIN,), _absolute),
+    "round": Function(ValueKind.NUMBER, (PLAIN, PLAIN), _rounded, optional=1),
+    "ceil": Function(ValueKind.NUMBER, (PLAIN,), _whole(ROUND_CEILING)),
+    "floor": Function(ValueKind.NUMBER, (PLAIN,), _whole(ROUND_FLOOR)),
+    "date_format": Function(ValueKind.TEXT, (PLAIN, PLAIN), _formatted),
+    "datediff": Function(ValueKind.NUMBER, (PLAIN, PLAIN), _days_between),
+    "to_date": Function(ValueKind.MOMENT, (PLAIN,), day),
+    "regexp_extract": Function(ValueKind.TEXT, (PLAIN, PLAIN, PLAIN), _extracted, optional=1),
+    "regexp_like": Function(ValueKind.TRUTH, (PLAIN, PLAIN), matches),
+    "isnull": Function(ValueKind.TRUTH, (_ANY,), lambda value: value is None, sees_null=True),
+    "isnotnull": Function(
+        ValueKind.TRUTH, (_ANY,), lambda value: value is not None, sees_null=True
+    ),
+    "size": Function(ValueKind.NUMBER, (_SIZED,), len),
+    "array_contains": Function(ValueKind.TRUTH, (_LISTS, PLAIN), _contains),
+    "element_at": Function(ValueKind.TEXT, (_SIZED, PLAIN), _element),
+    "map_keys": Function(ValueKind.LIST, (_MAPS,), lambda found: list(found)),
+    "map_values": Function(ValueKind.LIST, (_MAPS,), lambda found: list(found.values())),
+    "map_contains_key": Function(ValueKind.TRUTH, (_MAPS, PLAIN), lambda found, key: key in found),
 }

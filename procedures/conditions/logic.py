@@ -78,7 +78,7 @@ def membership(wanted: Expression, choices: Sequence[Expression]) -> Value:
 
     def contains(row: Row) -> object:
         value = wanted.value(row)
-        orders = [compared(value, choice.value(row)) for choice in choices]
+        orders = [compared(value, selection.value(row)) for selection in choices]
         if 0 in orders:
             return True
         return None if None in orders else False
@@ -152,7 +152,7 @@ def _like(pattern: str, escape: str, *, any_case: bool) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL | (re.IGNORECASE if any_case else 0))
 
 
-def choice(branches: Sequence[tuple[Expression, Expression]], default: Expression) -> Value:
+def selection(branches: Sequence[tuple[Expression, Expression]], default: Expression) -> Value:
     """The value of the first branch whose condition is true."""
 
     def choose(row: Row) -> object:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.conditions.expression import Kind, bad_filter
+from lakewarden.procedures.conditions.expression import ValueKind, bad_filter
 
 _TAKEN = "A filter knows comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, RLIKE, IS NULL, CASE, CAST,"
 _TAKEN += " arithmetic, and the functions in docs/reference/procedures.md"
@@ -27,7 +27,7 @@ def unknown_column(node: exp.Expr, columns: Sequence[str]) -> InvalidRequest:
     )
 
 
-def not_that_kind(node: exp.Expr, kind: Kind, wanted: str) -> InvalidRequest:
+def not_that_kind(node: exp.Expr, kind: ValueKind, wanted: str) -> InvalidRequest:
     return bad_filter(
         f"{_word(node)} is a {kind}, but the filter needs {wanted}.",
         "A filter compares values of one kind only.",

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.files.status import file_status
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.files.status import file_status
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_file_status")

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.files.view import all_slices
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.services.inspection.files.view import all_slices
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.files.arguments import names_text
 from lakewarden.procedures.files.view_call import ViewCall
 
@@ -30,7 +30,7 @@ class ShowFsviewAll(ViewCall):
 
     def run(self, caller: Caller) -> Iterable[Row]:
         state = self.state(caller)
-        for slice_ in all_slices(state, self.wish(self.path_regex)):
+        for slice_ in all_slices(state, self.plan_request(self.path_regex)):
             yield _row(state, slice_)
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.files.view import ViewedSlice, latest_slices
+from lakewarden.engine.services.inspection.files.view import ViewedSlice, latest_slices
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.file_names import LogFile
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.files.arguments import names_text
 from lakewarden.procedures.files.view_call import ViewCall
 
@@ -49,8 +49,11 @@ class ShowFsviewLatest(ViewCall):
                 now="Leave one of them out.",
                 argument="partition_path",
             )
-        state, wish = self.state(caller), self.wish(self.path_regex or self.partition_path)
-        for viewed in latest_slices(state, wish, merge=self.merge):
+        state, plan_request = (
+            self.state(caller),
+            self.plan_request(self.path_regex or self.partition_path),
+        )
+        for viewed in latest_slices(state, plan_request, merge=self.merge):
             yield _row(state, viewed)
 
 

@@ -5,12 +5,19 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.files.broken import broken_files
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.kept_files import NeedDelete, refuse_delete
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed
+from lakewarden.engine.services.inspection.files.broken import broken_files
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.kept_files import NeedDelete, refuse_delete
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
 
 THREADS_MAX = 64
 

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.formats.log.block import Block, BlockKind
-from lakewarden.engine.services.files.logs import blocks_of, matching_logs
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.files.logs import blocks_of, matching_logs
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 # The names that Hudi has for them.
 BLOCK_TYPES: Mapping[BlockKind, str] = {

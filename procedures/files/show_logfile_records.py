@@ -6,10 +6,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.files.logs import matching_logs, merged_records, records_of
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.files.logs import (
+    matching_logs,
+    merged_records,
+    records_of,
+)
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_logfile_records")

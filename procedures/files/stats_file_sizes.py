@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.files.sizes import Spread, spreads
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.engine.services.inspection.files.sizes import Spread, spreads
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -15,7 +15,7 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.opening import open_table
 
 ALL = "ALL"
 

@@ -3,10 +3,11 @@
 from abc import ABC
 from dataclasses import dataclass
 
-from lakewarden.engine.services.files.view import ViewWish
+from lakewarden.engine.services.inspection.files.view import ViewRequest
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, Filter, Limit, TableName, TablePath
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.files.arguments import (
     ExcludeCompaction,
     IncludeInFlight,
@@ -14,7 +15,6 @@ from lakewarden.procedures.files.arguments import (
     MaxInstant,
     PathRegex,
 )
-from lakewarden.procedures.opening import open_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class ViewCall(Call, ABC):
         """The table as it is now."""
         return open_table(caller, self.table, self.path).state()
 
-    def wish(self, partitions: str) -> ViewWish:
+    def plan_request(self, partitions: str) -> ViewRequest:
         """What is to be seen of it."""
-        return ViewWish(
+        return ViewRequest(
             before=self.max_instant,
             is_inclusive=self.include_max,
             has_pending=self.include_in_flight,

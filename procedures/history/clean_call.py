@@ -3,11 +3,11 @@
 from abc import ABC
 from dataclasses import dataclass
 
-from lakewarden.engine.services.history.history import History
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath
+from lakewarden.engine.services.inspection.history.history import History
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, Filter, Limit, TableName, TablePath
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import ShowArchived
-from lakewarden.procedures.opening import open_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.formats.payloads.commit import WriteStat
-from lakewarden.engine.services.history.history import Recorded
-from lakewarden.engine.services.history.writes import decode_write, figures_of_write
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
+from lakewarden.engine.services.inspection.history.history import Recorded
+from lakewarden.engine.services.inspection.history.writes import decode_write, figures_of_write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

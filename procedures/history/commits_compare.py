@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.history.ahead import Lead, compare
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.history.ahead import Lead, compare
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, procedure
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("commits_compare")

@@ -4,15 +4,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.history.export import EXPORTED_ACTIONS, export
+from lakewarden.engine.services.inspection.history.export import EXPORTED_ACTIONS, export
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Filter, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed
-from lakewarden.procedures.words import one_word
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Filter,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
+from lakewarden.procedures.declaring.words import one_word
 
 
 @procedure("export_instants", is_mutating=True)

@@ -2,14 +2,21 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.services.history.writes import decode_write, stats_of
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.engine.services.inspection.history.writes import decode_write, stats_of
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import EndTime, StartTime
 from lakewarden.procedures.history.commit_row import StatRow, stat_row
 from lakewarden.procedures.history.spans import span_of
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("show_archived_commits_metadata")

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from lakewarden.engine.formats.payloads.clean import CleanPlan
-from lakewarden.engine.services.history.history import state_word
-from lakewarden.engine.services.history.plans import clean_plans
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
+from lakewarden.engine.formats.instant_metadata.clean import CleanPlan
+from lakewarden.engine.services.inspection.history.history import state_word
+from lakewarden.engine.services.inspection.history.plans import clean_plans
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.history.clean_call import CleanCall
 
 

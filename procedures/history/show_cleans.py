@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.history.cleans import cleans
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
+from lakewarden.engine.services.inspection.history.cleans import cleans
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.history.clean_call import CleanCall
 
 

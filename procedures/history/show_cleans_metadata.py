@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.formats.payloads.clean import CleanMetadata, CleanPartition
-from lakewarden.engine.services.history.cleans import cleans
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
+from lakewarden.engine.formats.instant_metadata.clean import CleanMetadata, CleanPartition
+from lakewarden.engine.services.inspection.history.cleans import cleans
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.history.clean_call import CleanCall
 
 

@@ -4,12 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.formats.payloads.replace import ClusteringPlan
-from lakewarden.engine.services.history.history import state_word
-from lakewarden.engine.services.history.plans import clustering_plans
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.formats.instant_metadata.replace import ClusteringPlan
+from lakewarden.engine.services.inspection.history.history import state_word
+from lakewarden.engine.services.inspection.history.plans import clustering_plans
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 # What stands for partitions that were not asked for.
 NOT_SHOWN = "*"

@@ -4,11 +4,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.history.writes import decode_write
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.history.writes import decode_write
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_commit_extra_metadata")

@@ -4,12 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.history.writes import decode_write, figures_of_write
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.engine.services.inspection.history.writes import decode_write, figures_of_write
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import OfInstant
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("show_commit_write_stats")

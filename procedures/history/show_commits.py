@@ -2,11 +2,18 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.commit_row import CommitRow, commit_row
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("show_commits")

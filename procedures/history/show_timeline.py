@@ -1,14 +1,14 @@
-"""`show_timeline`: the instants of a table, with when each was asked for, begun and completed."""
+"""`show_timeline`: the instants of a table, with when each was asked for, started and completed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.engine.services.history.history import state_word
-from lakewarden.engine.services.history.steps import Steps, steps
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.engine.services.inspection.history.history import state_word
+from lakewarden.engine.services.inspection.history.steps import Steps, steps
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     RowLimit,
@@ -16,10 +16,10 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
+from lakewarden.procedures.declaring.moments import moment_of
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import EndTime, ShowArchived, StartTime
 from lakewarden.procedures.history.spans import span_of
-from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("show_timeline")

@@ -1,20 +1,20 @@
 """Spans of time as callers give them: instants, parts of instants, or dates and times."""
 
 from lakewarden.engine.kernel.zones import Zone
-from lakewarden.engine.read.times import parse_time
-from lakewarden.engine.services.history.history import Span
+from lakewarden.engine.read.query.times import parse_time
+from lakewarden.engine.services.inspection.history.history import TimeSpan
 
 _INSTANT_DIGITS = 17
 _DAY_DIGITS = 8
 _DAY_LENGTH = len("2026-11-18")
 
 
-def span_of(start: str, end: str, zone: Zone) -> Span:
+def span_of(start: str, end: str, zone: Zone) -> TimeSpan:
     """The span between two times, both included; an end that is a day or an hour means all of it.
 
     So from `2026-11-17` to `20261118` are two days.
     """
-    return Span(_start(start.strip(), zone), _end(end.strip(), zone))
+    return TimeSpan(_start(start.strip(), zone), _end(end.strip(), zone))
 
 
 def _start(text: str, zone: Zone) -> str | None:

@@ -4,8 +4,16 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.words import one_word
 from lakewarden.procedures.indexes.arguments import (
     IndexColumns,
     IndexName,
@@ -13,8 +21,6 @@ from lakewarden.procedures.indexes.arguments import (
     IndexTypeName,
 )
 from lakewarden.procedures.indexes.built import BuiltRow, built_row
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.words import one_word
 
 _AT_ONCE = "scheduleAndExecute"
 _OPERATIONS = ("schedule", "execute", _AT_ONCE, "resume")

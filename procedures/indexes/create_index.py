@@ -3,8 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.indexes.arguments import (
     IndexColumns,
     IndexName,
@@ -12,7 +19,6 @@ from lakewarden.procedures.indexes.arguments import (
     IndexTypeName,
 )
 from lakewarden.procedures.indexes.built import BuiltRow, built_row
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("create_index", is_mutating=True)

@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.indexes.arguments import IndexName
 from lakewarden.procedures.indexes.built import BuiltRow, built_row
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("refresh_index", is_mutating=True)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lakewarden.procedures.declaration import Also
+from lakewarden.procedures.declaring.declaration import Also
 
 PartitionPaths = Annotated[str, "Paths of partitions, separated by commas; all without any."]
 TargetColumns = Annotated[

@@ -2,10 +2,16 @@
 
 from collections.abc import Iterable
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.metadata.result_row import ResultRow
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("delete_metadata_table", is_mutating=True)

@@ -3,10 +3,16 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.metadata.result_row import ResultRow
-from lakewarden.procedures.opening import open_table
 
 
 @procedure("init_metadata_table", is_mutating=True)

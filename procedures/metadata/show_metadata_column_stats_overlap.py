@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.services.inspection.column_statistics import Overlap
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Named,
@@ -14,9 +14,9 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
 from lakewarden.procedures.metadata.arguments import PartitionPaths, TargetColumns
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed
 
 
 @procedure("show_metadata_column_stats_overlap")

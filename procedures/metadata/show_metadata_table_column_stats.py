@@ -3,11 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed, value_text
 from lakewarden.procedures.metadata.arguments import PartitionPaths, TargetColumns
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed, value_text
 
 
 @procedure("show_metadata_table_column_stats")

@@ -3,9 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_metadata_table_partitions")

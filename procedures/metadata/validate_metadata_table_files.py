@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, TableName, TablePath, procedure
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("validate_metadata_table_files")
 class ValidateMetadataTableFiles(Call):
     """Show where the metadata table and the storage differ about the table's files.
 
-    Files of writes that have not ended are left out: the metadata table learns of them at the end.
+    Files of writes that have not ended are skipped: the metadata table learns of them at the end.
     """
 
     table: TableName = None

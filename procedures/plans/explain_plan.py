@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.state.explained import Explained
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.engine.services.inspection.state.explained import Explained
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -16,10 +16,10 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.words import one_word
-from lakewarden.service_door import ServiceDoor
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.words import one_word
 from lakewarden.table import Table
+from lakewarden.table_service_handle import TableServiceHandle
 
 
 @procedure("explain_plan")
@@ -64,7 +64,7 @@ class ExplainPlan(Call):
         return _door(table, self.service or "").explain_next(options=self.options)
 
 
-def _door(table: Table, service: str) -> ServiceDoor:
+def _door(table: Table, service: str) -> TableServiceHandle:
     doors = {
         "compaction": table.compaction,
         "log_compaction": table.log_compaction,

@@ -3,8 +3,8 @@
 from abc import ABC
 from dataclasses import dataclass
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -12,7 +12,7 @@ from lakewarden.procedures.declaration import (
     TableName,
     TablePath,
 )
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.table import Table
 
 

@@ -1,20 +1,20 @@
-"""`show_heartbeats`: the signs of life that are on storage."""
+"""`show_heartbeats`: the heartbeats that are on storage."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.engine.services.state.attempts import BeatView
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
-from lakewarden.procedures.moments import moment_of
+from lakewarden.engine.services.inspection.state.attempts import HeartbeatView
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
+from lakewarden.procedures.declaring.moments import moment_of
 from lakewarden.procedures.plans.instant_call import InstantCall
 
 
 @procedure("show_heartbeats")
 class ShowHeartbeats(InstantCall):
-    """Who has given signs of life, of which instant, and until when they count."""
+    """Who has sent heartbeats, of which instant, and until when they count."""
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Row:
@@ -30,21 +30,21 @@ class ShowHeartbeats(InstantCall):
         expires_at: datetime | None
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        for beat in self.opened(caller).beats():
-            if self.instant in (None, beat.instant):
-                yield _row(beat)
+        for heartbeat in self.opened(caller).heartbeats():
+            if self.instant in (None, heartbeat.instant):
+                yield _row(heartbeat)
 
 
-def _row(beat: BeatView) -> ShowHeartbeats.Row:
+def _row(heartbeat: HeartbeatView) -> ShowHeartbeats.Row:
     return ShowHeartbeats.Row(
-        instant=beat.instant,
-        attempt=beat.attempt,
-        owner=beat.owner,
-        state="live" if beat.is_live else "expired",
-        step=beat.step or None,
-        done_ratio=beat.done / beat.total if beat.total else None,
-        at=moment_of(beat.at_ms),
-        age_seconds=beat.age_seconds,
-        interval_seconds=beat.interval_ms / 1000,
-        expires_at=moment_of(beat.expires_at_ms),
+        instant=heartbeat.instant,
+        attempt=heartbeat.attempt,
+        owner=heartbeat.owner,
+        state="live" if heartbeat.is_live else "expired",
+        step=heartbeat.step or None,
+        done_ratio=heartbeat.done / heartbeat.total if heartbeat.total else None,
+        at=moment_of(heartbeat.at_ms),
+        age_seconds=heartbeat.age_seconds,
+        interval_seconds=heartbeat.interval_ms / 1000,
+        expires_at=moment_of(heartbeat.expires_at_ms),
     )

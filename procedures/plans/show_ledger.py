@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.engine.services.state.ledgers import LedgerRow
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
-from lakewarden.procedures.moments import moment_of
+from lakewarden.engine.services.inspection.state.ledgers import LedgerRow
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
+from lakewarden.procedures.declaring.moments import moment_of
 from lakewarden.procedures.plans.instant_call import InstantCall
 
 

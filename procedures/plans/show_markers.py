@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
-from lakewarden.procedures.moments import moment_of
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
+from lakewarden.procedures.declaring.moments import moment_of
 from lakewarden.procedures.plans.instant_call import InstantCall
 
 

@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.engine.services.state.plans import PendingPlan
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, Filter, Limit, TableName, TablePath, procedure
-from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.state.plans import PendingPlan
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    Filter,
+    Limit,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.moments import moment_of
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.plans.words import chosen_service, chosen_state
 
 
@@ -68,7 +75,7 @@ def _row(plan: PendingPlan) -> ShowPlans.Row:
         step=plan.step,
         done_ratio=plan.done_ratio,
         started_at=moment_of(plan.started_at_ms),
-        last_beat_at=moment_of(plan.last_beat_at_ms),
+        last_beat_at=moment_of(plan.last_heartbeat_at_ms),
         expires_at=moment_of(plan.expires_at_ms),
         missing_partitions_count=plan.missing_partitions_count,
         blocks=", ".join(plan.blocks),

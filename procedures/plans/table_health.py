@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
-from lakewarden.engine.services.state.health import HealthRow
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.engine.services.inspection.state.health import HealthRow
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -16,7 +16,7 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("table_health")

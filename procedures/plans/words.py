@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from lakewarden.engine.plans.service import Service
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.state import InstantState
-from lakewarden.procedures.words import one_word
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import InstantState
+from lakewarden.engine.transaction.state.service import Service
+from lakewarden.procedures.declaring.words import one_word
 
 _OTHERS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.INDEXING)
 SERVICES = (*(one.value for one in Service), *(one.value for one in _OTHERS))

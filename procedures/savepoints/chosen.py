@@ -1,7 +1,7 @@
 """Which savepoints are meant: those that are named, or the newest one."""
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.texts import listed
+from lakewarden.procedures.declaring.texts import listed
 from lakewarden.table import Table
 
 

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
 from lakewarden.procedures.savepoints.tried import each_tried
-from lakewarden.procedures.texts import listed
 from lakewarden.table import Table
 
 
@@ -40,9 +46,9 @@ class DeleteMarker(Call):
                 now="Take them from show_markers.",
                 argument="instant_time",
             )
-        return each_tried(caller, instants, lambda one: self._deleted(table, one), self._failed)
+        return each_tried(caller, instants, lambda one: self._delete(table, one), self._failed)
 
-    def _deleted(self, table: Table, instant: str) -> Row:
+    def _delete(self, table: Table, instant: str) -> Row:
         count = table.delete_markers(instant, dry_run=self.dry_run)
         return self.Row(
             delete_marker_result=True,

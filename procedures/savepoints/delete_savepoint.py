@@ -5,9 +5,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.savepoints.chosen import chosen_savepoints
 from lakewarden.procedures.savepoints.tried import each_tried
 from lakewarden.table import Table

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -14,8 +14,8 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.moments import moment_of
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_savepoints")

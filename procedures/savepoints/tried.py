@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.procedures.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller
 
 Row = TypeVar("Row")
 

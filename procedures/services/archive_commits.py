@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.services.archive.result import Archived
-from lakewarden.engine.services.archive.settings import KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
-from lakewarden.engine.services.clean.settings import COMMITS_RETAINED
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.retention.archive_settings import KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
+from lakewarden.engine.services.retention.clean_settings import COMMITS_RETAINED
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.options import with_arguments
 
 _DONE = 0

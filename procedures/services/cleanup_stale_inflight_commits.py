@@ -1,17 +1,23 @@
-"""`cleanup_stale_inflight_commits`: take back what was begun long ago and left."""
+"""`cleanup_stale_inflight_commits`: take back what was started long ago and left."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("cleanup_stale_inflight_commits", is_mutating=True)
 class CleanupStaleInflightCommits(Call):
-    """Take back plans that were begun and left, and writes if asked; what is alive stays."""
+    """Take back plans that were started and left, and writes if asked; what is alive stays."""
 
     table: TableName = None
     allowed_inflight_interval_minutes: Annotated[int, "Younger ones are left alone."] = 180

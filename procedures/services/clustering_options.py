@@ -9,15 +9,15 @@ from lakewarden.engine.services.clustering.settings import (
     REGEX,
     SELECTED,
     SORT_COLUMNS,
-    Layout,
+    LayoutStrategy,
 )
-from lakewarden.procedures.texts import listed
-from lakewarden.procedures.words import one_word
+from lakewarden.procedures.declaring.texts import listed
+from lakewarden.procedures.declaring.words import one_word
 
-_LAYOUTS: Mapping[str, Layout] = {
-    "linear": Layout.LINEAR,
-    "z-order": Layout.ZORDER,
-    "hilbert": Layout.HILBERT,
+_LAYOUTS: Mapping[str, LayoutStrategy] = {
+    "linear": LayoutStrategy.LINEAR,
+    "z-order": LayoutStrategy.ZORDER,
+    "hilbert": LayoutStrategy.HILBERT,
 }
 
 

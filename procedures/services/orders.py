@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.clustering import settings as clustering
 from lakewarden.engine.services.compaction import settings as compaction
-from lakewarden.engine.timeline.state import InstantState
-from lakewarden.procedures.texts import listed
-from lakewarden.procedures.words import one_word
-from lakewarden.service_orders import Operation, Order
+from lakewarden.engine.timeline.instants.state import InstantState
+from lakewarden.procedures.declaring.texts import listed
+from lakewarden.procedures.declaring.words import one_word
+from lakewarden.service_calls import ServiceCall, ServiceOperation
 
 # Hudi's older word for doing both.
 _RUN = "run"
@@ -30,11 +30,11 @@ def order_of(
     dry_run: bool,
     options: Mapping[str, str] | None,
     partitions: tuple[str, ...] | None = None,
-) -> Order:
+) -> ServiceCall:
     """The order that a call gives; instants that are named are executed."""
     named = listed(instants)
     operation = _operation(op, is_named=bool(named))
-    if named and operation is not Operation.EXECUTE:
+    if named and operation is not ServiceOperation.EXECUTE:
         raise InvalidRequest(
             "bad_argument",
             what=f"op => {op!r} contradicts instants.",
@@ -42,7 +42,7 @@ def order_of(
             now="Leave op out, or use op => 'execute'.",
             argument="op",
         )
-    return Order(
+    return ServiceCall(
         operation=operation,
         instants=named,
         limit=_positive(limit),
@@ -59,11 +59,11 @@ def state_word(state: InstantState | None) -> str | None:
     return None if state is None else state.value.partition(",")[0].upper()
 
 
-def _operation(op: str | None, *, is_named: bool) -> Operation:
+def _operation(op: str | None, *, is_named: bool) -> ServiceOperation:
     if op is None:
-        return Operation.EXECUTE if is_named else Operation.SCHEDULE_AND_EXECUTE
-    word = one_word("op", op, (*Operation, _RUN))
-    return Operation.SCHEDULE_AND_EXECUTE if word == _RUN else Operation(word)
+        return ServiceOperation.EXECUTE if is_named else ServiceOperation.SCHEDULE_AND_EXECUTE
+    word = one_word("op", op, (*ServiceOperation, _RUN))
+    return ServiceOperation.SCHEDULE_AND_EXECUTE if word == _RUN else ServiceOperation(word)
 
 
 def _names_trigger(options: Mapping[str, str] | None) -> bool:

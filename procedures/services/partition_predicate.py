@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from lakewarden.engine.table.partitions import PartitionField, PartitionKind
-from lakewarden.procedures.declaration import Column
-from lakewarden.procedures.row_filter import row_filter
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.conditions.row_filter import row_filter
+from lakewarden.procedures.declaring.declaration import Column
+from lakewarden.procedures.declaring.sql_types import SqlType
 from lakewarden.table import Table
 
 

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, DryRun, Options, TableName, TablePath
 from lakewarden.procedures.services.arguments import Cancellable, Instants, Op, PlanLimit
 from lakewarden.procedures.services.orders import order_of
 from lakewarden.procedures.services.plan_row import PlanRow, plan_row
-from lakewarden.service_door import ServiceDoor
-from lakewarden.service_orders import Carrier, Order
+from lakewarden.service_calls import ServiceCall, ServiceRunner
+from lakewarden.table_service_handle import TableServiceHandle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class PlanCall(Call, ABC):
     Row = PlanRow
 
     @property
-    def order(self) -> Order:
+    def order(self) -> ServiceCall:
         """What is wanted; one plan that is named by its time is executed."""
         return order_of(
             self.op if self.instants or not self.timestamp else "execute",
@@ -42,7 +42,7 @@ class PlanCall(Call, ABC):
             options=self.options,
         )
 
-    def carried_out(self, caller: Caller, door: ServiceDoor) -> Iterable[PlanRow]:
+    def executed(self, caller: Caller, handle: TableServiceHandle) -> Iterable[PlanRow]:
         """The order, carried out by a service; a row for each plan."""
-        carrier = Carrier(door, caller.spark, caller.check_interrupted)
-        return map(plan_row, carrier.fulfil(self.order))
+        runner = ServiceRunner(handle, caller.spark, caller.check_interrupted)
+        return map(plan_row, runner.run_call(self.order))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.procedures.services.orders import state_word
-from lakewarden.service_orders import Fulfilled
+from lakewarden.service_calls import PlanOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class PlanRow:
     message: Annotated[str, "What the call did, or why it did nothing."]
 
 
-def plan_row(one: Fulfilled) -> PlanRow:
+def plan_row(one: PlanOutcome) -> PlanRow:
     done = one.execution
     return PlanRow(
         timestamp=one.instant,

@@ -1,9 +1,9 @@
 """What rows about deleted partitions have to say."""
 
-from lakewarden.engine.services.removal import Removal
+from lakewarden.engine.services.removal import PartitionRemoval
 
 
-def removal_message(done: Removal, *, dry_run: bool) -> str:
+def removal_message(done: PartitionRemoval, *, dry_run: bool) -> str:
     """What was deleted and by which write, or why nothing."""
     if not done:
         named = ", ".join(done.empty)

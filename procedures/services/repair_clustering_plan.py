@@ -6,12 +6,19 @@ from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.clustering.prune import Pruned, PrunedFile
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.kept_files import NeedDelete, refuse_delete
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed
-from lakewarden.procedures.words import one_word
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.kept_files import NeedDelete, refuse_delete
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
+from lakewarden.procedures.declaring.words import one_word
 
 _DELETE = "delete"
 # Hudi has two words for the same.

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.clean.result import Cleaned, Finished
-from lakewarden.engine.services.clean.settings import (
+from lakewarden.engine.services.retention.clean_result import Cleaned, Finished
+from lakewarden.engine.services.retention.clean_settings import (
     CLEAN_POLICY,
     COMMITS_RETAINED,
     HOURS_RETAINED,
@@ -13,11 +13,18 @@ from lakewarden.engine.services.clean.settings import (
     TRIGGER_STRATEGY,
     VERSIONS_RETAINED,
 )
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.words import one_word
 from lakewarden.procedures.services.options import with_arguments
-from lakewarden.procedures.words import one_word
 
 # Of the metadata of cleans, since Hudi 0.6.
 _METADATA_VERSION = 2

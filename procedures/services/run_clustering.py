@@ -4,14 +4,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.arguments import Cancellable, Instants, Op, PlanLimit
 from lakewarden.procedures.services.clustering_options import clustering_options
 from lakewarden.procedures.services.orders import order_of, state_word
 from lakewarden.procedures.services.partition_predicate import matching_partitions
-from lakewarden.service_orders import Carrier, Fulfilled
+from lakewarden.service_calls import PlanOutcome, ServiceRunner
 
 _NOT_ASKED_FOR = "*"
 
@@ -69,10 +76,10 @@ class RunClustering(Call):
                 pattern=None if self.predicate else self.partition_regex_pattern,
             ),
         )
-        carrier = Carrier(table.clustering, caller.spark, caller.check_interrupted)
-        return map(self._row, carrier.fulfil(order))
+        runner = ServiceRunner(table.clustering, caller.spark, caller.check_interrupted)
+        return map(self._row, runner.run_call(order))
 
-    def _row(self, one: Fulfilled) -> Row:
+    def _row(self, one: PlanOutcome) -> Row:
         done = one.execution
         named = ",".join(one.partitions) if self.show_involved_partition else _NOT_ASKED_FOR
         return self.Row(

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.plan_call import PlanCall
 from lakewarden.procedures.services.plan_row import PlanRow
 
@@ -18,4 +18,4 @@ class RunCompaction(PlanCall):
     """
 
     def run(self, caller: Caller) -> Iterable[PlanRow]:
-        return self.carried_out(caller, open_table(caller, self.table, self.path).compaction)
+        return self.executed(caller, open_table(caller, self.table, self.path).compaction)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import procedure
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.plan_call import PlanCall
 from lakewarden.procedures.services.plan_row import PlanRow, plan_row
-from lakewarden.service_orders import Fulfilled, Operation
+from lakewarden.service_calls import PlanOutcome, ServiceOperation
 
 
 @procedure("run_indexing", is_mutating=True)
@@ -20,8 +20,8 @@ class RunIndexing(PlanCall):
         order = self.order
         active = open_table(caller, self.table, self.path).timeline()
         pending = [one.requested for one in active.pending((Action.INDEXING,))]
-        if order.operation is Operation.EXECUTE and not (pending or order.instants):
-            return [plan_row(Fulfilled(message="No indexing is pending."))]
+        if order.operation is ServiceOperation.EXECUTE and not (pending or order.instants):
+            return [plan_row(PlanOutcome(message="No indexing is pending."))]
         raise InvalidRequest(
             "unsupported_indexing",
             what="No index was built.",

@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.services.metadata_table.result import MetadataService, MetadataStep
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
-from lakewarden.procedures.texts import listed
-from lakewarden.procedures.words import one_word
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import listed
+from lakewarden.procedures.declaring.words import one_word
 
 
 @procedure("run_metadata_maintenance", is_mutating=True)

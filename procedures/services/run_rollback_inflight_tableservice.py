@@ -1,19 +1,25 @@
-"""`run_rollback_inflight_tableservice`: take a plan back that was begun and left."""
+"""`run_rollback_inflight_tableservice`: take a plan back that was started and left."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from time import monotonic
 from typing import Annotated
 
-from lakewarden.engine.plans.reset import ResetOutcome
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.transaction.reset import ResetOutcome
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 _MESSAGES = {
     ResetOutcome.REQUESTED_AGAIN: "The plan is pending again.",
     ResetOutcome.CANCELLED: "The plan is cancelled; the next plan takes its file groups.",
-    ResetOutcome.NOT_BEGUN: "No worker has started it; there is nothing to roll back.",
+    ResetOutcome.NOT_STARTED: "No worker has started it; there is nothing to roll back.",
     ResetOutcome.COMPLETED: "It has completed in the meantime.",
 }
 

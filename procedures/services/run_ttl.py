@@ -6,10 +6,17 @@ from datetime import datetime
 from typing import Annotated
 
 from lakewarden.engine.services.expiry import DAYS_RETAINED, POLICY
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, Options, TableName, TablePath, procedure
-from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    Options,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.moments import moment_of
+from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.options import with_arguments
 
 

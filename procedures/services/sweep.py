@@ -4,9 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, DryRun, TableName, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
+    Call,
+    DryRun,
+    TableName,
+    TablePath,
+    procedure,
+)
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("sweep", is_mutating=True)

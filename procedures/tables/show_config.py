@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.settings import Settings, refuse_unknown
-from lakewarden.engine.services.effective import (
-    EffectiveSetting,
-    effective_settings,
-    setting_text,
-)
+from lakewarden.engine.services.effective import EffectiveSetting, effective_settings, setting_text
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.environment import environment_settings
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import (
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
     Limit,
@@ -22,7 +18,7 @@ from lakewarden.procedures.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_config")

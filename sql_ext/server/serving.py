@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from py4j.java_gateway import JavaObject, JVMView
 
 from lakewarden.sessions import session
+from lakewarden.sql_ext.server.server_options import ServerOptions
 from lakewarden.sql_ext.server.session_settings import server_settings
-from lakewarden.sql_ext.server.wish import ServerWish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-DOORMAN = "io.lakewarden.spark.Doorman"
+PASSWORD_AUTHENTICATOR = "io.lakewarden.spark.Doorman"
 # All servers of a user would share one folder, and whoever ends removes it.
 OPERATION_LOGS = "spark.hadoop.hive.server2.logging.operation.log.location"
 
@@ -42,15 +42,15 @@ class Addresses:
 
 
 @contextmanager
-def serving(wish: ServerWish) -> Iterator[tuple["SparkSession", Addresses]]:
+def serving(options: ServerOptions) -> Iterator[tuple["SparkSession", Addresses]]:
     """A server for as long as the block lasts; what still runs then is given up."""
     with TemporaryDirectory(prefix="lakewarden-") as logs:
-        spark = session({OPERATION_LOGS: logs, **server_settings(wish)})
-        with _stopping(spark), _thrift_server(spark, wish) as thrift_port:
-            connect_port = _connect_port(spark) if wish.connect_port is not None else None
+        spark = session({OPERATION_LOGS: logs, **server_settings(options)})
+        with _stopping(spark), _thrift_server(spark, options) as thrift_port:
+            connect_port = _connect_port(spark) if options.connect_port is not None else None
             yield (
                 spark,
-                Addresses(host=wish.host, thrift_port=thrift_port, connect_port=connect_port),
+                Addresses(host=options.host, thrift_port=thrift_port, connect_port=connect_port),
             )
 
 
@@ -62,9 +62,9 @@ def _stopping(spark: "SparkSession") -> Iterator[None]:
         spark.stop()
 
 
-def serve(wish: ServerWish) -> None:
+def serve(options: ServerOptions) -> None:
     """Serve until the process is asked to end."""
-    with asked_to_end() as is_over, serving(wish) as (_, addresses):
+    with asked_to_end() as is_over, serving(options) as (_, addresses):
         print(f"Serving at {addresses}. Ctrl-C ends it.", flush=True)
         is_over.wait()
 
@@ -86,13 +86,13 @@ def asked_to_end() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def _thrift_server(spark: "SparkSession", wish: ServerWish) -> Iterator[int | None]:
-    if wish.thrift_port is None:
+def _thrift_server(spark: "SparkSession", options: ServerOptions) -> Iterator[int | None]:
+    if options.thrift_port is None:
         yield None
         return
     jvm = _jvm(spark)
-    if wish.passwords:
-        _post_doorman(spark, wish)
+    if options.passwords:
+        _install_authenticator(spark, options)
     # A session of its own for each connection, so that nobody sees another's temporary views.
     server = _module(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2")
     running = server.startWithSparkSession(spark._jsparkSession.newSession(), False)
@@ -102,12 +102,14 @@ def _thrift_server(spark: "SparkSession", wish: ServerWish) -> Iterator[int | No
         running.stop()
 
 
-def _post_doorman(spark: "SparkSession", wish: ServerWish) -> None:
+def _install_authenticator(spark: "SparkSession", options: ServerOptions) -> None:
     """Have passwords looked at; Hive makes its own settings of the JVM's properties for that."""
     jvm = _jvm(spark)
-    jvm.java.lang.System.setProperty("hive.server2.custom.authentication.class", DOORMAN)
+    jvm.java.lang.System.setProperty(
+        "hive.server2.custom.authentication.class", PASSWORD_AUTHENTICATOR
+    )
     users = jvm.java.util.HashMap()
-    for user, password in wish.passwords.items():
+    for user, password in options.passwords.items():
         users.put(user, password)
     jvm.io.lakewarden.spark.Doorman.letIn(users)
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from lakewarden.sessions import jar_path
-from lakewarden.sql_ext.server.wish import LOOPBACK, ServerWish
+from lakewarden.sql_ext.server.server_options import LOOPBACK, ServerOptions
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 _INTERCEPTORS = "spark.connect.grpc.interceptor.classes"
@@ -12,17 +12,17 @@ _DOORMAN = "io.lakewarden.spark.ConnectDoorman"
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
-def server_settings(wish: ServerWish) -> dict[str, str]:
+def server_settings(options: ServerOptions) -> dict[str, str]:
     """Everything that has to be there when the session is built; what is asked for goes first."""
     known = dict(_quiet())
-    for part in (_local(wish), _catalog(wish), _thrift(wish), _connect(wish)):
+    for part in (_local(options), _catalog(options), _thrift(options), _connect(options)):
         known.update(part)
-    return known | dict(wish.settings) | dict(_limits(wish)) | dict(_classes(wish))
+    return known | dict(options.settings) | dict(_limits(options)) | dict(_classes(options))
 
 
-def _local(wish: ServerWish) -> Iterator[tuple[str, str]]:
+def _local(options: ServerOptions) -> Iterator[tuple[str, str]]:
     """Without a cluster no other machine has to reach the driver."""
-    if "spark.master" not in wish.settings:
+    if "spark.master" not in options.settings:
         yield "spark.driver.host", LOOPBACK
         yield "spark.driver.bindAddress", LOOPBACK
 
@@ -33,55 +33,55 @@ def _quiet() -> Iterator[tuple[str, str]]:
     yield "spark.log.level", "ERROR"
 
 
-def _catalog(wish: ServerWish) -> Iterator[tuple[str, str]]:
+def _catalog(options: ServerOptions) -> Iterator[tuple[str, str]]:
     """Names of tables are kept in the warehouse's folder, or else in memory only."""
-    if wish.warehouse is None:
+    if options.warehouse is None:
         yield "spark.sql.catalogImplementation", "in-memory"
         return
     yield "spark.sql.catalogImplementation", "hive"
-    yield "spark.sql.warehouse.dir", wish.warehouse
-    place = f"jdbc:derby:;databaseName={wish.warehouse}/.catalog;create=true"
+    yield "spark.sql.warehouse.dir", options.warehouse
+    place = f"jdbc:derby:;databaseName={options.warehouse}/.catalog;create=true"
     yield "spark.hadoop.javax.jdo.option.ConnectionURL", place
-    yield "spark.driver.extraJavaOptions", f"-Dderby.system.home={wish.warehouse}"
+    yield "spark.driver.extraJavaOptions", f"-Dderby.system.home={options.warehouse}"
 
 
-def _thrift(wish: ServerWish) -> Iterator[tuple[str, str]]:
-    if wish.thrift_port is None:
+def _thrift(options: ServerOptions) -> Iterator[tuple[str, str]]:
+    if options.thrift_port is None:
         return
-    yield "spark.hadoop.hive.server2.thrift.bind.host", wish.host
-    yield "spark.hadoop.hive.server2.thrift.port", str(wish.thrift_port)
-    if wish.passwords:
+    yield "spark.hadoop.hive.server2.thrift.bind.host", options.host
+    yield "spark.hadoop.hive.server2.thrift.port", str(options.thrift_port)
+    if options.passwords:
         yield "spark.hadoop.hive.server2.authentication", "CUSTOM"
 
 
-def _connect(wish: ServerWish) -> Iterator[tuple[str, str]]:
-    if wish.connect_port is None:
+def _connect(options: ServerOptions) -> Iterator[tuple[str, str]]:
+    if options.connect_port is None:
         return
     yield "spark.plugins", _PLUGIN
     # Clients would show where in the server an error was thrown, below what it says.
     yield "spark.sql.connect.serverStacktrace.enabled", "false"
-    yield "spark.connect.grpc.binding.address", wish.host
-    yield "spark.connect.grpc.binding.port", str(wish.connect_port)
-    if wish.token:
-        yield "spark.connect.authenticate.token", wish.token
+    yield "spark.connect.grpc.binding.address", options.host
+    yield "spark.connect.grpc.binding.port", str(options.connect_port)
+    if options.token:
+        yield "spark.connect.authenticate.token", options.token
 
 
-def _classes(wish: ServerWish) -> Iterator[tuple[str, str]]:
+def _classes(options: ServerOptions) -> Iterator[tuple[str, str]]:
     """Our classes where the JVM itself finds them.
 
     Hive's threads look for whom to ask for passwords with the loader that a session before has left
     them, which knows of nothing that was added later.
     """
-    given = wish.settings.get(_CLASS_PATH)
+    given = options.settings.get(_CLASS_PATH)
     yield _CLASS_PATH, os.pathsep.join(filter(None, (jar_path(), given)))
 
 
-def _limits(wish: ServerWish) -> Iterator[tuple[str, str]]:
-    if wish.allowed_roots:
-        yield "lakewarden.allowed.roots", ",".join(wish.allowed_roots)
-    if wish.is_read_only:
+def _limits(options: ServerOptions) -> Iterator[tuple[str, str]]:
+    if options.allowed_roots:
+        yield "lakewarden.allowed.roots", ",".join(options.allowed_roots)
+    if options.is_read_only:
         yield "lakewarden.read.only", "true"
-    is_limited = bool(wish.allowed_roots) or wish.is_read_only
-    if is_limited and wish.connect_port is not None:
-        given = wish.settings.get(_INTERCEPTORS)
+    is_limited = bool(options.allowed_roots) or options.is_read_only
+    if is_limited and options.connect_port is not None:
+        given = options.settings.get(_INTERCEPTORS)
         yield _INTERCEPTORS, ",".join(filter(None, (_DOORMAN, given)))

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, TablePath, procedure
-from lakewarden.procedures.moments import moment_of
-from lakewarden.procedures.opening import open_table
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, TablePath, procedure
+from lakewarden.procedures.declaring.moments import moment_of
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("lakewarden_attempts")
@@ -54,6 +54,6 @@ class Attempts(Call):
                 step=one.step,
                 done=one.done,
                 total=one.total,
-                last_beat_at=moment_of(one.last_beat_at_ms),
+                last_beat_at=moment_of(one.last_heartbeat_at_ms),
                 expires_at=moment_of(one.expires_at_ms),
             )

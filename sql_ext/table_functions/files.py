@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.view.file_names import BaseFile, DataFile
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, TablePath, procedure
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("lakewarden_files")

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.caller import Caller, PlainCaller
-from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.declaring.caller import Caller, PlainCaller
+from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.invocation import Row, invoke
-from lakewarden.sql_ext.answers import error_parts
+from lakewarden.sql_ext.session.answers import error_parts
 
 # What becomes of errors: the planner asks for them to be told, as a worker's have stacks.
-RAISED, TOLD = "raised", "told"
+RAISED, REPORTED = "raised", "told"
 
 
 def handler(procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller) -> type:
@@ -18,12 +18,12 @@ def handler(procedure: Procedure, arguments: Mapping[str, object], caller: Plain
     class Handler:
         def eval(self, path: str, errors: str = RAISED) -> Iterator[Row]:
             found = rows(procedure, arguments, caller, path)
-            yield from told(found, len(procedure.columns)) if errors == TOLD else found
+            yield from reported(found, len(procedure.columns)) if errors == REPORTED else found
 
     return Handler
 
 
-def told(rows: Iterator[Row], width: int) -> Iterator[Row]:
+def reported(rows: Iterator[Row], width: int) -> Iterator[Row]:
     """Rows of so many columns, and one more for the parts of the error that ended them, if any."""
     try:
         for row in rows:

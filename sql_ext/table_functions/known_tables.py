@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakewarden.procedures.caller import Place
+from lakewarden.procedures.declaring.caller import TableAddress
+from lakewarden.procedures.declaring.opening import named_place
 from lakewarden.procedures.invocation import Row
-from lakewarden.procedures.opening import named_place
-from lakewarden.sql_ext.statement import Statement
+from lakewarden.sql_ext.session.statement import Statement
 from lakewarden.sql_ext.table_functions.handler import rows
 from lakewarden.sql_ext.table_functions.registration import TABLE_FUNCTIONS
 
@@ -15,9 +15,9 @@ from lakewarden.sql_ext.table_functions.registration import TABLE_FUNCTIONS
 class OneTable(Statement):
     """A statement about one table; the catalog's entry may know more about the way to it."""
 
-    place: Place
+    place: TableAddress
 
-    def place_at(self, path: str) -> Place:
+    def place_at(self, path: str) -> TableAddress:
         return self.place if path == self.place.path else super().place_at(path)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.state.explained import Verdict
-from lakewarden.procedures.caller import Caller
-from lakewarden.procedures.declaration import Call, TablePath, procedure
-from lakewarden.procedures.opening import open_table
+from lakewarden.engine.services.inspection.state.explained import Verdict
+from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.declaration import Call, TablePath, procedure
+from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("lakewarden_missing_partitions")
@@ -29,7 +29,7 @@ class MissingPartitions(Call):
             if not plan.missing_partitions_count:
                 continue
             for one in table.explain_plan(plan.instant):
-                if one.verdict is Verdict.LEFT_OUT:
+                if one.verdict is Verdict.SKIPPED:
                     yield self.Row(
                         instant=plan.instant,
                         service=plan.service,

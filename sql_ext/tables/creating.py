@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.spark.types import ddl
+from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import PROPERTIES_PATH
 from lakewarden.engine.table.schema import META_COLUMNS
-from lakewarden.procedures.permissions import Permissions
+from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.source_writer import KEY, MERGE_MODE, ORDERING, TYPE, arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
 from lakewarden.storage_options import is_for_storage

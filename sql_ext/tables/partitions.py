@@ -46,20 +46,20 @@ def _named(table: Table, there: Sequence[str], values: Values) -> list[str]:
     schema, scheme = table.schema, table.config.partitions
     found = []
     for path in there:
-        told = scheme.values(path)
+        reported = scheme.values(path)
         if all(
-            name in told and _is_same(told[name], value, schema.field(name).type)
+            name in reported and _is_same(reported[name], value, schema.field(name).type)
             for name, value in values.items()
         ):
             found.append(path)
     return found
 
 
-def _is_same(told: str | None, wanted: str | None, type_: pa.DataType) -> bool:
-    if told is None or wanted is None or told == wanted:
-        return told == wanted
+def _is_same(reported: str | None, wanted: str | None, type_: pa.DataType) -> bool:
+    if reported is None or wanted is None or reported == wanted:
+        return reported == wanted
     try:
-        return bool(pa.scalar(told).cast(type_) == pa.scalar(wanted).cast(type_))
+        return bool(pa.scalar(reported).cast(type_) == pa.scalar(wanted).cast(type_))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
 

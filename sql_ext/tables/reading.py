@@ -10,20 +10,20 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.data_source import AS_OF, FORMAT, asked_scan, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.plan_query import Query
-from lakewarden.engine.read.predicate import Condition, bind_filter
-from lakewarden.engine.read.scan import Scan
-from lakewarden.engine.read.times import parse_time
+from lakewarden.engine.read.merge.predicate import Condition, bind_filter
+from lakewarden.engine.read.query.plan_query import Query
+from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.times import parse_time
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.spark.frames import scan_frame
-from lakewarden.engine.spark.types import ddl
-from lakewarden.engine.spark.where import sql_condition
+from lakewarden.engine.spark.scan.frames import scan_frame
+from lakewarden.engine.spark.scan.where import sql_condition
+from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.schema import META_COLUMNS
-from lakewarden.engine.timeline.instant import time_text
-from lakewarden.engine.write.evolve import not_nullable
+from lakewarden.engine.timeline.instants.instant import time_text
+from lakewarden.engine.write.rows.evolve import not_nullable
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS
 from lakewarden.storage_options import storage_options
 

@@ -15,18 +15,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from lakewarden.engine.formats.payloads.commit import Operation
-from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.spark.incoming import fetched, incoming_frame
-from lakewarden.engine.spark.types import quoted
+from lakewarden.engine.spark.workers.types import quoted
+from lakewarden.engine.spark.write.incoming import fetched, incoming_frame
 from lakewarden.engine.table.config import kept_settings
-from lakewarden.engine.table.partition_paths import partition_paths
+from lakewarden.engine.table.keygen.partition_paths import partition_paths
 from lakewarden.engine.write.change_set import Changing
-from lakewarden.engine.write.far_rows import FarRows
+from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
 from lakewarden.sql_ext.tables.changed_rows import ORIGINAL, change_set, originals
 from lakewarden.sql_ext.tables.reading import constant, location_of
@@ -73,11 +73,11 @@ class Writing:
     def frame(self, state: Snapshot) -> DataFrame:
         return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
 
-    def given(self, state: Snapshot) -> Incoming | FarRows:
+    def given(self, state: Snapshot) -> Incoming | DistributedRows:
         """The rows as they are; large ones stay with Spark."""
         return self._incoming(self.frame(state), state)
 
-    def removed(self, state: Snapshot) -> Incoming | FarRows:
+    def removed(self, state: Snapshot) -> Incoming | DistributedRows:
         """The rows of a DELETE, as far as keys and partition paths are made of them."""
         frame = self.frame(state)
         names = originals(frame.columns)
@@ -91,7 +91,7 @@ class Writing:
     def merged(self, state: Snapshot) -> Incoming:
         return self._changed(_rows(self.frame(state)), state, refuses_lowered=False)
 
-    def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | FarRows:
+    def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | DistributedRows:
         with _sparks_errors():
             return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
 
@@ -99,7 +99,7 @@ class Writing:
         changing = Changing(
             state=state,
             executor=LocalExecutor(),
-            by_partition=not choose_index(state, self.settings).kind.is_global,
+            by_partition=not select_index(state, self.settings).kind.is_global,
             refuses_lowered=refuses_lowered,
         )
         return changing.incoming(change_set(rows, state.schema().columns))

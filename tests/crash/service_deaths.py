@@ -8,18 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.pending import pending_plans
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.port import Storage
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.engine.services.worlds import ServiceWorld, contents, row
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.state.context import Context
+from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS
+from tests.engine.services.service_table import ServiceWorld, contents, row
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -71,7 +71,7 @@ class Mortal:
                 cancel(context, instant, "its attempt has died")
 
     def _plan(self, context: Context) -> None:
-        answer = schedule(context, self.service, Wish(cancellable=self.is_cancellable))
+        answer = schedule(context, self.service, PlanRequest(cancellable=self.is_cancellable))
         assert isinstance(answer, Scheduled), answer
 
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden.engine.services.archive.metadata import archive_metadata
-from lakewarden.engine.services.archive.plan import Limits
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.services.retention.archive_plan import ArchiveLimits
 from lakewarden.engine.snapshot import load_snapshot
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.writer import LsmLimits
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.timeline import Timeline
-from tests.crash.victims import SWEPT_AFTER_MS
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from tests.crash.dying_operations import SWEPT_AFTER_MS
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.shapes import Shape
 
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
@@ -184,7 +184,7 @@ def archive_metadata_timeline(world: ServiceWorld, storage: Storage) -> None:
         own,
         load_active(own, data.layout),
         data,
-        Limits(2, 3),
+        ArchiveLimits(2, 3),
         LsmLimits(batch_size=2),
         deltacommits=2,
     )

@@ -1,7 +1,7 @@
 """The crash matrix of cancelling: whoever dies at it leaves a plan, or nothing of it in the end.
 
 Killed at every storage call, before it, after it and in the middle. The rows stay the same in any
-case; whoever comes next finishes what was begun.
+case; whoever comes next finishes what was started.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,16 +10,16 @@ from itertools import islice
 
 import pytest
 
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.cancellation import Cleanup, Ending
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
-from tests.engine.services.worlds import contents
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from tests.engine.services.service_table import contents
 from tests.rfc.plans import IS_SIMULATION, KINDS, LAZY, Kind, Trial, calls_of
 
 # A prime, so that all kinds of deaths come up where not every one is tried.
@@ -28,7 +28,7 @@ Ends = Callable[[Trial, FaultyStorage], None]
 
 
 def waiting(kind: Kind) -> Trial:
-    """A plan that nobody has begun."""
+    """A plan that nobody has started."""
     return Trial(kind, cancellable=True)
 
 
@@ -47,12 +47,12 @@ def cancels(trial: Trial, stage: FaultyStorage) -> None:
 
 def cleans(trial: Trial, stage: FaultyStorage) -> None:
     settings = {**LAZY, "lakewarden__table_service_rollback_delay": "0"}
-    settle(trial.world.context(90, stage, **settings), with_plans=True)
+    recover_failed_instants(trial.world.context(90, stage, **settings), with_plans=True)
 
 
 def makes_room(trial: Trial, stage: FaultyStorage) -> None:
     context = trial.world.context(90, stage, **LAZY, **trial.kind.settings)
-    done = schedule(context, trial.kind.service, Wish(cancellable=False))
+    done = schedule(context, trial.kind.service, PlanRequest(cancellable=False))
     assert isinstance(done, Scheduled)
 
 
@@ -87,7 +87,7 @@ def _recovered(trial: Trial, death: str) -> LedgerEnd:
     assert world.rows() == rows, death
     end = read_ledger(world.storage, trial.plan).ends_in
     trial.pauses()
-    settle(world.context(91, **LAZY))
+    recover_failed_instants(world.context(91, **LAZY))
     if end is LedgerEnd.CANCELLED:
         assert trial.instant is None, death
     else:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from lakewarden.engine.services.clean.result import Cleaned
 from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.retention.clean_result import Cleaned
 from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.storage.port import Storage
-from tests.crash.victims import DEAD_AFTER_MS, Death, killed
-from tests.engine.services.worlds import (
+from tests.crash.dying_operations import DEAD_AFTER_MS, Death, killed
+from tests.engine.services.service_table import (
     ServiceWorld,
     contents,
     inserted,

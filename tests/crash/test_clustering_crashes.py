@@ -6,7 +6,7 @@ import pytest
 
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from tests.crash.service_deaths import Mortal, assert_recovers, deaths
-from tests.engine.services.worlds import MOR, inserted, new_service_world, row, updated
+from tests.engine.services.service_table import MOR, inserted, new_service_world, row, updated
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 

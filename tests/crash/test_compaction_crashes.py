@@ -3,14 +3,14 @@
 import pytest
 
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.pending import RunLimits, pending_plans, run_pending
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.pending import RunLimits, pending_plans, run_pending
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.storage.port import Storage
+from tests.crash.crash_cases import row
+from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS, CrashedTable, Death, killed
 from tests.crash.service_deaths import BESIDE
-from tests.crash.test_crash_matrix import row
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, Death, World, killed
-from tests.engine.services.worlds import ServiceWorld, contents, new_service_world
+from tests.engine.services.service_table import ServiceWorld, contents, new_service_world
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -29,14 +29,14 @@ LATE = Write("upsert", (row("k1", "b", 4),))
 NEXT = Write("upsert", (row("k2", "a", 9), row("z", "b", 9)))
 
 
-def execution(world: World, seed: int, storage: Storage | None = None) -> None:
+def execution(world: CrashedTable, seed: int, storage: Storage | None = None) -> None:
     assert isinstance(world, ServiceWorld)
     run_pending(world.context(seed, storage), COMPACTION, RunLimits())
 
 
-def scheduling(world: World, seed: int, storage: Storage | None = None) -> None:
+def scheduling(world: CrashedTable, seed: int, storage: Storage | None = None) -> None:
     assert isinstance(world, ServiceWorld)
-    schedule(world.context(seed, storage), COMPACTION, Wish())
+    schedule(world.context(seed, storage), COMPACTION, PlanRequest())
 
 
 def assert_goes_on(death: Death, shape: Shape, *writes: Write) -> None:
@@ -54,7 +54,7 @@ def assert_goes_on(death: Death, shape: Shape, *writes: Write) -> None:
     expected = contents(shape, *writes, BESIDE)
     assert world.rows() == expected, f"{death}: rows differ after the next compaction"
     world.write(NEXT)
-    schedule(world.context(62), COMPACTION, Wish())
+    schedule(world.context(62), COMPACTION, PlanRequest())
     execution(world, 63)
     world.clock.advance(SWEPT_AFTER_MS)
     world.write(Write("upsert", (row("last", "a", 10),)))
@@ -63,7 +63,7 @@ def assert_goes_on(death: Death, shape: Shape, *writes: Write) -> None:
     assert world.rows(use_metadata=False) == everything, f"{death}: listings differ"
     assert world.strays() == set(), f"{death}: stray files"
     assert world.differences_of_listings() == set(), f"{death}: files that are not there"
-    assert not world.moment().timeline.active.pending(), f"{death}: something is still pending"
+    assert not world.snapshot().timeline.active.pending(), f"{death}: something is still pending"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -10,18 +10,19 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.table.config import BACKUP_PATH, PROPERTIES_PATH, is_whole
-from tests.crash.victims import (
+from tests.crash.crash_cases import HISTORY, NEXT, contents, row
+from tests.crash.dying_operations import (
     DEAD_AFTER_MS,
     SWEPT_AFTER_MS,
+    CrashedTable,
     Death,
-    World,
     creation_deaths,
     deaths,
     new_world,
     ports,
 )
 from tests.sampling import IS_SIMULATION
-from tests.writing.model import Model, ModelRow, Write
+from tests.writing.model import Write
 from tests.writing.shapes import Shape, carry_out
 
 # Deaths come in threes: before a call, after it, and in the middle. A prime number takes a third of
@@ -32,17 +33,6 @@ SHAPES = (
     Shape("mor", index="RECORD_INDEX"),
     Shape("mor", is_partitioned=False, has_metadata=False, index="BUCKET"),
 )
-
-
-def row(key: str, partition: str, ts: int) -> ModelRow:
-    return {"id": key, "p": partition, "ts": ts, "v": ts / 2, "name": f"{key} at {ts}"}
-
-
-HISTORY = (
-    Write("upsert", tuple(row(f"k{n}", "ab"[n % 2], 1) for n in range(6))),
-    Write("upsert", (row("k1", "b", 2), row("k6", "a", 2))),
-)
-NEXT = Write("upsert", (row("k2", "a", 9), row("z", "c", 9)))
 
 
 @dataclass(frozen=True)
@@ -64,13 +54,6 @@ VICTIMS = (
 )
 
 
-def contents(shape: Shape, *writes: Write) -> list[ModelRow]:
-    model: Model = shape.model()
-    for write in writes:
-        model.apply(write)
-    return model.contents()
-
-
 def assert_old_or_new(death: Death, shape: Shape, old: tuple[Write, ...], new: Write) -> None:
     """What a reader sees, before and after the next write has repaired the table."""
     world = death.world
@@ -90,7 +73,7 @@ def assert_old_or_new(death: Death, shape: Shape, old: tuple[Write, ...], new: W
     assert_tidy(world, shape, death)
 
 
-def assert_tidy(world: World, shape: Shape, death: Death) -> None:
+def assert_tidy(world: CrashedTable, shape: Shape, death: Death) -> None:
     """No file is left that belongs to nothing, once the sweep is due."""
     world.clock.advance(SWEPT_AFTER_MS)
     carry_out(world.table(61), Write("upsert", (row("last", "a", 10),)))

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.metadata.definitions import DEFAULT_PATH, defined_indexes
-from lakewarden.engine.metadata.table import RECORD_INDEX
-from tests.crash.victims import DEAD_AFTER_MS, killed
-from tests.engine.services.indexing.test_build import homes, indexed
-from tests.engine.services.worlds import contents, inserted, new_service_world, updated
+from lakewarden.engine.metadata.reading.definitions import DEFAULT_PATH, defined_indexes
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from tests.crash.dying_operations import DEAD_AFTER_MS, killed
+from tests.engine.services.indexing.indexed_tables import homes, indexed
+from tests.engine.services.service_table import contents, inserted, new_service_world, updated
 from tests.sampling import IS_SIMULATION
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from lakewarden import Table
-from tests.crash.mayflies import Hatchery, write_number
+from tests.crash.killed_writers import Hatchery, write_number
 from tests.writing.model import ModelRow, contents_of
 from tests.writing.shapes import Shape
 

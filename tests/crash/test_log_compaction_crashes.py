@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.pending import pending_plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.pending import pending_plans
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.port import Storage
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.engine.services.worlds import (
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS
+from tests.engine.services.service_table import (
     MOR,
     ServiceWorld,
     contents,
@@ -75,8 +75,8 @@ VICTIMS = (
 def planned(
     world: ServiceWorld, seed: int, storage: Storage | None = None, *, is_cancellable: bool = True
 ) -> str:
-    wish = Wish(cancellable=is_cancellable)
-    answer = schedule(world.context(seed, storage, **THRESHOLD), LOG_COMPACTION, wish)
+    plan_request = PlanRequest(cancellable=is_cancellable)
+    answer = schedule(world.context(seed, storage, **THRESHOLD), LOG_COMPACTION, plan_request)
     assert isinstance(answer, Scheduled)
     return answer.instant
 

@@ -6,15 +6,15 @@ from functools import cache
 
 import pytest
 
-from lakewarden.engine.metadata.table import load_metadata_table
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import load_config
-from tests.crash.victims import DEAD_AFTER_MS
-from tests.engine.services.worlds import (
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from tests.crash.dying_operations import DEAD_AFTER_MS
+from tests.engine.services.service_table import (
     MOR,
     ServiceWorld,
     contents,

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable, Unsettled
-from lakewarden.engine.storage.fault_plan import Call, Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import FaultyStorage
-from tests.crash.test_crash_matrix import HISTORY, NEXT, contents, row
-from tests.crash.victims import DEAD_AFTER_MS, World, new_world
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan, StorageCall
+from lakewarden.engine.testing.faults import FaultyStorage
+from tests.crash.crash_cases import HISTORY, NEXT, contents, row
+from tests.crash.dying_operations import DEAD_AFTER_MS, CrashedTable, new_world
 from tests.sampling import sample
 from tests.writing.model import Write
 from tests.writing.shapes import Shape, carry_out
@@ -24,17 +24,17 @@ WRITING = frozenset({"put", "create", "close", "create_exclusive", "replace_if",
 EVERY = 7
 
 
-def is_any(call: Call) -> bool:
+def is_any(call: StorageCall) -> bool:
     """No credentials any more: nothing works."""
     return True
 
 
-def is_writing(call: Call) -> bool:
+def is_writing(call: StorageCall) -> bool:
     """No space any more, or a place that has become read-only."""
     return call.operation in WRITING
 
 
-def calls_of(before: World) -> tuple[Call, ...]:
+def calls_of(before: CrashedTable) -> tuple[StorageCall, ...]:
     """The calls of an undisturbed run, and as many again for what is done about an outage."""
     rehearsal = before.copy()
     stage = FaultyStorage(rehearsal.storage, FaultPlan(), rehearsal.clock)
@@ -42,7 +42,7 @@ def calls_of(before: World) -> tuple[Call, ...]:
     return stage.calls
 
 
-def outages(before: World, affects: Callable[[Call], bool]) -> Iterable[FaultPlan]:
+def outages(before: CrashedTable, affects: Callable[[StorageCall], bool]) -> Iterable[FaultPlan]:
     """Plans by which every affected call fails from some call on."""
     calls = calls_of(before)
     for start in sample([call.number for call in calls if affects(call)], EVERY):
@@ -58,7 +58,7 @@ def outages(before: World, affects: Callable[[Call], bool]) -> Iterable[FaultPla
 @pytest.mark.parametrize("affects", [is_any, is_writing])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_an_outage_is_an_error_and_nothing_else(
-    shape: Shape, affects: Callable[[Call], bool]
+    shape: Shape, affects: Callable[[StorageCall], bool]
 ) -> None:
     before = new_world(shape, HISTORY)
     old, new = contents(shape, *HISTORY), contents(shape, *HISTORY, CHANGE)

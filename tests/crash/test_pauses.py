@@ -10,21 +10,21 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.rollback import rollback
 from lakewarden.engine.services.indexing.build import create_index
 from lakewarden.engine.services.indexing.request import IndexRequest
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.rollback_request import rollback
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
-from tests.engine.plans.hooked import Hook
-from tests.engine.plans.just_before import JustBefore
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, row
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, row
+from tests.engine.transaction.hooked import Hook
+from tests.engine.transaction.just_before import JustBefore
 from tests.sampling import sample
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
@@ -160,7 +160,7 @@ def test_who_takes_a_write_back_may_pause_as_well(undo: str) -> None:
         with suppress(Conflict, InvalidRequest):
             take_back(world, Hook(at, others_go_on).storage(world.storage))
         seen = {str(one["id"]) for one in world.rows()}
-        # A restore that had not begun takes back what was written by then, too.
+        # A restore that had not started takes back what was written by then, too.
         kept = {"k0", "k1", "b0", "b1"}
         may_be = [kept | acknowledged, *([kept] if undo == "restore" else [])]
         assert seen - {"b2"} in may_be, f"call {at}"
@@ -211,7 +211,7 @@ def test_a_write_that_stays_because_others_built_upon_it_stays_committed(builds:
         take_back(world, gap)
     # What is left of the rollback is given up by whoever finds it.
     world.clock.advance(PAUSE_MS)
-    settle(world.context(51, **SHARED))
+    recover_failed_instants(world.context(51, **SHARED))
     assert_all_committed(world, "the gap")
     assert not world.table(97).timeline().pending()
 

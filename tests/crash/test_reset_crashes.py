@@ -5,11 +5,11 @@ from itertools import islice
 
 import pytest
 
-from lakewarden.engine.plans.reset import ResetOutcome, reset
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
-from tests.engine.services.worlds import contents
+from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.transaction.reset import ResetOutcome, reset
+from tests.engine.services.service_table import contents
 from tests.rfc.plans import IS_SIMULATION, KINDS, LAZY, Kind, Trial, calls_of
 
 # A prime, so that all kinds of deaths come up where not every one is tried.

@@ -2,17 +2,17 @@
 
 import pytest
 
-from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.services.restore.run import Restored, restore
 from lakewarden.engine.services.savepoint.run import savepoint
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.storage.port import Storage
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
-from tests.engine.services.restore.test_restore import folded_files
-from tests.engine.services.worlds import (
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS, killed
+from tests.engine.services.restore.restored_tables import folded_files
+from tests.engine.services.service_table import (
     ServiceWorld,
     contents,
     inserted,
@@ -58,7 +58,7 @@ def test_a_restore_that_dies_is_gone_on_with(
     to = savepoint(before.context(2)).instant
     before.write(*later)
     if shape is INDEXED and later is LATER:
-        plan = schedule(before.context(3), COMPACTION, Wish())
+        plan = schedule(before.context(3), COMPACTION, PlanRequest())
         assert isinstance(plan, Scheduled)
         execute(before.context(4), COMPACTION, plan.instant)
         before.clock.advance(1000)

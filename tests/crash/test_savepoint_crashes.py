@@ -3,8 +3,8 @@
 import pytest
 
 from lakewarden.engine.services.savepoint.run import list_savepoints, savepoint
-from tests.crash.victims import killed
-from tests.engine.services.worlds import contents, inserted, new_service_world, updated
+from tests.crash.dying_operations import killed
+from tests.engine.services.service_table import contents, inserted, new_service_world, updated
 from tests.writing.shapes import Shape
 
 HISTORY = (inserted(4), updated(3))

@@ -7,27 +7,27 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
-from lakewarden.engine.metadata.validity import Validity
-from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.metadata.reading.validity import Validity
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.write.request import Incoming, WriteRequest
-from tests.crash.victims import ports
-from tests.engine.plans.hooked import Hook
+from tests.crash.dying_operations import ports
+from tests.engine.transaction.hooked import Hook
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 KEYS = ("k0", "k1", "k2")
 INDEXES = ("SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET")
 
 
-class World:
+class SnapshotTable:
     """A table with three rows of value 0, and those who change it."""
 
     def __init__(self, kind: str = "cow", index: str = "SIMPLE", **properties: object) -> None:
@@ -82,7 +82,7 @@ def scanned(snapshot: Snapshot, *, use_metadata: bool) -> int:
 @pytest.mark.parametrize("use_metadata", [True, False])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_snapshot_never_shows_fewer_rows_after_a_clean(kind: str, use_metadata: bool) -> None:
-    world = World(kind)
+    world = SnapshotTable(kind)
     snapshot = load_snapshot(world.storage)
     world.go_on()
     with pytest.raises((Conflict, CorruptTable)) as error:
@@ -91,7 +91,7 @@ def test_a_snapshot_never_shows_fewer_rows_after_a_clean(kind: str, use_metadata
 
 
 def test_a_snapshot_stays_as_it_is_while_others_compact_the_metadata_table() -> None:
-    world = World(hoodie__metadata__compact__max__delta__commits=2)
+    world = SnapshotTable(hoodie__metadata__compact__max__delta__commits=2)
     taken = load_snapshot(world.storage)
     before = taken.file_groups(taken.visibility(), None, use_metadata=True)
     # What the clean has removed is not in the base files of the compaction after it.
@@ -105,7 +105,7 @@ def test_a_snapshot_stays_as_it_is_while_others_compact_the_metadata_table() -> 
 
 def test_what_is_told_during_a_restore_counts_with_it() -> None:
     """Java tells the metadata table at the end of a restore at a time of its own."""
-    world = World()
+    world = SnapshotTable()
     first = load_snapshot(world.storage).timeline.active.completed()[0]
     world.upsert(1)
     world.clock.advance(1000)
@@ -123,11 +123,11 @@ def test_what_is_told_during_a_restore_counts_with_it() -> None:
 
 @pytest.mark.parametrize("use_metadata", [True, False])
 def test_a_read_begins_anew_where_files_vanish_before_the_first_row(use_metadata: bool) -> None:
-    world = World()
+    world = SnapshotTable()
     calls = 0
     at = 1
     while True:
-        world = World()
+        world = SnapshotTable()
         hook = Hook(at, world.go_on)
         found = world.table(hook.storage(world.storage)).read_arrow(
             ["id", "v"], use_metadata=use_metadata
@@ -141,7 +141,7 @@ def test_a_read_begins_anew_where_files_vanish_before_the_first_row(use_metadata
 
 
 def test_batches_that_vanish_later_name_the_clean_that_took_them() -> None:
-    world = World(hoodie__parquet__small__file__limit=0)
+    world = SnapshotTable(hoodie__parquet__small__file__limit=0)
     world.table().bulk_insert([{"id": f"other{n}", "v": n} for n in range(3)])
     batches = world.table().read_batches(["id"])
     next(batches)
@@ -158,7 +158,7 @@ def test_batches_that_vanish_later_name_the_clean_that_took_them() -> None:
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_write_whose_snapshot_was_cleaned_away_conflicts(kind: str, index: str) -> None:
-    world = World(kind, index)
+    world = SnapshotTable(kind, index)
     with pytest.raises(Conflict) as error:
         world.table().write(request(world.go_on))
     assert error.value.code in ("files_vanished", "write_conflict", "snapshot_outdated")
@@ -168,7 +168,7 @@ def test_a_write_whose_snapshot_was_cleaned_away_conflicts(kind: str, index: str
 @pytest.mark.parametrize("index", INDEXES)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_retry_mends_a_write_whose_snapshot_was_cleaned_away(kind: str, index: str) -> None:
-    world = World(kind, index)
+    world = SnapshotTable(kind, index)
     once = iter([world.go_on])
     done = world.table().write(
         request(lambda: next(once, lambda: None)()),
@@ -181,7 +181,7 @@ def test_a_retry_mends_a_write_whose_snapshot_was_cleaned_away(kind: str, index:
 @pytest.mark.parametrize("index", ["RECORD_INDEX", "SIMPLE", "BLOOM"])
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_a_write_conflicts_with_a_clustering_that_moved_its_keys(kind: str, index: str) -> None:
-    world = World(kind, index, hoodie__parquet__small__file__limit=0)
+    world = SnapshotTable(kind, index, hoodie__parquet__small__file__limit=0)
     world.table().bulk_insert([{"id": "more", "v": 0}])
     with pytest.raises(Conflict) as error:
         world.table().write(request(lambda: world.table().clustering.schedule_and_run()))

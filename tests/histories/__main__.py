@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-from tests.histories.campaign import TOLD, campaign, told
+from tests.histories.campaign import REPORTED, campaign, reported
 from tests.histories.coverage import Coverage, load_coverage
 from tests.histories.history import History, play
 
@@ -15,7 +15,7 @@ def main() -> int:
     arguments = _arguments()
     if arguments.history:
         played = play(History.parse(arguments.history))
-        print(told(played))
+        print(reported(played))
         return bool(played.failure)
     return _campaign(arguments)
 
@@ -38,8 +38,8 @@ def _campaign(arguments: Namespace) -> int:
         coverage.merge(part.coverage)
         for seed, played in part.failed:
             sorts[played.sort] += 1
-            if sorts[played.sort] <= TOLD:
-                print(told(played, seed), end="\n\n", flush=True)
+            if sorts[played.sort] <= REPORTED:
+                print(reported(played, seed), end="\n\n", flush=True)
     print(coverage.markdown())
     print(f"\n{perf_counter() - began:.0f} s")
     if arguments.into is not None:

@@ -12,7 +12,7 @@ from tests.histories.shrink import shrunk
 
 SEEDS_AT_ONCE = 10
 # So many failures of one sort are made short; more of them tell nothing new.
-TOLD = 2
+REPORTED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ def campaign(
         yield from pool.map(played_part, parts, [without] * len(parts))
 
 
-def told(played: Played, seed: int | None = None) -> str:
+def reported(played: Played, seed: int | None = None) -> str:
     """A failure in words, as short as it can be, and the line that replays it."""
     short = played if seed is None else shrunk(played)
     head = f"# {short.history.kind}" + ("" if seed is None else f", seed {seed}")
     line = f"python -m tests.histories '{short.history}'"
-    return "\n".join([head, *short.told, short.failure, f"Replay it with: {line}"])
+    return "\n".join([head, *short.reported, short.failure, f"Replay it with: {line}"])

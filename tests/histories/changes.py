@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from lakewarden import Table
 from tests.histories.operation import Call, Counts
-from tests.histories.past import Key, Past, Row, Version
 from tests.histories.rows import IDS, given, new_row
+from tests.histories.table_model import Key, Past, Row, Version
 from tests.histories.tables import NAN, PARTITIONS, TableKind
 from tests.histories.writes import briefly
 

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.histories.changes import condition
 from tests.histories.kept import Kept
-from tests.histories.past import Key, Moment, Row
+from tests.histories.played_table import PlayedTable
 from tests.histories.rows import IDS
 from tests.histories.seen import Difference, assert_same, plain, rows_of
+from tests.histories.table_model import Key, Moment, Row
 from tests.histories.tables import COLUMNS
-from tests.histories.world import World
 
 # Of what is asked of the past after a step, and at the end.
 ASKED, ASKED_AT_END = 1, 12
@@ -27,7 +27,7 @@ ASKED, ASKED_AT_END = 1, 12
 class Checks:
     """What is asked of a table; refusals of the past are counted by their codes."""
 
-    def __init__(self, world: World, without: frozenset[str] = frozenset()) -> None:
+    def __init__(self, world: PlayedTable, without: frozenset[str] = frozenset()) -> None:
         self._world = world
         self._without = without
         self.refusals: Counter[tuple[str, str]] = Counter()
@@ -81,9 +81,9 @@ class Checks:
         chosen = chance.sample(points, min(count, len(points)))
         chosen += chance.sample(sorted(past.savepoints), min(1, len(past.savepoints)))
         for point in chosen:
-            moment = past.as_of(point)
-            columns = COLUMNS if moment is None else moment.columns
-            expected = {} if moment is None else plain(moment.rows, columns)
+            snapshot = past.as_of(point)
+            columns = COLUMNS if snapshot is None else snapshot.columns
+            expected = {} if snapshot is None else plain(snapshot.rows, columns)
             use_metadata = chance.random() < 0.5
             ask = partial(
                 table.read_arrow, self._shown(columns), as_of=point, use_metadata=use_metadata
@@ -132,7 +132,7 @@ class Checks:
             got = self._rows(seen, "read-optimised")
             assert_same(got, plain(world.past.rows, columns), "read-optimised")
             return
-        known = [plain(moment.rows, columns).values() for moment in world.past.moments]
+        known = [plain(snapshot.rows, columns).values() for snapshot in world.past.moments]
         for row in world.kind.read(seen):
             if all(row not in rows for rows in known):
                 raise Difference("read-optimised: invented", f"read-optimised: invented {row}")
@@ -158,7 +158,7 @@ class Checks:
     def assert_valid(self, table: Table) -> None:
         """What the table keeps about itself is true."""
         for result in table.validate():
-            if result.finding.verdict is Verdict.FAILED:
+            if result.finding.verdict is CheckVerdict.FAILED:
                 finding = result.finding
                 raise Difference(
                     f"validate: {result.check}",
@@ -198,13 +198,13 @@ class Checks:
         return answer
 
     def _assert_window(self, seen: pa.Table, window: tuple[Moment, ...], what: str) -> None:
-        steps = {moment.step for moment in window}
+        steps = {snapshot.step for snapshot in window}
         rows = window[-1].rows if window else {}
         written = {key: version for key, version in rows.items() if version.step in steps}
         got, expected = self._rows(seen, "changes"), plain(written, COLUMNS)
         if self._world.kind.is_mor:
             # A row that came too late is written to a log all the same.
-            late = {key for moment in window for key in moment.late}
+            late = {key for snapshot in window for key in snapshot.late}
             got = {key: row for key, row in got.items() if key in expected or key not in late}
         if self._world.kind.is_partial:
             # Values that a row leaves to older ones are not of the window.

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from lakewarden import InvalidRequest, Table
 from tests.histories.operation import Call
-from tests.histories.past import Past, Row
 from tests.histories.rows import given, upserted
 from tests.histories.seen import Difference
+from tests.histories.table_model import Past, Row
 from tests.histories.writes import EVOLVING, briefly
 
 LARGE = 1 << 40

@@ -14,7 +14,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.write.evolve import evolved
+from lakewarden.engine.write.rows.evolve import evolved
 from tests.histories.history import History, play
 from tests.histories.remembered import remembering
 from tests.side_by_side.race import Race, RaceKind

@@ -7,10 +7,10 @@ from pathlib import Path
 from random import Random
 
 from tests.histories.checks import Checks
+from tests.histories.played_table import PlayedTable
 from tests.histories.seen import Difference
 from tests.histories.steps import Step, drawn_steps
 from tests.histories.tables import TableKind
-from tests.histories.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Played:
     """What has come of a history."""
 
     history: History
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     # The operations that were played, in their order.
     names: list[str] = field(default_factory=list)
     refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -67,10 +67,10 @@ class Played:
 
 
 def play(history: History) -> Played:
-    """Play all steps; a difference ends it, and so does any error that nobody has foreseen."""
-    world = World(history.kind)
+    """Play all steps; a difference ends it, and so does any error that nobody has predicted."""
+    world = PlayedTable(history.kind)
     checks = Checks(world, history.without)
-    played = Played(history, told=world.played)
+    played = Played(history, reported=world.played)
     try:
         for step in history.steps:
             played.steps += 1
@@ -91,6 +91,6 @@ def play(history: History) -> Played:
 
 
 def _place(error: BaseException) -> str:
-    """Where in the engine an error comes from that nobody has foreseen."""
+    """Where in the engine an error comes from that nobody has predicted."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].name}"

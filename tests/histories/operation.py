@@ -7,7 +7,7 @@ from typing import Protocol
 
 from lakewarden import Table
 from lakewarden.engine.write.result import Commit
-from tests.histories.past import Past, Rows
+from tests.histories.table_model import Past, Rows
 
 
 def _nothing(past: Past) -> None:

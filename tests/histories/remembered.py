@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads.codec import Codec
+from lakewarden.engine.formats.instant_metadata.codec import InstantCodec
 from lakewarden.engine.formats.properties import parse_properties
 
 REMEMBERED = 2_000
@@ -20,7 +20,7 @@ REMEMBERED = 2_000
 @contextmanager
 def remembering() -> Iterator[None]:
     """Decode all bytes once, and by this thread alone: tables of ten rows gain nothing by more."""
-    decode, threads = Codec.decode, pa.cpu_count()
+    decode, threads = InstantCodec.decode, pa.cpu_count()
     parsed = lru_cache(REMEMBERED)(parse_properties)
     remembered = _by_content(decode)
 
@@ -28,13 +28,13 @@ def remembering() -> Iterator[None]:
         return dict(parsed(payload, path))
 
     pa.set_cpu_count(1)
-    Codec.decode = remembered  # type: ignore[method-assign]
+    InstantCodec.decode = remembered  # type: ignore[method-assign]
     _exchange(parse_properties, instead)
     try:
         yield
     finally:
         pa.set_cpu_count(threads)
-        Codec.decode = decode  # type: ignore[method-assign]
+        InstantCodec.decode = decode  # type: ignore[method-assign]
         _exchange(instead, parse_properties)
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 
-from tests.histories.past import Key, Past, Row
+from tests.histories.table_model import Key, Past, Row
 from tests.histories.tables import COLUMNS, NAN, PARTITIONS, SCHEMA
 
 IDS = tuple(f"k{number}" for number in range(8))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from tests.histories.past import Key, Row, Rows
+from tests.histories.table_model import Key, Row, Rows
 from tests.histories.tables import TableKind
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from random import Random
 
 from lakewarden import Table
-from lakewarden.service_door import Plan, ServiceDoor
+from lakewarden.table_service_handle import Plan, TableServiceHandle
 from tests.histories.operation import Call
-from tests.histories.past import Past
 from tests.histories.rows import given, upserted
+from tests.histories.table_model import Past
 from tests.histories.writes import briefly
 
 CLUSTERINGS: tuple[dict[str, object], ...] = (
@@ -19,13 +19,13 @@ CLUSTERINGS: tuple[dict[str, object], ...] = (
 SERVICES = ("compaction", "log_compaction", "clustering")
 
 
-def _door(table: Table, service: str) -> ServiceDoor:
+def _door(table: Table, service: str) -> TableServiceHandle:
     found = {
         "compaction": lambda: table.compaction,
         "log_compaction": lambda: table.log_compaction,
         "clustering": lambda: table.clustering,
     }[service]()
-    assert isinstance(found, ServiceDoor)
+    assert isinstance(found, TableServiceHandle)
     return found
 
 

@@ -1,6 +1,6 @@
 """Steps of a history: an operation by its name, with a seed of its own for all that is drawn.
 
-A step means as much as it can when others are left out before it, so that histories shrink.
+A step means as much as it can when others are skipped before it, so that histories shrink.
 """
 
 from dataclasses import dataclass

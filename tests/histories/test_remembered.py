@@ -1,14 +1,14 @@
 """What is remembered while tables are played changes no answer, and is put back."""
 
-from lakewarden.engine.formats.payloads.codec import Codec
+from lakewarden.engine.formats.instant_metadata.codec import InstantCodec
 from tests.histories.history import History, play
 from tests.histories.remembered import remembering
 
 
 def test_a_history_goes_the_same_way_whether_bytes_are_remembered_or_not() -> None:
-    decode, history = Codec.decode, History.drawn(11)
+    decode, history = InstantCodec.decode, History.drawn(11)
     plain = play(history)
     with remembering():
-        assert Codec.decode is not decode
-        assert play(history).told == plain.told
-    assert Codec.decode is decode
+        assert InstantCodec.decode is not decode
+        assert play(history).reported == plain.reported
+    assert InstantCodec.decode is decode

@@ -5,7 +5,7 @@ from random import Random
 
 from lakewarden.engine.services.savepoint.run import Savepoint as Made
 from tests.histories.operation import Call
-from tests.histories.past import Past
+from tests.histories.table_model import Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Restore:
             act=lambda table: table.restore(target.requested),
             effect=effect,
             is_repeated=True,
-            between=tuple(moment.rows for moment in past.moments[number:]),
+            between=tuple(snapshot.rows for snapshot in past.moments[number:]),
         )
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 from lakewarden import Table
 from tests.histories.operation import Call
-from tests.histories.past import Past
+from tests.histories.table_model import Past
 
 INDEXES = ("record_index", "column_stats", "partition_stats")
 

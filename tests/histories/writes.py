@@ -5,9 +5,9 @@ from random import Random
 
 from lakewarden import InvalidRequest, Table
 from tests.histories.operation import Call, Counts
-from tests.histories.past import Past, Row
 from tests.histories.rows import IDS, given, new_row, some_keys, unknown, upserted
 from tests.histories.seen import Difference
+from tests.histories.table_model import Past, Row
 from tests.histories.tables import COLUMNS, PARTITIONS
 
 # What has the schema change, which has to be asked for.

@@ -17,10 +17,15 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.hfile import write_hfile
 from lakewarden.engine.formats.hfile.layout import TRAILER_SIZE
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
 from lakewarden.engine.formats.log.block import BlockKind, Header
-from lakewarden.engine.formats.log.write import Origin, avro_blocks, encode_block, parquet_block
-from lakewarden.engine.formats.payloads import commit
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
+from lakewarden.engine.formats.log.write import (
+    BlockOrigin,
+    avro_blocks,
+    encode_block,
+    parquet_block,
+)
 from lakewarden.engine.formats.properties import format_properties
 
 MEGABYTE = 1 << 20
@@ -167,7 +172,7 @@ def _hfile(size: int = 20) -> bytes:
 
 
 def _log() -> bytes:
-    origin = Origin(INSTANT, ROWS_SCHEMA)
+    origin = BlockOrigin(INSTANT, ROWS_SCHEMA)
     blocks = list(avro_blocks(_rows(50), origin))
     return b"".join([*blocks, parquet_block(_rows(50), origin)])
 

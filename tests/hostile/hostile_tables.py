@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_in
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import (
+from lakewarden.engine.formats.instant_metadata import (
     clean,
     commit,
     compaction,
@@ -16,27 +16,33 @@ from lakewarden.engine.formats.payloads import (
     rollback,
     savepoint,
 )
-from lakewarden.engine.formats.payloads.clean import CleanFile, CleanPlan
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, WriteStat
-from lakewarden.engine.formats.payloads.compaction import CompactionOperation, CompactionPlan
-from lakewarden.engine.formats.payloads.indexing import IndexPartition, IndexPlan
-from lakewarden.engine.formats.payloads.replace import (
+from lakewarden.engine.formats.instant_metadata.clean import CleanFile, CleanPlan
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
+from lakewarden.engine.formats.instant_metadata.compaction import (
+    CompactionOperation,
+    CompactionPlan,
+)
+from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
+from lakewarden.engine.formats.instant_metadata.replace import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
     ReplaceCommitMetadata,
     RequestedReplace,
 )
-from lakewarden.engine.formats.payloads.restore import RestorePlan
-from lakewarden.engine.formats.payloads.rollback import (
+from lakewarden.engine.formats.instant_metadata.restore import RestorePlan
+from lakewarden.engine.formats.instant_metadata.rollback import (
     InstantReference,
     RollbackPlan,
     RollbackRequest,
 )
-from lakewarden.engine.formats.payloads.savepoint import SavepointMetadata, SavepointPartition
-from lakewarden.engine.metadata.changes import NewFile, TableChange
-from lakewarden.engine.metadata.files_entries import files_entries
-from lakewarden.engine.metadata.log_files import group_log
+from lakewarden.engine.formats.instant_metadata.savepoint import (
+    SavepointMetadata,
+    SavepointPartition,
+)
+from lakewarden.engine.metadata.encoding.log_files import group_log
+from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
+from lakewarden.engine.metadata.entries.files_entries import files_entries
 
 # Of what is planned and pending, and of writes that are dead.
 PENDING = "20260101000000000"

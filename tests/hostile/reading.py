@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.bloom import parse_bloom
 from lakewarden.engine.formats.hfile import HFile
+from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.formats.payloads import commit
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.formats.range_source import BufferSource
-from lakewarden.engine.read.base_file import BaseReader
+from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.timeline.ledger_entries import decode_entry
+from lakewarden.engine.timeline.ledger.entries import decode_entry
 
 
 def read_log(content: bytes) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lakewarden import LakewardenError, Table
 from tests.hostile.hostile_tables import CANARY, LINK, OPERATIONS, Hostile, Scene, hostile_tables
-from tests.hostile.watched import Watched
+from tests.hostile.watched_folder import Watched
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64()), ("p", pa.string())])
 TABLES_MIN = 100
@@ -18,7 +18,7 @@ _QUICKLY: Mapping[str, object] = {"durable": False}
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class HostileTable:
     """A sound table, a folder beside it that is watched, and places for copies of the table."""
 
     folder: Path
@@ -29,7 +29,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileTable]:
     folder = tmp_path_factory.mktemp("hostile")
     outside = folder / "outside"
     outside.mkdir()
@@ -51,24 +51,24 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         properties=(sound / ".hoodie/hoodie.properties").read_text(),
     )
     watched = Watched(outside)
-    yield World(folder, sound, outside, watched, scene)
+    yield HostileTable(folder, sound, outside, watched, scene)
     watched.close()
 
 
-def _told(hostile: Hostile, table: Path) -> list[str]:
+def _reported(hostile: Hostile, table: Path) -> list[str]:
     """What the operations on a hostile table answer."""
-    told = []
+    reported = []
     for name in hostile.operations:
         try:
             answer = OPERATIONS[name](Table(str(table), storage_options=_QUICKLY))
         except LakewardenError as error:
-            told.append(f"{name}: {error}")
+            reported.append(f"{name}: {error}")
         else:
-            told.append(f"{name} gives {answer}")
-    return told
+            reported.append(f"{name} gives {answer}")
+    return reported
 
 
-def test_nothing_outside_is_touched_and_the_file_that_names_it_is_told(world: World) -> None:
+def test_nothing_outside_is_touched_and_the_file_that_names_it_is_told(world: HostileTable) -> None:
     wrong: list[object] = []
     tables = list(hostile_tables(world.scene))
     assert len(tables) >= TABLES_MIN
@@ -80,15 +80,15 @@ def test_nothing_outside_is_touched_and_the_file_that_names_it_is_told(world: Wo
             (table / path).parent.mkdir(parents=True, exist_ok=True)
             (table / path).write_bytes(content)
         world.watched.seen()
-        told = _told(hostile, table)
+        reported = _reported(hostile, table)
         if touched := world.watched.seen():
-            wrong.append((hostile.name, "touched", touched, told))
-        is_told = any(hostile.said_by in one or f"/{LINK} is a link" in one for one in told)
+            wrong.append((hostile.name, "touched", touched, reported))
+        is_reported = any(hostile.said_by in one or f"/{LINK} is a link" in one for one in reported)
         # By its name a link is as good as a folder; it is told by whatever would follow it.
-        if not is_told and not hostile.name.endswith(": link"):
-            wrong.append((hostile.name, "not told", hostile.said_by, told))
+        if not is_reported and not hostile.name.endswith(": link"):
+            wrong.append((hostile.name, "not told", hostile.said_by, reported))
         if not (table / ".hoodie/hoodie.properties").exists():
-            wrong.append((hostile.name, "properties are gone", [], told))
+            wrong.append((hostile.name, "properties are gone", [], reported))
         assert sorted(one.name for one in world.outside.iterdir()) == [CANARY, "hoodie.properties"]
         world.watched.seen()
     assert not wrong, "\n".join(map(str, wrong))

@@ -10,29 +10,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.commit import Outcome
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.give_up import give_up
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.plans.rollback import rollback
-from lakewarden.engine.plans.service import TABLE_SERVICES, Service
-from lakewarden.engine.plans.window import INCREMENTAL
 from lakewarden.engine.services.archive.run import archive
-from lakewarden.engine.services.choice import Draft, Drafted
 from lakewarden.engine.services.clean.run import clean
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.selection import Draft, Drafted
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from lakewarden.engine.view.slices import SliceKey
-from tests.incremental.toy import OpenWrite, ToyTable
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.engine.transaction.abort_attempt import abort_attempt
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.commit import Outcome
+from lakewarden.engine.transaction.rollback_request import rollback
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
+from lakewarden.engine.transaction.window.window import INCREMENTAL
+from tests.incremental.planning_table import OpenWrite, ToyTable
 
 PARTITIONS = tuple(f"2023-11-{day:02d}" for day in range(8, 16))
 STEPS = 30
@@ -77,8 +77,8 @@ class BusyService:
     def service(self) -> Service:
         return self.inner.service
 
-    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
-        drafted = self.inner.draft(context, moment, wish)
+    def draft(self, context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Drafted:
+        drafted = self.inner.draft(context, snapshot, plan_request)
         self.meanwhile()
         return drafted
 
@@ -92,7 +92,7 @@ class History:
 
     case: Case
     seed: int
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -102,7 +102,7 @@ class History:
         self.incremental = 0
 
     def run(self, steps: int) -> None:
-        self.table.insert(*(SliceKey(partition, "f0") for partition in PARTITIONS))
+        self.table.insert(*(FileGroupId(partition, "f0") for partition in PARTITIONS))
         actions = [
             *[self.write] * 8,
             *[self.begin] * 2,
@@ -177,7 +177,7 @@ class History:
     def plan_elsewhere(self) -> None:
         """Another engine plans some of what there is, and does not say what it leaves out."""
         context = self._context({}, incremental=False)
-        drafted = self.case.service.draft(context, look(context), Wish())
+        drafted = self.case.service.draft(context, load_for_writing(context), PlanRequest())
         if isinstance(drafted, Draft):
             content = self.case.without_some(drafted.content, self.random)
             action = self.case.service.service.action
@@ -217,9 +217,9 @@ class History:
         for _ in range(DRAINS_MAX):
             for instant in self._pending():
                 self._carry_out(instant)
-            if self._schedule(self.case.service, settings, Wish(), incremental=True) is None:
+            if self._schedule(self.case.service, settings, PlanRequest(), incremental=True) is None:
                 break
-        full = self._draft(settings, Wish(), incremental=False)
+        full = self._draft(settings, PlanRequest(), incremental=False)
         assert not isinstance(full, Draft), sorted(full.groups)
 
     # How it is done.
@@ -233,7 +233,7 @@ class History:
         for partition in partitions if not updated else partitions[:1]:
             if not updated or self.random.random() < self.case.adds:
                 self.serial += 1
-                added.append(SliceKey(partition, f"f{self.serial}"))
+                added.append(FileGroupId(partition, f"f{self.serial}"))
         is_mor = "MERGE" in self.case.properties["hoodie.table.type"]
         size = self.random.choice(self.case.sizes)
         write = (
@@ -251,36 +251,38 @@ class History:
         self,
         service: TableService,
         settings: Mapping[str, str] | None = None,
-        wish: Wish | None = None,
+        plan_request: PlanRequest | None = None,
         *,
         incremental: bool | None = None,
     ) -> Scheduled | None:
         settings = dict(self.random.choice(self.case.choices)) if settings is None else settings
-        wish = self._wish() if wish is None else wish
+        plan_request = self._wish() if plan_request is None else plan_request
         if incremental is None:
             incremental = self.random.random() < 0.85
-        self._compare(settings, wish)
+        self._compare(settings, plan_request)
         self.table.clock.advance(100)
-        done = schedule(self._context(settings, incremental=incremental), service, wish)
+        done = schedule(self._context(settings, incremental=incremental), service, plan_request)
         scheduled = done if isinstance(done, Scheduled) else None
-        self._tell("schedule", scheduled and scheduled.instant, settings, wish, incremental)
+        self._tell("schedule", scheduled and scheduled.instant, settings, plan_request, incremental)
         return scheduled
 
-    def _compare(self, settings: Mapping[str, str], wish: Wish) -> None:
-        part = self._draft(settings, wish, incremental=True)
-        full = self._draft(settings, wish, incremental=False)
+    def _compare(self, settings: Mapping[str, str], plan_request: PlanRequest) -> None:
+        part = self._draft(settings, plan_request, incremental=True)
+        full = self._draft(settings, plan_request, incremental=False)
         self.incremental += "Since the" in _scope(part)
         missed, extra = _groups(full) - _groups(part), _groups(part) - _groups(full)
         assert not missed, f"missed {sorted(missed)}; {_scope(part)}"
         assert not extra, f"chosen besides {sorted(extra)}; {_scope(part)}"
 
-    def _draft(self, settings: Mapping[str, str], wish: Wish, *, incremental: bool) -> Drafted:
+    def _draft(
+        self, settings: Mapping[str, str], plan_request: PlanRequest, *, incremental: bool
+    ) -> Drafted:
         context = self._context(settings, incremental=incremental)
-        return self.case.service.draft(context, look(context), wish)
+        return self.case.service.draft(context, load_for_writing(context), plan_request)
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> PlanRequest:
         some = tuple(sorted(self.random.sample(PARTITIONS, 4)))
-        return Wish(
+        return PlanRequest(
             cancellable=self.random.random() < 0.5,
             max_bytes=self.random.choice((None, None, 150, 400)),
             max_file_groups=self.random.choice((None, None, 1, 3)),
@@ -293,7 +295,7 @@ class History:
     def _fail(self, instant: str) -> None:
         """An attempt that gives the plan up, or that is left for the next one."""
         own, attempt = self.table.begin_plan(instant)
-        give_up(own.context, attempt, "it failed")
+        abort_attempt(own.context, attempt, "it failed")
 
     def _cancel(self, instant: str) -> None:
         cancel(self.table.context(), instant, "not wanted", force=True)
@@ -326,7 +328,7 @@ class History:
         return self.table.context(**{key.replace(".", "__"): value for key, value in given.items()})
 
     def _tell(self, *words: object) -> None:
-        self.told.append(" ".join(map(str, words)))
+        self.reported.append(" ".join(map(str, words)))
 
 
 def run_histories(case: Case, chunk: int, *, count: int) -> list[History]:
@@ -337,14 +339,14 @@ def run_histories(case: Case, chunk: int, *, count: int) -> list[History]:
             history.run(STEPS)
         except BaseException as error:
             error.add_note(f"replay: History(CASE, {history.seed}).run({STEPS})")
-            error.add_note("\n".join(history.told))
+            error.add_note("\n".join(history.reported))
             raise
     # Many plans have to look at what has changed only, or nothing is shown.
     assert sum(history.incremental for history in histories) >= len(histories) // 2
     return histories
 
 
-def _groups(drafted: Drafted) -> frozenset[SliceKey]:
+def _groups(drafted: Drafted) -> frozenset[FileGroupId]:
     return drafted.groups if isinstance(drafted, Draft) else frozenset()
 
 

@@ -10,27 +10,27 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads.commit import CommitMetadata, Operation, WriteStat
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.conflicts.conflicts import ObservedInstants
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.locks.conflicts import Seen
-from lakewarden.engine.metadata.changes import NewFile, TableChange
-from lakewarden.engine.plans.commit import Outcome, commit
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.plans.start import start
+from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.slices import SliceKey
-from tests.crash.victims import ports
-from tests.engine.services.worlds import ServiceWorld
-from tests.incremental.toy import SCHEMA, log_of
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.commit import Outcome, commit
+from lakewarden.engine.transaction.start import start
+from tests.crash.dying_operations import ports
+from tests.engine.services.service_table import ServiceWorld
+from tests.incremental.planning_table import SCHEMA, log_of
 
 TOUCHED = range(12)
 PLANNED = range(6)
@@ -60,7 +60,7 @@ class Names:
             self._log(number, attempt.instant) if logs else _base(number, attempt.instant, size)
             for number in partitions
         ]
-        keys = frozenset(SliceKey(file.partition, _file_id(file)) for file in files)
+        keys = frozenset(FileGroupId(file.partition, _file_id(file)) for file in files)
         outcome = Outcome(
             metadata=CommitMetadata(
                 partition_to_write_stats=_stats(files), extra_metadata={SCHEMA_KEY: SCHEMA}
@@ -68,7 +68,7 @@ class Names:
             change=TableChange(instant=attempt.instant, new_files=tuple(files)),
             touched=keys,
             appended=keys if logs else frozenset(),
-            seen=Seen.of(self.world.moment().timeline.active),
+            seen=ObservedInstants.of(self.world.snapshot().timeline.active),
             outputs={},
         )
         with attempt:
@@ -78,7 +78,7 @@ class Names:
         """A plan for some of what there is, carried out."""
         self.world.clock.advance(1000)
         context = self.world.context(**SETTINGS[service])
-        planned = schedule(context, service, Wish(max_file_groups=len(PLANNED)))
+        planned = schedule(context, service, PlanRequest(max_file_groups=len(PLANNED)))
         assert isinstance(planned, Scheduled)
         attempt = start(context, planned.instant).attempt
         assert attempt is not None
@@ -161,7 +161,7 @@ def empty_table() -> ServiceWorld:
 def touched_table(service: TableService, partitions: int) -> ServiceWorld:
     """A table in which a plan has completed, and where twelve partitions have work for the next.
 
-    Half of them were left out by that plan, and half were written to since.
+    Half of them were skipped by that plan, and half were written to since.
     """
     world = empty_table()
     table = Names(world)

@@ -2,25 +2,25 @@
 
 import pytest
 
-from lakewarden.engine.services.choice import Draft
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import draft
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import Call
-from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import draft
+from lakewarden.engine.services.planning.selection import Draft
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.testing.fault_plan import StorageCall
+from lakewarden.engine.testing.faults import FaultyStorage
 from tests.incremental.names_only import SETTINGS, TOUCHED, partition_of, touched_table
 
 
-def planned_calls(service: TableService, partitions: int) -> list[Call]:
+def planned_calls(service: TableService, partitions: int) -> list[StorageCall]:
     """The storage calls of a plan when twelve partitions have work for it."""
     world = touched_table(service, partitions)
     watched = FaultyStorage(world.storage)
     context = world.context(storage=watched, **SETTINGS[service])
     opened = len(watched.calls)
-    drafted = draft(context, service, Wish())
+    drafted = draft(context, service, PlanRequest())
     assert isinstance(drafted, Draft)
     assert {key.partition for key in drafted.groups} == set(map(partition_of, TOUCHED))
     return list(watched.calls[opened:])

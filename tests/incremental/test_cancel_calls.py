@@ -2,14 +2,14 @@
 
 import pytest
 
-from lakewarden.engine.plans.cancel import acknowledge, cancel
-from lakewarden.engine.plans.cancellation import Cleanup, Ending
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.faults import FaultyStorage
-from tests.engine.services.worlds import ServiceWorld
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.transaction.cancel.cancel import acknowledge, cancel
+from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.start import start
+from tests.engine.services.service_table import ServiceWorld
 from tests.incremental.names_only import LARGE, Names, empty_table
 
 FEW, MANY = 5, 300
@@ -22,15 +22,15 @@ def planned(groups: int) -> tuple[ServiceWorld, str]:
     table = Names(world)
     table.write(range(groups), size=LARGE)
     table.write(range(groups), logs=True)
-    plan = schedule(world.context(), COMPACTION, Wish(cancellable=True))
+    plan = schedule(world.context(), COMPACTION, PlanRequest(cancellable=True))
     assert isinstance(plan, Scheduled)
     assert len(plan.draft.groups) == groups
     return world, plan.instant
 
 
-def calls_of_cancel(groups: int, *, is_begun: bool) -> int:
+def calls_of_cancel(groups: int, *, is_started: bool) -> int:
     world, plan = planned(groups)
-    if is_begun:
+    if is_started:
         start(world.context(51), plan)
     watched = FaultyStorage(world.storage)
     answer = acknowledge(world.context(52, watched), plan, "backfill first")
@@ -39,10 +39,10 @@ def calls_of_cancel(groups: int, *, is_begun: bool) -> int:
     return len(watched.calls)
 
 
-@pytest.mark.parametrize("is_begun", [False, True], ids=["requested", "inflight"])
-def test_a_cancel_is_acknowledged_in_a_few_calls_however_large_the_plan(is_begun: bool) -> None:
-    calls = calls_of_cancel(MANY, is_begun=is_begun)
-    assert calls == calls_of_cancel(FEW, is_begun=is_begun)
+@pytest.mark.parametrize("is_started", [False, True], ids=["requested", "inflight"])
+def test_a_cancel_is_acknowledged_in_a_few_calls_however_large_the_plan(is_started: bool) -> None:
+    calls = calls_of_cancel(MANY, is_started=is_started)
+    assert calls == calls_of_cancel(FEW, is_started=is_started)
     assert calls <= CALLS_MAX
 
 

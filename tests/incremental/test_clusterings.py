@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from lakewarden.engine.formats.payloads import replace as clustering
+from lakewarden.engine.formats.instant_metadata import replace as clustering
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from tests.incremental.histories import CHUNKS, Case, run_histories
-from tests.incremental.toy import COW
+from tests.incremental.planning_table import COW
 
 FILTER = "hoodie.clustering.plan.partition.filter.mode"
 PLAN = "hoodie.clustering.plan.strategy"

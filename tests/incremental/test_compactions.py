@@ -1,44 +1,9 @@
 """Compaction: what has changed is all that looking at everything would find, in any history."""
 
-from dataclasses import replace
-from random import Random
-
 import pytest
 
-from lakewarden.engine.formats.payloads import compaction
-from lakewarden.engine.services.compaction.service import COMPACTION
-from tests.incremental.histories import CHUNKS, Case, run_histories
-from tests.incremental.toy import MOR
-
-STRATEGY = "hoodie.compaction.strategy"
-
-
-def without_some(plan: bytes, random: Random) -> bytes:
-    """A plan as Java might have made it, for some of the file groups."""
-    decoded = compaction.decode_plan(plan, "the plan")
-    count = random.randint(1, len(decoded.operations))
-    some = tuple(random.sample(decoded.operations, count))
-    return compaction.encode_plan(
-        replace(decoded, operations=some, missing_schedule_partitions=(), extra_metadata={})
-    )
-
-
-CASE = Case(
-    service=COMPACTION,
-    settings={},
-    choices=(
-        {STRATEGY: "UnBounded"},
-        {STRATEGY: "LogFileSizeBased", "hoodie.compaction.logfile.size.threshold": "150"},
-        {STRATEGY: "LogFileNumBased", "hoodie.compaction.logfile.num.threshold": "2"},
-        {STRATEGY: "BoundedIO", "hoodie.compaction.target.io": "0"},
-        {STRATEGY: "PartitionRegexBased", "hoodie.compaction.partition.path.regex": "1[0-3]$"},
-        {STRATEGY: "BoundedPartitionAware", "hoodie.compaction.daybased.target.partitions": "2"},
-        {STRATEGY: "UnBoundedPartitionAware", "hoodie.compaction.daybased.target.partitions": "2"},
-        {STRATEGY: "DayBased", "hoodie.compaction.daybased.target.partitions": "3"},
-    ),
-    properties=MOR,
-    without_some=without_some,
-)
+from tests.incremental.compaction_cases import CASE
+from tests.incremental.histories import CHUNKS, run_histories
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

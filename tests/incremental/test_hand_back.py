@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lakewarden.engine.formats.payloads import compaction
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.commit import Outcome
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.service import Service
-from lakewarden.engine.services.choice import Draft, Drafted, Reason
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.ledger import LEDGER_FOLDER
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.commit import Outcome
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.service import Service
+from tests.incremental.compaction_cases import CASE
 from tests.incremental.histories import STEPS, History
-from tests.incremental.test_compactions import CASE
-from tests.incremental.toy import ToyTable
+from tests.incremental.planning_table import ToyTable
 
 SEEDS = range(25)
 
@@ -31,12 +31,12 @@ class Forgetful:
     def __init__(self, *forgotten: Reason) -> None:
         self._forgotten = forgotten
 
-    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
-        drafted = COMPACTION.draft(context, moment, wish)
+    def draft(self, context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Drafted:
+        drafted = COMPACTION.draft(context, snapshot, plan_request)
         if not isinstance(drafted, Draft):
             return drafted
-        left_out = [one for one in drafted.left_out if one.comes_back]
-        named = {one.partition for one in left_out if one.reason not in self._forgotten}
+        skipped = [one for one in drafted.skipped if one.comes_back]
+        named = {one.partition for one in skipped if one.reason not in self._forgotten}
         missing = tuple(sorted(named))
         plan = compaction.decode_plan(drafted.content, "the draft")
         content = compaction.encode_plan(replace(plan, missing_schedule_partitions=missing))
@@ -71,7 +71,7 @@ def test_what_cancelled_plans_held_is_handed_back_though_no_plan_has_named_it() 
 def compacted_after_a_cancel(*, has_ledger: bool) -> bool:
     """Whether a file group is compacted whose plan was cancelled after the next one was made."""
     table, service = ToyTable(), Forgetful(Reason.HELD_BY_PLAN)
-    held, other = SliceKey("p=a", "f1"), SliceKey("p=b", "f2")
+    held, other = FileGroupId("p=a", "f1"), FileGroupId("p=b", "f2")
     table.insert(held, other)
     table.append(held)
     given_up = planned(table, service)
@@ -80,12 +80,12 @@ def compacted_after_a_cancel(*, has_ledger: bool) -> bool:
     cancel(table.context(), given_up, "not wanted", force=True)
     if not has_ledger:
         table.storage.delete_folder(f"{LEDGER_FOLDER}/{given_up}")
-    scheduled = schedule(table.context(), service, Wish())
+    scheduled = schedule(table.context(), service, PlanRequest())
     return isinstance(scheduled, Scheduled) and held in scheduled.draft.groups
 
 
 def planned(table: ToyTable, service: Forgetful) -> str:
-    scheduled = schedule(table.context(), service, Wish())
+    scheduled = schedule(table.context(), service, PlanRequest())
     assert isinstance(scheduled, Scheduled)
     return scheduled.instant
 

@@ -8,20 +8,20 @@ from random import Random
 
 import pytest
 
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.window import INCREMENTAL
-from lakewarden.engine.services.choice import Draft
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.pending import pending_plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
-from lakewarden.engine.services.pending import pending_plans
-from lakewarden.engine.services.schedule import draft, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.view.slices import SliceKey
-from tests.engine.services.worlds import MOR, ServiceWorld, new_service_world, rows
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import draft, schedule
+from lakewarden.engine.services.planning.selection import Draft
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.window.window import INCREMENTAL
+from tests.engine.services.service_table import MOR, ServiceWorld, new_service_world, rows
+from tests.incremental.compaction_cases import without_some
 from tests.incremental.histories import CHUNKS, TIMES, Case, run_histories
-from tests.incremental.test_compactions import without_some
-from tests.incremental.toy import MOR as TOY
+from tests.incremental.planning_table import MOR as TOY
 from tests.writing.model import Write
 
 PLACES = "abcde"
@@ -40,12 +40,12 @@ CASE = Case(
 
 
 def found(
-    world: ServiceWorld, wish: Wish, blocks: int, *, incremental: bool
-) -> tuple[frozenset[SliceKey], bool]:
+    world: ServiceWorld, plan_request: PlanRequest, blocks: int, *, incremental: bool
+) -> tuple[frozenset[FileGroupId], bool]:
     """What a plan would take, and whether it has looked only at what has changed."""
     given = {INCREMENTAL.key: incremental, BLOCKS_MIN.key: blocks}
     settings = {key.replace(".", "__"): value for key, value in given.items()}
-    drafted = draft(world.context(**settings), LOG_COMPACTION, wish)
+    drafted = draft(world.context(**settings), LOG_COMPACTION, plan_request)
     if isinstance(drafted, Draft):
         return drafted.groups, "Since the" in drafted.scope
     return frozenset(), "Since the" in drafted.why
@@ -62,17 +62,17 @@ def run_history(seed: int) -> int:
         updates = tuple(row for p in places for row in rows([f"k{p}"], step + 2, p))
         world.write(Write("upsert", updates))
         blocks = random.choice((2, 2, 2, 3))
-        wish = Wish(
+        plan_request = PlanRequest(
             cancellable=random.random() < 0.5,
             max_file_groups=random.choice((None, 1, 2)),
             partitions=random.choice((None, None, tuple(f"p={p}" for p in "abc"))),
         )
-        part, is_part = found(world, wish, blocks, incremental=True)
-        full, _ = found(world, wish, blocks, incremental=False)
+        part, is_part = found(world, plan_request, blocks, incremental=True)
+        full, _ = found(world, plan_request, blocks, incremental=False)
         assert part == full, f"step {step}"
         looked += is_part
         settings = {BLOCKS_MIN.key.replace(".", "__"): blocks}
-        schedule(world.context(**settings), LOG_COMPACTION, wish)
+        schedule(world.context(**settings), LOG_COMPACTION, plan_request)
         for instant in pending_plans(world.context(), LOG_COMPACTION):
             match random.choice(("execute", "execute", "cancel", "leave")):
                 case "execute":

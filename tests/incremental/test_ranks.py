@@ -2,17 +2,17 @@
 
 import pytest
 
-from lakewarden.engine.services.choice import Draft
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.view.slices import SliceKey
-from tests.incremental.toy import COW, MOR, ToyTable
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.planning.selection import Draft
+from lakewarden.engine.services.planning.table_service import TableService
+from tests.incremental.planning_table import COW, MOR, ToyTable
 
-OLD = SliceKey("2023-11-08", "f1"), SliceKey("2023-11-08", "f2")
-NEW = SliceKey("2023-11-09", "f3"), SliceKey("2023-11-09", "f4")
+OLD = FileGroupId("2023-11-08", "f1"), FileGroupId("2023-11-08", "f2")
+NEW = FileGroupId("2023-11-09", "f3"), FileGroupId("2023-11-09", "f4")
 NEWEST_ONLY = {
     COMPACTION: {
         "hoodie__compaction__strategy": "DayBased",
@@ -34,9 +34,9 @@ def test_an_old_partition_is_none_of_the_newest_because_nothing_else_has_changed
     table.insert(*OLD, *NEW)
     if is_compaction:
         table.append(*OLD, *NEW)
-    done = schedule(table.context(), service, Wish())
+    done = schedule(table.context(), service, PlanRequest())
     assert isinstance(done, Scheduled)
     table.carry_out(done.instant)
     table.append(*OLD) if is_compaction else table.insert(*OLD)
-    assert isinstance(draft(table.context(), service, Wish()), Draft)
-    assert not draft(table.context(**NEWEST_ONLY[service]), service, Wish())
+    assert isinstance(draft(table.context(), service, PlanRequest()), Draft)
+    assert not draft(table.context(**NEWEST_ONLY[service]), service, PlanRequest())

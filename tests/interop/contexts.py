@@ -5,11 +5,11 @@ from pathlib import Path
 
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.transaction.state.context import Context
 
 
 def local_context(path: Path, arguments: Mapping[str, object]) -> Context:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from lakewarden import Table
-from lakewarden.service_door import Plan
+from lakewarden.table_service_handle import Plan
 from tests.interop.agreement import Agreement
 from tests.interop.java_writes import BY_ITSELF, SMALL, JavaWriter
 from tests.interop.judges import JavaJudge

@@ -7,16 +7,16 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.cancellation import Cleanup, Ending
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.start import start
+from lakewarden.engine.transaction.state.context import Context
 from tests.interop.agreement import Agreement
 from tests.interop.java_writes import JavaWriter
 from tests.interop.judges import JavaJudge
@@ -73,7 +73,7 @@ def test_java_goes_on_where_a_compaction_of_ours_was_begun_and_cancelled(
     java: JavaJudge, tmp_path: Path
 ) -> None:
     stage = Stage(java, tmp_path / "table")
-    scheduled = schedule(stage.context, COMPACTION, Wish(cancellable=True))
+    scheduled = schedule(stage.context, COMPACTION, PlanRequest(cancellable=True))
     assert isinstance(scheduled, Scheduled), scheduled
     attempt = start(stage.context, scheduled.instant).attempt
     assert attempt is not None

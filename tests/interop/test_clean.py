@@ -1,40 +1,31 @@
 """Cleans by us and by Java on the same tables: plans of either are carried out by the other."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import clean as payload
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
-from lakewarden.engine.services.clean.result import Cleaned
+from lakewarden.engine.formats.instant_metadata import clean as payload
+from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import Retention
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.retention.clean_result import Cleaned
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from tests.canonical import canonical_rows, difference
-from tests.engine.services.clean.test_golden import context_of
+from tests.engine.services.clean.golden_cleans import context_of
 from tests.golden_tables import GoldenTable
+from tests.interop.clean_cases import SHAPES, cleaning
 from tests.interop.judges import JavaJudge
-from tests.interop.test_compaction import Stage
+from tests.interop.stages import Stage
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
-
-RETAINED = {"hoodie.clean.commits.retained": 1}
-SHAPES = (Shape("cow"), Shape("mor", index="RECORD_INDEX"))
-
-
-def cleaning(context: Context) -> Context:
-    return replace(context, settings=Settings.of(arguments=RETAINED))
 
 
 def cleaned(stage: Stage) -> Cleaned:
@@ -52,7 +43,7 @@ def test_java_goes_on_after_our_clean_and_we_after_javas(
     stage.write("upsert", "delete", "upsert")
     if one.type == "mor":
         for _ in range(2):
-            plan = schedule(stage.context, COMPACTION, Wish())
+            plan = schedule(stage.context, COMPACTION, PlanRequest())
             assert isinstance(plan, Scheduled)
             execute(stage.context, COMPACTION, plan.instant)
             stage.write("upsert")
@@ -77,7 +68,9 @@ def test_java_carries_out_a_clean_that_we_have_left(java: JavaJudge, tmp_path: P
     stage = Stage(SHAPES[0], java, tmp_path / "table")
     stage.write("upsert", "upsert", "upsert", "upsert")
     context = cleaning(stage.context)
-    drafted = draft_clean(context, look(context), Retention(commits=1), CleanWish())
+    drafted = draft_clean(
+        context, load_for_writing(context), CleanRetention(commits=1), CleanRequest()
+    )
     assert drafted.files
     plan = payload.encode_plan(content_of(context.storage, drafted))
     publish(context, Action.CLEAN, plan, claims=False)

@@ -7,16 +7,16 @@ import pytest
 
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.pending import pending_plans
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import kept_settings, load_config
+from lakewarden.engine.transaction.state.context import Context
 from tests.interop.agreement import Agreement
 from tests.interop.java_writes import JavaWriter
 from tests.interop.judges import JavaJudge
@@ -50,7 +50,7 @@ class Subject:
         return Context(storage, open_lock(storage, settings, ports), ports, settings)
 
     def plan(self, arguments: Mapping[str, str]) -> str:
-        answer = schedule(self.context(arguments), CLUSTERING, Wish())
+        answer = schedule(self.context(arguments), CLUSTERING, PlanRequest())
         assert isinstance(answer, Scheduled), answer
         return answer.instant
 

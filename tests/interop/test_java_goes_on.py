@@ -6,12 +6,10 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.metadata.record_index import all_locations
-from tests.engine.services.worlds import rows
+from lakewarden.engine.metadata.reading.record_index import all_locations
+from tests.engine.services.service_table import rows
 from tests.interop.agreement import Agreement
-from tests.interop.differences import (
-    JAVA_COMPACTS_BEFORE_IT_ROLLS_BACK,
-)
+from tests.interop.differences import JAVA_COMPACTS_BEFORE_IT_ROLLS_BACK
 from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.interop.lines import Refused

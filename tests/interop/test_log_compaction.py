@@ -7,12 +7,12 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import row
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.transaction.state.context import Context
+from tests.engine.services.service_table import row
 from tests.interop.agreement import Agreement
 from tests.interop.contexts import local_context
 from tests.interop.java_writes import SMALL, JavaWriter
@@ -67,7 +67,7 @@ class Subject:
         return local_context(self.path, {THRESHOLD: 3})
 
     def plan(self) -> str:
-        answer = schedule(self.context(), LOG_COMPACTION, Wish())
+        answer = schedule(self.context(), LOG_COMPACTION, PlanRequest())
         assert isinstance(answer, Scheduled), answer
         return answer.instant
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from lakewarden.engine.metadata.table import load_metadata_table
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.interop.agreement import Agreement
 from tests.interop.contexts import local_context
 from tests.interop.java_writes import SMALL, JavaWriter
@@ -65,7 +65,7 @@ class Subject:
         """How many instants of an action the metadata table's timeline has."""
         storage = open_storage(Location(str(self.path)))
         active = load_metadata_table(storage, load_config(storage)).timeline.active
-        return sum(one.begun_as is action and one.completed is not None for one in active.files)
+        return sum(one.started_as is action and one.completed is not None for one in active.files)
 
     def check(self, after: str) -> None:
         self.agreement.check_snapshot(self.story.model.contents(), after)

@@ -15,32 +15,16 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.table.schema import COMMIT_TIME
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Instant
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
 from tests.interop.agreement import Agreement
 from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.interop.lines import Refused
-from tests.races.racer import (
-    THREADS,
-    Report,
-    own_row,
-    reports_of,
-    shared_row,
-    start_racer,
-)
+from tests.interop.races_kit import PATIENT, SEVERAL_WRITERS
+from tests.races.racer import THREADS, Report, own_row, reports_of, shared_row, start_racer
 from tests.writing.model import ModelRow, Write
 from tests.writing.shapes import Shape
 
-LOCK = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-SEVERAL_WRITERS = {
-    "hoodie.write.lock.provider": LOCK,
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.clean.failed.writes.policy": "LAZY",
-}
-PATIENT = {
-    "hoodie.write.lock.client.num_retries": "600",
-    "hoodie.write.lock.client.wait_time_ms_between_retry": "100",
-}
 OURS, JAVAS = "a", ("b0", "c0")
 ATTEMPTS_MAX = 600
 INSTANT = re.compile(r"\d{17}")

@@ -7,9 +7,9 @@ import pytest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import savepoint
+from tests.interop.clean_cases import SHAPES, cleaning
 from tests.interop.judges import JavaJudge
-from tests.interop.test_clean import SHAPES, cleaning
-from tests.interop.test_compaction import Stage
+from tests.interop.stages import Stage
 from tests.writing.model import ModelRow
 from tests.writing.shapes import Shape
 

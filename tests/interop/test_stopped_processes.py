@@ -16,7 +16,7 @@ from tests.canonical import canonical_rows, difference
 from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 from tests.interop.lines import Refused
-from tests.interop.test_races import PATIENT, SEVERAL_WRITERS
+from tests.interop.races_kit import PATIENT, SEVERAL_WRITERS
 from tests.races.accounts import own_keys, row
 from tests.races.contenders import noted
 from tests.races.journals import Journal, Operation
@@ -30,7 +30,7 @@ COLUMNS = {
     "debited": "string",
     "credited": "string",
 }
-# Java looks at signs of life as often as ours give them; a JVM on a busy machine stands still now
+# Java looks at heartbeats as often as ours give them; a JVM on a busy machine stands still now
 # and then, and must not be taken for dead by that.
 SIGNS_OF_LIFE = {
     "hoodie.client.heartbeat.interval_in_ms": "1000",

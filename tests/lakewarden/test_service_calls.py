@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lakewarden import InvalidRequest, Table
-from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.services.choice import Reason, Refusal
-from lakewarden.engine.services.state.explained import Verdict
+from lakewarden.engine.services.inspection.state.explained import Verdict
+from lakewarden.engine.services.planning.selection import Reason, Refusal
+from lakewarden.engine.transaction.cancel.cancellation import Ending
 from lakewarden.previews import Preview
-from lakewarden.service_door import Plan, ServiceDoor
-from tests.engine.services.worlds import MOR, inserted, new_service_world, updated
+from lakewarden.table_service_handle import Plan, TableServiceHandle
+from tests.engine.services.service_table import MOR, inserted, new_service_world, updated
 
 FEW_BLOCKS = {"hoodie.log.compaction.blocks.threshold": "2"}
 SERVICES = ("compaction", "log_compaction", "clustering")
@@ -22,20 +22,20 @@ def table() -> Table:
     return new_service_world(MOR, inserted(), updated(ts=2), updated(ts=3)).table(50)
 
 
-def door_of(table: Table, name: str) -> ServiceDoor:
-    door = getattr(table, name)
-    assert isinstance(door, ServiceDoor)
-    return door
+def door_of(table: Table, name: str) -> TableServiceHandle:
+    handle = getattr(table, name)
+    assert isinstance(handle, TableServiceHandle)
+    return handle
 
 
-def a_plan(table: Table, name: str = "compaction", **wish: Any) -> Plan:
-    done = door_of(table, name).schedule(options=FEW_BLOCKS, **wish)
+def a_plan(table: Table, name: str = "compaction", **plan_request: Any) -> Plan:
+    done = door_of(table, name).schedule(options=FEW_BLOCKS, **plan_request)
     assert isinstance(done, Plan), done
     return done
 
 
-def preview(table: Table, name: str = "compaction", **wish: Any) -> Preview:
-    done = door_of(table, name).schedule(dry_run=True, options=FEW_BLOCKS, **wish)
+def preview(table: Table, name: str = "compaction", **plan_request: Any) -> Preview:
+    done = door_of(table, name).schedule(dry_run=True, options=FEW_BLOCKS, **plan_request)
     assert isinstance(done, Preview), done
     return done
 
@@ -103,7 +103,7 @@ def test_partitions_that_are_not_there_are_refused(table: Table, name: str) -> N
 def test_a_filter_on_partition_columns_limits_a_plan(table: Table, name: str) -> None:
     plan = a_plan(table, name, filter=[("p", "=", "b")])
     assert plan.partitions == ("p=b",)
-    # What it has left out comes back, and both limits hold where both are given.
+    # What it has skipped comes back, and both limits hold where both are given.
     assert preview(table, name).partitions == ("p=a",)
     refused = door_of(table, name).schedule(
         options=FEW_BLOCKS, filter=[("p", "=", "b")], partitions=["p=a"]
@@ -135,8 +135,8 @@ def test_a_dry_run_tells_which_plans_would_be_carried_out(table: Table) -> None:
     assert table.compaction.run(dry_run=True).refusal is not None
     first = a_plan(table, max_file_groups=1)
     second = a_plan(table)
-    foreseen = table.compaction.run(limit=1, dry_run=True)
-    assert (foreseen.would_run, foreseen.left) == ((first.instant,), (second.instant,))
+    dry_run_result = table.compaction.run(limit=1, dry_run=True)
+    assert (dry_run_result.would_run, dry_run_result.left) == ((first.instant,), (second.instant,))
     assert second.run(dry_run=True).would_run == (second.instant,)
     assert str(second.run(dry_run=True)).endswith("would run")
     with pytest.raises(InvalidRequest, match="no pending plan x"):
@@ -151,21 +151,21 @@ def test_a_plan_that_takes_too_long_to_schedule_is_left_for_later(table: Table) 
 
 def test_what_makes_room_for_a_plan_is_told_before_and_after(table: Table) -> None:
     older = a_plan(table, "clustering", cancellable=True)
-    assert preview(table).pre_empts == (older.instant,)
+    assert preview(table).preempts == (older.instant,)
     assert f"it would cancel {older.instant}" in str(preview(table))
     assert older.state == "requested"
     plan = a_plan(table)
-    assert plan.pre_empted == (older.instant,)
+    assert plan.preempted == (older.instant,)
     assert older.instant in str(plan)
     assert older.state == "rolled back"
 
 
 def test_savepoints_have_dry_runs(table: Table) -> None:
-    foreseen = table.savepoint(comment="x", dry_run=True)
-    assert foreseen.is_dry_run
+    dry_run_result = table.savepoint(comment="x", dry_run=True)
+    assert dry_run_result.is_dry_run
     assert table.savepoints() == ()
     made = table.savepoint(comment="x")
-    assert (foreseen.instant, foreseen.files) == (made.instant, made.files)
+    assert (dry_run_result.instant, dry_run_result.files) == (made.instant, made.files)
     assert table.savepoint(dry_run=True).was_there
     assert table.delete_savepoint(made.instant, dry_run=True).is_dry_run
     assert [one.instant for one in table.savepoints()] == [made.instant]
@@ -186,13 +186,13 @@ def test_repairs_have_dry_runs(table: Table) -> None:
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_plan_is_explained_while_it_waits_and_when_it_has_ended(table: Table, name: str) -> None:
-    foreseen = preview(table, name, max_file_groups=1)
+    dry_run_result = preview(table, name, max_file_groups=1)
     plan = a_plan(table, name, max_file_groups=1, cancellable=True)
     waiting = plan.explain()
     shown = [(row.partition, row.file_id, row.verdict) for row in waiting]
     assert len(set(shown)) == len(shown) == 2
     assert {row.verdict for row in waiting} == set(Verdict)
-    assert [(row.partition, row.file_id, row.verdict) for row in foreseen.explain()] == shown
+    assert [(row.partition, row.file_id, row.verdict) for row in dry_run_result.explain()] == shown
     plan.run()
     assert [(row.partition, row.file_id, row.verdict) for row in plan.explain()] == shown
     other = a_plan(table, name, cancellable=True)

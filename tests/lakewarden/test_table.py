@@ -18,7 +18,7 @@ def table(golden: GoldenTable) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("query", "code"),
     [
         ({"as_of": "yesterday"}, "bad_time"),
         ({"as_of": 5}, "bad_time"),
@@ -32,11 +32,11 @@ def table(golden: GoldenTable) -> Table:
     ],
 )
 def test_a_wrong_wish_is_refused_before_anything_is_read(
-    table: Table, wish: dict[str, Any], code: str
+    table: Table, query: dict[str, Any], code: str
 ) -> None:
     for read in (table.read_arrow, table.read_batches, table.explain):
         with pytest.raises(InvalidRequest) as refused:
-            read(**wish)
+            read(**query)
         assert refused.value.code == code
 
 

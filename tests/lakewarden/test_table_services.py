@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
-from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.services.choice import Refusal
-from lakewarden.service_door import Plan, Preview
-from tests.engine.services.worlds import COW, MOR, inserted, updated
+from lakewarden.engine.services.planning.selection import Refusal
+from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.table_service_handle import Plan, Preview
+from tests.engine.services.service_table import COW, MOR, inserted, updated
 from tests.writing.shapes import Shape, carry_out
 
 UNKNOWN = "20200101000000000"
@@ -204,14 +204,18 @@ def test_answers_can_be_read(table: Table) -> None:
 
 def test_state_is_told_as_values(table: Table) -> None:
     plan = a_plan(table.compaction.schedule(cancellable=True, max_file_groups=1))
-    (told,) = table.plans()
-    assert (told.instant, told.service, told.cancellable) == (plan.instant, "compaction", True)
-    chosen, left_out = plan.explain()[:1], plan.explain()[1:]
+    (reported,) = table.plans()
+    assert (reported.instant, reported.service, reported.cancellable) == (
+        plan.instant,
+        "compaction",
+        True,
+    )
+    chosen, skipped = plan.explain()[:1], plan.explain()[1:]
     assert [one.verdict for one in chosen] == ["chosen"]
-    assert left_out
-    assert all(one.verdict == "left_out" for one in left_out)
+    assert skipped
+    assert all(one.verdict == "left_out" for one in skipped)
     assert table.attempts() == ()
-    assert table.beats() == ()
+    assert table.heartbeats() == ()
     plan.cancel()
     assert [row.entry for row in table.ledger(plan.instant)] == ["cancelled"]
     assert table.plans() == ()

@@ -5,13 +5,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tests.model.instant_model import (
-    Rules,
-    State,
-    actions,
-    broken_promise,
-    left_behind,
-)
+from tests.model.instant_model import Rules, State, actions, broken_promise, left_behind
 
 StateT = TypeVar("StateT", bound=Hashable)
 Steps = list[tuple[str, StateT]]

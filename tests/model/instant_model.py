@@ -2,7 +2,7 @@
 
 Each action is named after the step of the protocol that it stands for. Every process may pause
 anywhere for any time, which is what looking at all interleavings means, and may die; so nothing
-here rests on beats, clocks or locks.
+here rests on heartbeats, clocks or locks.
 
 The variant "decision" keeps the end of an instant in a file of its own, beside the numbered claims,
 and shows why claims and ends have to compete for one next number.
@@ -199,11 +199,11 @@ def _cancels(state: State, me: Canceller, rules: Rules) -> Iterator[tuple[str, S
                 )
         case "appends":
             name = "cancel.append"
-            told = me._replace(at="acknowledged" if me.is_asked else "done", seen=0)
+            reported = me._replace(at="acknowledged" if me.is_asked else "done", seen=0)
             if rules.variant is Variant.DECISION and state.decision is None:
-                yield name, state._replace(decision=(CANCELLED, 0)), told
+                yield name, state._replace(decision=(CANCELLED, 0)), reported
             elif rules.variant is Variant.LOG and len(state.entries) == me.seen:
-                yield name, state._replace(entries=(*state.entries, CANCELLED)), told
+                yield name, state._replace(entries=(*state.entries, CANCELLED)), reported
             else:
                 yield name, state, me._replace(at="idle", seen=0)
 

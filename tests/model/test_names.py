@@ -37,7 +37,7 @@ NOT_MODELLED = {
     "abort.unlock",
     "rollback-execution.lock",
     "rollback-execution.unlock",
-    # They ask what was read at the reload, or a sign of life, which is a hint.
+    # They ask what was read at the reload, or a heartbeat, which is a hint.
     "start.completed",
     "start.cancelled",
     "start.held",

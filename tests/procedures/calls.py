@@ -8,15 +8,15 @@ from typing import Any
 
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import kept_settings, load_config
-from lakewarden.procedures.caller import Caller, PlainCaller
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.procedures.declaring.caller import Caller, PlainCaller
+from lakewarden.procedures.declaring.sql_types import SqlType
 from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import procedure_named
-from lakewarden.procedures.sql_types import SqlType
 
 Rows = list[dict[str, Any]]
 PYTHON_TYPES = {

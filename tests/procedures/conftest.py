@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.services.worlds import MOR, inserted, updated
+from tests.engine.services.service_table import MOR, inserted, updated
 from tests.writing.shapes import carry_out
 
 

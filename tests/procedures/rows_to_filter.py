@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from lakewarden.procedures.declaration import Column
-from lakewarden.procedures.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import Column
+from lakewarden.procedures.declaring.sql_types import SqlType
 
 COLUMNS = tuple(
     Column(name, type_, "", name)

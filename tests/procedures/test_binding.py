@@ -8,10 +8,17 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.binding import bind
-from lakewarden.procedures.caller import Caller, PlainCaller
-from lakewarden.procedures.declaration import Also, Call, DryRun, Limit, Options, procedure
+from lakewarden.procedures.declaring.caller import Caller, PlainCaller
+from lakewarden.procedures.declaring.declaration import (
+    Also,
+    Call,
+    DryRun,
+    Limit,
+    Options,
+    procedure,
+)
+from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.procedures.invocation import invoke
-from lakewarden.procedures.permissions import Permissions
 
 
 @procedure("sample", is_mutating=True)

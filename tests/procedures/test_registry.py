@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.declaration import Procedure
+from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.registry import PROCEDURES, procedure_named
 
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import restore, rollback
+from lakewarden.engine.formats.instant_metadata import restore, rollback
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger_entries import Withdrawn, encode_entry
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.ledger.entries import Withdrawn, encode_entry
 from tests.golden_tables import GOLDEN_TABLES, GoldenTable
 from tests.procedures.calling import assert_promises, call
 

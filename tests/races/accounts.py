@@ -105,7 +105,7 @@ def findings(
 ) -> list[str]:
     """What is wrong with the rows of a read that took so long; of some keys, if any are named.
 
-    A row is explained by an operation that was not refused and had begun when the read ended, if
+    A row is explained by an operation that was not refused and had started when the read ended, if
     no acknowledged one on its key lies wholly between that and the read.
     """
     found = _twice(rows)

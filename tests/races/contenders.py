@@ -57,7 +57,7 @@ DRAWN_SERVICES = ("clean", "clean", "archive", "cluster", "compact", "run")
 
 
 def write_until_killed(place: str, folder: Path, name: str, seed: int) -> None:
-    """Write, and note what is begun and how it ends."""
+    """Write, and note what is started and how it ends."""
     journal, chance = Journal(folder / f"{name}.jsonl"), Random(f"{seed} {time.monotonic_ns()}")
     number = sum("begins" in entry for entry in journal.entries())
     journal.note(starts=name)

@@ -1,4 +1,4 @@
-"""Journals: what each process of a run has begun and what it was answered, flushed line by line.
+"""Journals: what each process of a run has started and what it was answered, flushed line by line.
 
 A journal outlives its process. Times are those of the machine's monotonic clock, so that what was
 over before a read began is known for certain.

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import Random
 
 from lakewarden import Table
-from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from tests.races.accounts import SCHEMA, findings, opening_rows
 from tests.races.contenders import read_rows, read_until_killed, write_until_killed
 from tests.races.journals import Entry, Journal, Journals
@@ -223,7 +223,7 @@ def final_findings(run: Run, table: Table, folder: Path) -> list[str]:
         rows, now = read_rows(table, how), time.monotonic()
         found += [f"at the end, by {how}: {one}" for one in findings(rows, operations, now, now)]
     checks = table.validate()
-    found += [f"validate: {one}" for one in checks if one.finding.verdict is Verdict.FAILED]
+    found += [f"validate: {one}" for one in checks if one.finding.verdict is CheckVerdict.FAILED]
     return found
 
 

@@ -1,23 +1,15 @@
 """Races: two processes with two threads each write to one table at the same time."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from lakewarden import Table
-from tests.races.racer import (
-    SHARED_KEY,
-    Report,
-    own_row,
-    reports_of,
-    shared_row,
-    start_racer,
-)
+from tests.races.racer import SHARED_KEY, Report, own_row, reports_of, shared_row, start_racer
+from tests.races.races_kit import IS_SIMULATION
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
-IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 COMMITS = 50 if IS_SIMULATION else 8
 PROCESSES = ("a", "b")
 WRITERS = [f"{process}{thread}" for process in PROCESSES for thread in (0, 1)]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.races.races_kit import IS_SIMULATION
 from tests.races.stopped_processes import Run, play
-from tests.races.test_races import IS_SIMULATION
 
 RUNS = tuple(
     Run(60, seed=1, type=type_, index=index)

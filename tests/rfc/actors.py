@@ -20,13 +20,13 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.state.context import Context
 from tests.rfc.plans import KINDS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ class Part:
     plan: str
     settings: dict[str, str]
     answer: str
-    # Stop, by SIGSTOP, when the first data file has just been begun.
+    # Stop, by SIGSTOP, when the first data file has just been started.
     stops: bool = False
 
 
@@ -127,7 +127,7 @@ class Stage:
 
 
 class _Stopping:
-    """A storage whose process stops itself when the first data file has just been begun."""
+    """A storage whose process stops itself when the first data file has just been started."""
 
     def __init__(self, inner: Storage) -> None:
         self._inner = inner

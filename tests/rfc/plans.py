@@ -12,28 +12,34 @@ from typing import TypeVar
 
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.locks.table_lock import Patience, TableLock
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.cancellation import Cancellation
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.sweep import sweep
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.result import Execution
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
-from tests.engine.plans.hooked import Hook
-from tests.engine.plans.test_races import NoLock
-from tests.engine.services.worlds import ServiceWorld, contents, new_service_world, row, updated
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.cancel.cancellation import Cancellation
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from tests.engine.services.service_table import (
+    ServiceWorld,
+    contents,
+    new_service_world,
+    row,
+    updated,
+)
+from tests.engine.transaction.fake_locks import NoLock
+from tests.engine.transaction.hooked import Hook
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -91,8 +97,8 @@ KINDS = (
 @cache
 def _planned(kind: Kind, *, cancellable: bool) -> tuple[ServiceWorld, str]:
     world = new_service_world(kind.shape, *kind.history)
-    wish = Wish(cancellable=cancellable)
-    done = schedule(world.context(50, **LAZY, **kind.settings), kind.service, wish)
+    plan_request = PlanRequest(cancellable=cancellable)
+    done = schedule(world.context(50, **LAZY, **kind.settings), kind.service, plan_request)
     assert isinstance(done, Scheduled), done
     world.clock.advance(1000)
     return world, done.instant
@@ -185,7 +191,7 @@ class Trial:
             return error
 
     def pauses(self) -> None:
-        """Time goes by until a sign of life that was not renewed counts for nothing."""
+        """Time goes by until a heartbeat that was not renewed counts for nothing."""
         self.world.clock.advance(PAUSE_MS)
 
     def grows_old(self) -> None:
@@ -199,7 +205,7 @@ class Trial:
     @property
     def instant(self) -> Instant | None:
         """The plan as the timeline shows it; None when it is not there any more."""
-        found = self.world.moment().timeline.active.with_time(self.plan)
+        found = self.world.snapshot().timeline.active.with_time(self.plan)
         return found[0] if found else None
 
     @property
@@ -215,7 +221,7 @@ class Trial:
             world.clock.advance(pause_ms)
             self._seed += 1
             last = world.context(self._seed, **LAZY)
-            settle(last, with_plans=True)
+            recover_failed_instants(last, with_plans=True)
             sweep(last)
         assert world.rows() == expected
         assert world.rows(use_metadata=False) == expected

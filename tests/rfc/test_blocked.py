@@ -2,18 +2,18 @@
 
 import pytest
 
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import COW, MOR, ServiceWorld, new_service_world, rows
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.start import start
+from tests.engine.services.service_table import COW, MOR, ServiceWorld, new_service_world, rows
 from tests.rfc.plans import SWEPT_AFTER_MS
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
@@ -40,14 +40,14 @@ def upserts(partition: str, *times: int) -> tuple[Write, ...]:
     return tuple(Write("upsert", rows(KEYS, time, partition)) for time in times)
 
 
-def stuck(name: str, *, is_begun: bool) -> tuple[ServiceWorld, str]:
+def stuck(name: str, *, is_started: bool) -> tuple[ServiceWorld, str]:
     """A plan of weeks ago for partition a, while partition b is written to."""
     service, shape = STUCK[name]
     world = new_service_world(shape, *upserts("b", 1), *upserts("a", 1, 2, 3))
-    wish = Wish(cancellable=False, partitions=("p=a",))
-    plan = schedule(world.context(50, **SETTINGS), service, wish)
+    plan_request = PlanRequest(cancellable=False, partitions=("p=a",))
+    plan = schedule(world.context(50, **SETTINGS), service, plan_request)
     assert isinstance(plan, Scheduled), plan
-    if is_begun:
+    if is_started:
         start(world.context(51, **SETTINGS), plan.instant)
     world.clock.advance(STUCK_FOR_MS)
     for time in range(2, 9):
@@ -56,9 +56,11 @@ def stuck(name: str, *, is_begun: bool) -> tuple[ServiceWorld, str]:
 
 
 @pytest.mark.parametrize("name", STUCK)
-@pytest.mark.parametrize("is_begun", [False, True], ids=["requested", "inflight"])
-def test_a_clean_names_a_stuck_plan_and_goes_on_after_its_cancel(name: str, is_begun: bool) -> None:
-    world, plan = stuck(name, is_begun=is_begun)
+@pytest.mark.parametrize("is_started", [False, True], ids=["requested", "inflight"])
+def test_a_clean_names_a_stuck_plan_and_goes_on_after_its_cancel(
+    name: str, is_started: bool
+) -> None:
+    world, plan = stuck(name, is_started=is_started)
     expected = world.rows()
     cleaned = clean(world.context(60, **SETTINGS))
     assert cleaned.held_by == plan
@@ -72,7 +74,7 @@ def test_a_clean_names_a_stuck_plan_and_goes_on_after_its_cancel(name: str, is_b
 
 
 def test_an_archive_names_a_stuck_plan_and_goes_on_after_its_cancel() -> None:
-    world, plan = stuck("clustering", is_begun=False)
+    world, plan = stuck("clustering", is_started=False)
     archived = archive(world.context(60, **SETTINGS))
     assert archived.held is not None
     assert archived.held.instant == plan

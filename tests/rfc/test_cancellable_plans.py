@@ -9,23 +9,14 @@ from functools import partial
 import pytest
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import FaultyStorage
-from lakewarden.engine.timeline.state import LedgerEnd
-from tests.rfc.plans import (
-    BUSY,
-    KINDS,
-    Kind,
-    Trial,
-    calls_of,
-    codes,
-    completions,
-    places,
-)
+from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from tests.rfc.plans import BUSY, KINDS, Kind, Trial, calls_of, codes, completions, places
 
 mutable = partial(Trial, cancellable=True)
-# Nobody carries out what was begun before, or what was taken off the timeline.
+# Nobody carries out what was started before, or what was taken off the timeline.
 TOO_LATE = {"plan_not_executable", "plan_cancelled", "unknown_plan"}
 LOST = {"cancelled", "superseded", "rolled_back_elsewhere", "lock_held", "lock_lost"}
 
@@ -39,7 +30,7 @@ def every_call_inflight(kind: Kind) -> tuple[int, ...]:
 
 
 def assert_gone(trial: Trial) -> None:
-    """The plan is off the timeline for good, and its partitions are handed back."""
+    """The plan is off the timeline for good, and its partitions are returned."""
     assert trial.instant is None
     assert trial.end() is LedgerEnd.CANCELLED
 

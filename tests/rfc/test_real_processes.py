@@ -11,27 +11,27 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.beats import read_beats
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
-from lakewarden.engine.view.listing import StorageListing
-from tests.engine.services.worlds import contents
+from lakewarden.engine.timeline.heartbeats import read_heartbeats
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from tests.engine.services.service_table import contents
 from tests.rfc.actors import Actor, Part, Stage, until
 from tests.rfc.plans import IS_SIMULATION, KINDS, LAZY, Kind
 from tests.writing.model import contents_of
 from tests.writing.shapes import carry_out
 
 # As short as can be, and long enough for a busy machine.
-BEATS = {
+HEARTBEATS = {
     "hoodie__client__heartbeat__interval_in_ms": "1500",
     "hoodie__client__heartbeat__tolerable__misses": "2",
     # Whoever has paused with the lock in hand is waited for no longer than that.
@@ -59,12 +59,12 @@ class Play:
         for write in kind.history:
             carry_out(Table(self._place), write)
         self.context = self._context()
-        done = schedule(self.context, kind.service, Wish(cancellable=cancellable))
+        done = schedule(self.context, kind.service, PlanRequest(cancellable=cancellable))
         assert isinstance(done, Scheduled)
         self.plan = done.instant
 
     def _context(self, **more: str) -> Context:
-        given = {**LAZY, **BEATS, **self._kind.settings, **more}
+        given = {**LAZY, **HEARTBEATS, **self._kind.settings, **more}
         settings = Settings.of(arguments={key.replace("__", "."): v for key, v in given.items()})
         storage, ports = open_storage(Location(self._place)), Ports()
         return Context(storage, open_lock(storage, settings, ports), ports, settings)
@@ -75,7 +75,7 @@ class Play:
             table=self._place,
             kind=self._kind.name,
             plan=self.plan,
-            settings={**LAZY, **BEATS, **more},
+            settings={**LAZY, **HEARTBEATS, **more},
             answer=self._stage.answer_path(),
             stops=stops,
         )
@@ -112,7 +112,7 @@ class Play:
 
     def assert_sound(self) -> None:
         """The rows are what was written, and no file is left that belongs to nothing."""
-        settle(self.context)
+        recover_failed_instants(self.context)
         table = Table(self._place)
         expected = contents(self._kind.shape, *self._kind.history)
         assert contents_of(table.read_arrow()) == expected
@@ -261,8 +261,8 @@ def test_who_is_asked_to_end_leaves_an_immutable_plan_free_for_all(
     play: Play, number: signal.Signals, answer: str
 ) -> None:
     assert play.stopped().gets(number).goes_on().answers() == answer
-    # Java would have to wait for the sign of life that it sees, if it were there still.
-    assert read_beats(play.context.storage, play.plan) == ()
+    # Java would have to wait for the heartbeat that it sees, if it were there still.
+    assert read_heartbeats(play.context.storage, play.plan) == ()
     assert play.context.storage.list(".hoodie/.heartbeat").files == ()
     assert play.executes().answers() == "completed"
     play.assert_sound()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import lakewarden
 from lakewarden.previews import Preview
-from lakewarden.service_door import Plan, ServiceDoor
+from lakewarden.table_service_handle import Plan, TableServiceHandle
 from scripts.python_page import members, page, public_classes
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
@@ -16,7 +16,7 @@ def test_the_page_is_what_the_code_makes() -> None:
 
 
 def test_every_public_call_has_a_docstring() -> None:
-    owners = (lakewarden.Table, ServiceDoor, Plan, Preview)
+    owners = (lakewarden.Table, TableServiceHandle, Plan, Preview)
     calls = [(owner, name, one) for owner in owners for name, one in members(owner).items()]
     calls += [(lakewarden, name, getattr(lakewarden, name)) for name in lakewarden.__all__]
     assert not [f"{owner.__name__}.{name}" for owner, name, one in calls if not inspect.getdoc(one)]

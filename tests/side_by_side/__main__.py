@@ -10,7 +10,7 @@ from tests.side_by_side.campaign import Figures, campaign
 from tests.side_by_side.race import Race, RaceKind
 from tests.simulation.locks import LockKind
 
-TOLD = 2
+REPORTED = 2
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def _replay(kind: RaceKind, seed: int) -> int:
     try:
         race.play()
     finally:
-        print(*race.trace, f"{race.table_kind}", race.told(), sep="\n")
+        print(*race.trace, f"{race.table_kind}", race.reported(), sep="\n")
     return 0
 
 
@@ -49,8 +49,8 @@ def _campaign(kind: RaceKind, arguments: Namespace) -> int:
         figures.tally.update(part.figures.tally)
         for broken in part.broken:
             sorts[broken.sort] += 1
-            if sorts[broken.sort] <= TOLD:
-                print(broken.told, end="\n\n", flush=True)
+            if sorts[broken.sort] <= REPORTED:
+                print(broken.reported, end="\n\n", flush=True)
     print(figures.markdown(), f"{perf_counter() - began:.0f} s", sep="\n\n")
     if arguments.into is not None:
         print(f"All campaigns in {arguments.into}: {figures.save(arguments.into):,} races.")

@@ -44,7 +44,7 @@ class Broken:
 
     seed: int
     sort: str
-    told: str
+    reported: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +89,4 @@ def _broken(race: Race, seed: int, violation: BaseException) -> Broken:
     sort = getattr(violation, "sort", "") or type(violation).__name__
     head = f"seed {seed}, {race.table_kind}, lock {race.kind.lock}: {violation}"
     line = f"Replay it with: python -m tests.side_by_side --lock {race.kind.lock} --seed {seed}"
-    return Broken(seed, sort, "\n".join([head, race.told(), line]))
+    return Broken(seed, sort, "\n".join([head, race.reported(), line]))

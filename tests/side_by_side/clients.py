@@ -9,9 +9,9 @@ from typing import Self
 import pyarrow.compute as pc
 
 from lakewarden import Table
-from lakewarden.engine.plans.context import Context
-from tests.histories.past import Past
+from lakewarden.engine.transaction.state.context import Context
 from tests.histories.rows import table_of
+from tests.histories.table_model import Past
 from tests.histories.tables import PARTITIONS, TableKind
 
 

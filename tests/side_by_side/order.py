@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from tests.histories.past import Key, Past, Row
 from tests.histories.seen import plain
+from tests.histories.table_model import Key, Past, Row
 from tests.histories.tables import COLUMNS
 from tests.side_by_side.clients import Deed
 from tests.simulation.scheduler import Violation
@@ -27,7 +27,7 @@ class Broken(Violation):
 
 @dataclass(slots=True)
 class Told:
-    """A deed as its client knows it, and the instants that it has begun."""
+    """A deed as its client knows it, and the instants that it has started."""
 
     number: int
     client: str
@@ -95,7 +95,7 @@ def assert_order(
     made = _made(deeds, completed)
     steps = sorted({0, *(one.step for _, one in made), *(one.gone or 0 for _, one in made)})
     there = [[one for one in made if _is_there(one[1], step)] for step in steps]
-    listed = "\n".join(f"  {instant.step}: {told}" for told, instant in made)
+    listed = "\n".join(f"  {instant.step}: {reported}" for reported, instant in made)
     for read in reads:
         earliest = max(place for place, step in enumerate(steps) if step <= read.began)
         latest = max(place for place, step in enumerate(steps) if step <= read.ended)
@@ -122,12 +122,12 @@ def _expected(first: Past, made: Sequence[Made], read: Seen) -> Contents:
         and (not until or one[1].completed <= until)
     ]
     past = first.copy()
-    for told, _ in chosen:
-        assert told.deed.effect is not None
-        told.deed.effect(past)
+    for reported, _ in chosen:
+        assert reported.deed.effect is not None
+        reported.deed.effect(past)
     if not until:
         return plain(past.rows, COLUMNS)
-    numbers = {told.deed.number for told, instant in chosen if instant.completed > since}
+    numbers = {reported.deed.number for reported, instant in chosen if instant.completed > since}
     written = {key: one for key, one in past.rows.items() if one.step in numbers}
     return plain(written, COLUMNS)
 
@@ -135,17 +135,17 @@ def _expected(first: Past, made: Sequence[Made], read: Seen) -> Contents:
 def _made(deeds: Sequence[Told], completed: Mapping[str, Completed]) -> list[Made]:
     """The deeds that have been on the timeline, by completion; what clients were told is so."""
     made = []
-    for told in deeds:
-        if told.deed.effect is None:
+    for reported in deeds:
+        if reported.deed.effect is None:
             continue
-        instants = [completed[one] for one in told.instants if one in completed]
+        instants = [completed[one] for one in reported.instants if one in completed]
         if len(instants) > 1:
-            raise Broken("completed twice", str(told))
-        if told.is_acknowledged and not instants and told.instants:
-            raise Broken("acknowledged, and not there", str(told))
-        if told.is_refused and instants:
-            raise Broken("refused, and there", str(told))
-        made += [(told, one) for one in instants]
+            raise Broken("completed twice", str(reported))
+        if reported.is_acknowledged and not instants and reported.instants:
+            raise Broken("acknowledged, and not there", str(reported))
+        if reported.is_refused and instants:
+            raise Broken("refused, and there", str(reported))
+        made += [(reported, one) for one in instants]
     made.sort(key=lambda one: one[1].completed)
     by_steps = sorted(made, key=lambda one: one[1].step)
     if by_steps != made:

@@ -16,17 +16,17 @@ from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
-from tests.crash.victims import ports
-from tests.histories.past import Past
+from tests.crash.dying_operations import ports
 from tests.histories.rows import table_of
 from tests.histories.seen import Difference, rows_of
+from tests.histories.table_model import Past
 from tests.histories.tables import COLUMNS, INDEXES, TableKind
 from tests.side_by_side.clients import OLD, Client, Deed, drawn_deed, row, service_deeds
 from tests.side_by_side.order import Broken, Completed, Contents, Seen, Told, assert_order
-from tests.simulation.company import Company
 from tests.simulation.locks import LockKind
+from tests.simulation.processes import Company
 from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
 from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step
 
@@ -153,8 +153,8 @@ class Race:
         for _ in range(self.chance.choice((1, 2, 2))):
             number = len(self._deeds) + 1
             deed = drawn_deed(self.table_kind, self.chance, number, self.kind.without)
-            told = self._does(name, table, deed)
-            if told.is_acknowledged and self.chance.random() < 0.4:
+            reported = self._does(name, table, deed)
+            if reported.is_acknowledged and self.chance.random() < 0.4:
                 self._reads_once(name, table)
 
     def _keeps(self, name: str, table: Client) -> None:
@@ -181,7 +181,7 @@ class Race:
         for use_metadata in (True, False):
             self._reads_once(name, table, use_metadata=use_metadata)
         for result in table.validate():
-            if result.finding.verdict is Verdict.FAILED:
+            if result.finding.verdict is CheckVerdict.FAILED:
                 finding = result.finding
                 raise Broken(f"validate {result.check}", f"{finding.object} {finding.detail}")
         # Whatever is wrong with an index shows in who writes next.
@@ -198,19 +198,19 @@ class Race:
     def _does(self, name: str, table: Client, deed: Deed) -> Told:
         """A deed, tried again where somebody else has won."""
         for left in reversed(range(TRIES)):
-            told = Told(len(self._deeds) + 1, name, deed, self.scheduler.steps)
-            self._deeds.append(told)
-            self._current[name] = told
+            reported = Told(len(self._deeds) + 1, name, deed, self.scheduler.steps)
+            self._deeds.append(reported)
+            self._current[name] = reported
             try:
-                told.answer = deed.act(table)
+                reported.answer = deed.act(table)
             except LakewardenError as error:
-                told.answer = error
+                reported.answer = error
                 if error.kind in _NEVER:
-                    raise Broken(f"write: {error.code}", f"{told}: {error}") from error
-            told.ended = self.scheduler.steps
-            failed = isinstance(told.answer, LakewardenError)
-            if not failed or not left or isinstance(told.answer, Unsettled):
-                return told
+                    raise Broken(f"write: {error.code}", f"{reported}: {error}") from error
+            reported.ended = self.scheduler.steps
+            failed = isinstance(reported.answer, LakewardenError)
+            if not failed or not left or isinstance(reported.answer, Unsettled):
+                return reported
             table.rest(self.chance.choice((0.01, 1, 100, 200)))
         raise AssertionError
 
@@ -264,7 +264,7 @@ class Race:
     # What the storage has seen.
 
     def _watched(self, operation: str, path: str) -> None:
-        """Remember whose instants are begun, and when each can be seen as completed."""
+        """Remember whose instants are started, and when each can be seen as completed."""
         if not path.startswith(_TIMELINE) or operation in ("delete_folder", "touch"):
             return
         name = path.removeprefix(_TIMELINE)
@@ -297,13 +297,13 @@ class Race:
         """What has come of deeds and reads, for whoever adds it up."""
         tally = Counter({"reads": len(self._reads), str(self.table_kind.index): 1})
         tally.update(f"answered {one.how.partition(' ')[0]}" for one in self._reads)
-        for told in self._deeds:
-            word = told.deed.text.partition(" ")[0]
-            error = told.answer.code if isinstance(told.answer, LakewardenError) else ""
-            end = error or ("done" if told.is_acknowledged else "died")
+        for reported in self._deeds:
+            word = reported.deed.text.partition(" ")[0]
+            error = reported.answer.code if isinstance(reported.answer, LakewardenError) else ""
+            end = error or ("done" if reported.is_acknowledged else "died")
             tally[f"{word}: {end}"] += 1
         return tally
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """What was done, and what came of it."""
-        return "\n".join(f"  {told}" for told in self._deeds)
+        return "\n".join(f"  {reported}" for reported in self._deeds)

@@ -53,8 +53,8 @@ class Campaign:
         except BaseException as broken:
             steps = run.trace if CHOSEN else run.trace[-TAIL:]
             line = f"LAKEWARDEN_SEED={seed} pytest -n0 tests/simulation -k {self.name}-"
-            told = "\n".join(map(str, [*steps, repr(broken), "Replay it with", line]))
-            raise Violation(told) from broken
+            reported = "\n".join(map(str, [*steps, repr(broken), "Replay it with", line]))
+            raise Violation(reported) from broken
         if CHOSEN:
             print(*run.trace, sep="\n")
         return counts

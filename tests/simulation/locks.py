@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewarden.engine.locks.port import Acquired, Acquiring, HeldBy, Holder
+from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder
 from tests.simulation.scheduler import Actor, Scheduler
 
 BROKEN_AFTER_MS = 60_000

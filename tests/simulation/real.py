@@ -8,18 +8,18 @@ from itertools import product
 
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.service import Service
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.table_service import TableService
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.memory import MemoryStorage
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.service import Service
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.table import Table
-from tests.crash.victims import ports
-from tests.engine.services.worlds import inserted, row, updated
+from tests.crash.dying_operations import ports
+from tests.engine.services.service_table import inserted, row, updated
 from tests.simulation.scenario import ARGUMENTS, Run, Scenario
 from tests.simulation.scheduler import Violation
 from tests.writing.model import ModelRow, Write, contents_of
@@ -93,11 +93,11 @@ class RealRun(Run):
     def _possible(self) -> Iterator[list[ModelRow]]:
         """What the table may hold, as nobody knows of some writes whether they were made."""
         choices = [(True, False) if made is None else (made,) for _, made in self._tries]
-        for choice in product(*choices):
+        for selection in product(*choices):
             model = self.shape.model()
             for write in (w for part in _history(self.scenario.service) for w in part):
                 model.apply(write)
-            for (write, _), is_made in zip(self._tries, choice, strict=True):
+            for (write, _), is_made in zip(self._tries, selection, strict=True):
                 if is_made:
                     model.apply(write)
             yield model.contents()

@@ -9,36 +9,29 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.properties import format_properties
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.plans.cancel import Ending, cancel
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.service import TABLE_SERVICES, Service
-from lakewarden.engine.plans.sweep import sweep
-from lakewarden.engine.plans.window import INCREMENTAL
-from lakewarden.engine.services.choice import Draft, Drafted
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.selection import Draft, Drafted
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
-from lakewarden.engine.view.file_names import PARTITION_METADATA
-from lakewarden.engine.view.slices import SliceKey
-from tests.simulation.company import Company, Lie
-from tests.simulation.lines import GROUPS, LINE_SERVICES, PARTITIONS, Touch, ingest
+from lakewarden.engine.transaction.cancel.cancel import Ending, cancel
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from lakewarden.engine.transaction.window.window import INCREMENTAL
 from tests.simulation.locks import LockKind
-from tests.simulation.scheduler import (
-    CALM,
-    Chances,
-    Counts,
-    Scheduler,
-    Step,
-    Violation,
-)
+from tests.simulation.one_line_files import GROUPS, LINE_SERVICES, PARTITIONS, Touch, ingest
+from tests.simulation.processes import Company, Lie
+from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
 from tests.simulation.watch import Promises, Watch
 
 PROPERTIES = {
@@ -84,12 +77,12 @@ class Scenario:
         return f"{self.service}-{kind}-{self.lock}"
 
 
-def groups_of(drafted: Drafted) -> frozenset[SliceKey]:
+def groups_of(drafted: Drafted) -> frozenset[FileGroupId]:
     return drafted.groups if isinstance(drafted, Draft) else frozenset()
 
 
-def _new_group(context: Context) -> SliceKey:
-    return SliceKey("p=b", f"n{context.ports.ids.fresh()[:8]}")
+def _new_group(context: Context) -> FileGroupId:
+    return FileGroupId("p=b", f"n{context.ports.ids.fresh()[:8]}")
 
 
 @cache
@@ -106,11 +99,11 @@ def _prepared(
     def prepare(context: Context) -> None:
         kind.fill(context, service)
         # A first plan has been carried out, so that the next one has a window.
-        first = schedule(context, kind.services[service], Wish())
+        first = schedule(context, kind.services[service], PlanRequest())
         assert isinstance(first, Scheduled), first
         execute(context, kind.services[service], first.instant)
         kind.fill_again(context, service)
-        planned = schedule(context, kind.services[service], Wish(cancellable=is_cancellable))
+        planned = schedule(context, kind.services[service], PlanRequest(cancellable=is_cancellable))
         assert isinstance(planned, Scheduled), planned
         plans.append(planned.instant)
 
@@ -172,7 +165,7 @@ class Run:
             new=_new_group(context) if chance.random() < 0.3 else None,
         )
         receipt = ingest(context, touch)
-        return receipt.instant, receipt.pre_empted
+        return receipt.instant, receipt.preempted
 
     def assert_rows(self) -> None:
         """What readers have to see at the end; the watch has looked at lines all the time."""
@@ -241,7 +234,7 @@ class Run:
 
     def _cleans(self, context: Context) -> object:
         for _ in range(2):
-            self._again(context, lambda: (settle(context), sweep(context)))
+            self._again(context, lambda: (recover_failed_instants(context), sweep(context)))
             context.ports.clock.sleep(self.chance.choice((1, 60, 200)))
         return None
 
@@ -249,16 +242,16 @@ class Run:
         return self._again(context, lambda: self._write(context))
 
     def _write(self, context: Context) -> str:
-        instant, pre_empted = self.write(context)
+        instant, preempted = self.write(context)
         self.watch.told_committed(instant)
-        for plan in pre_empted:
+        for plan in preempted:
             self.watch.told_cancelled(plan)
         return instant
 
     def _plans(self, context: Context) -> object:
         """Another plan, by any service, which may want the same file groups."""
         service = self.services[self.chance.choice(tuple(self.services))]
-        planned = self._again(context, lambda: schedule(context, service, Wish()))
+        planned = self._again(context, lambda: schedule(context, service, PlanRequest()))
         if isinstance(planned, Scheduled) and self.chance.random() < 0.7:
             return self._again(
                 context, lambda: self._carries_out(context, service, planned.instant)
@@ -280,9 +273,9 @@ class Run:
         """What anybody does who comes later: repair, carry out what waits, sweep."""
         for _ in range(2):
             self.scheduler.advance(DEAD_AFTER_MS)
-            settle(context)
+            recover_failed_instants(context)
             sweep(context)
-        for plan in look(context).timeline.active.pending(TABLE_SERVICES):
+        for plan in load_for_writing(context).timeline.active.pending(TABLE_SERVICES):
             service = Service.of(plan.action)
             assert service is not None
             try:
@@ -291,17 +284,17 @@ class Run:
                 cancel(context, plan.requested, "nobody can carry it out", force=True)
         for _ in range(2):
             self.scheduler.advance(SWEPT_AFTER_MS)
-            settle(context)
+            recover_failed_instants(context)
             sweep(context)
         self._assert_nothing_forgotten(context)
 
     def _assert_nothing_forgotten(self, context: Context) -> None:
-        """A plan for what has changed, was left out or handed back takes what any plan would."""
-        moment = look(context)
+        """A plan for what has changed, was skipped or returned takes what any plan would."""
+        snapshot = load_for_writing(context)
         looking = Settings.of(arguments={**self.arguments, INCREMENTAL.key: "false"})
         everything = replace(context, settings=looking)
         service = self.services[self.scenario.service]
-        full = groups_of(service.draft(everything, moment, Wish()))
-        missed = full - groups_of(service.draft(context, moment, Wish()))
+        full = groups_of(service.draft(everything, snapshot, PlanRequest()))
+        missed = full - groups_of(service.draft(context, snapshot, PlanRequest()))
         if missed:
             raise Violation(f"The next {service.service} forgets {sorted(missed)}.")

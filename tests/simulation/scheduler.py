@@ -1,6 +1,7 @@
 """The scheduler of a simulation: several actors of which one runs at a time, drawn from a seed.
 
-An actor is a process: a thread that does the work, and repetitions (its beats) that run at their
+An actor is a process: a thread that does the work, and repetitions (its heartbeats) that run at
+their
 time while it is neither paused nor dead. Every storage call has a turn before it and one after it.
 At a turn somebody else may go on, or the actor is stopped for a while, and time passes.
 """
@@ -75,7 +76,7 @@ class Counts:
     pauses: int = 0
     kills: int = 0
     faults: int = 0
-    beats: int = 0
+    heartbeats: int = 0
 
     def add(self, other: "Counts") -> None:
         for name in self.__slots__:
@@ -106,7 +107,7 @@ class Actor:
     is_dead: bool = False
     is_done: bool = False
     died_ms: int = 0
-    # Asleep until that moment; the beats go on.
+    # Asleep until that moment; the heartbeats go on.
     wakes_ms: int = 0
     # Stopped until that step, with all that belongs to it, and for so long at most.
     paused_until: int = 0
@@ -186,7 +187,7 @@ class Scheduler:
             raise Killed
 
     def sleep(self, actor: Actor, seconds: float) -> None:
-        """The actor waits, and its beats go on."""
+        """The actor waits, and its heartbeats go on."""
         actor.wakes_ms = self.clock.now_ms() + max(1, round(seconds * 1000))
         self.turn(actor)
 
@@ -214,11 +215,11 @@ class Scheduler:
         raise Over
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, with the beats of all who are not stopped."""
+        """Let time pass, with the heartbeats of all who are not stopped."""
         end = self.clock.now_ms() + milliseconds
         while (left := end - self.clock.now_ms()) > 0:
             self.clock.advance(min(left, HOP_MS))
-            self._beat()
+            self._heartbeat()
 
     def is_dead(self, number: int) -> bool:
         """Whether the process of that number was killed."""
@@ -286,8 +287,8 @@ class Scheduler:
     def _is_paused(self, actor: Actor) -> bool:
         return actor.paused_until > self._step and self.clock.now_ms() < actor.resumes_ms
 
-    def _beat(self) -> None:
-        """Run what is due. A beat is one step: nobody is switched to in its middle."""
+    def _heartbeat(self) -> None:
+        """Run what is due. A heartbeat is one step: nobody is switched to in its middle."""
         if self.is_beating or self.violation is not None:
             return
         now = self.clock.now_ms()
@@ -298,7 +299,7 @@ class Scheduler:
             for one in actor.repeated:
                 if one.due_ms <= now:
                     one.due_ms = now + one.every_ms
-                    self.counts.beats += 1
+                    self.counts.heartbeats += 1
                     self.is_beating = True
                     try:
                         one.work()

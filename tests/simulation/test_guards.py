@@ -10,21 +10,21 @@ from dataclasses import replace
 
 import pytest
 
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Defect, LakewardenError
-from lakewarden.engine.plans import written_files
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.service import Service
-from lakewarden.engine.plans.written_files import find_written, remove_written
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.view.slices import SliceKey
-from tests.simulation import lies
-from tests.simulation.lines import LINE_SERVICES, Touch, ingest
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.sweep import written_files
+from lakewarden.engine.transaction.sweep.written_files import find_written, remove_written
+from tests.simulation import broken_storages
 from tests.simulation.locks import LockKind
+from tests.simulation.one_line_files import LINE_SERVICES, Touch, ingest
 from tests.simulation.scenario import Run, Scenario
 from tests.simulation.scheduler import Violation
 
@@ -47,8 +47,8 @@ def violations(scenario: Scenario, seeds: int = SEEDS) -> int | None:
 @pytest.mark.parametrize(
     ("scenario", "lie"),
     [
-        pytest.param(IMMUTABLE, lies.overwrites_ledger, id="ledger order"),
-        pytest.param(IMMUTABLE, lies.appends_anywhere, id="claim check"),
+        pytest.param(IMMUTABLE, broken_storages.overwrites_ledger, id="ledger order"),
+        pytest.param(IMMUTABLE, broken_storages.appends_anywhere, id="claim check"),
     ],
 )
 def test_a_promise_is_broken_without(scenario: Scenario, lie: Callable[[Storage], Storage]) -> None:
@@ -64,8 +64,8 @@ def writes_too(context: Context, plan: str) -> None:
 def plans_more(context: Context, plan: str) -> None:
     """One who writes somewhere else, and has that clustered while the plan is pending."""
     with suppress(LakewardenError):
-        ingest(context, Touch((), new=SliceKey("p=b", f"n{context.ports.ids.fresh()[:8]}")))
-        scheduled = schedule(context, LINE_SERVICES[Service.CLUSTERING], Wish())
+        ingest(context, Touch((), new=FileGroupId("p=b", f"n{context.ports.ids.fresh()[:8]}")))
+        scheduled = schedule(context, LINE_SERVICES[Service.CLUSTERING], PlanRequest())
         if isinstance(scheduled, Scheduled):
             execute(context, LINE_SERVICES[Service.CLUSTERING], scheduled.instant)
 
@@ -73,7 +73,9 @@ def plans_more(context: Context, plan: str) -> None:
 def removes_outputs(context: Context, plan: str) -> None:
     """Another engine that takes pending writes for dead, and has the lock meanwhile."""
     with context.lock.hold():
-        pending = {instant.requested for instant in look(context).timeline.active.pending()}
+        pending = {
+            instant.requested for instant in load_for_writing(context).timeline.active.pending()
+        }
         for instant in sorted(pending):
             for file in find_written(context.storage, instant):
                 context.storage.delete(file.path)
@@ -102,9 +104,9 @@ def test_no_promise_is_broken_by_strangers(scenario: Scenario) -> None:
 @pytest.mark.parametrize(
     ("guard", "lie"),
     [
-        ("reload", lies.never_reloads),
-        ("hand-back", lies.forgets_cancels),
-        ("output check", lies.keeps_outputs),
+        ("reload", broken_storages.never_reloads),
+        ("hand-back", broken_storages.forgets_cancels),
+        ("output check", broken_storages.keeps_outputs),
     ],
 )
 def test_with_strangers_a_promise_is_broken_without(
@@ -121,5 +123,7 @@ def test_a_promise_is_broken_without_law_1(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("lock", LockKind)
 @pytest.mark.parametrize("is_cancellable", [True, False])
 def test_no_promise_rests_on_signs_of_life(lock: LockKind, is_cancellable: bool) -> None:
-    scenario = Scenario(Service.CLUSTERING, is_cancellable, lock, lie=lies.hides_beats)
+    scenario = Scenario(
+        Service.CLUSTERING, is_cancellable, lock, lie=broken_storages.hides_heartbeats
+    )
     assert violations(scenario, CONTROLS) is None

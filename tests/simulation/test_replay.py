@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from lakewarden.engine.plans.service import Service
-from tests.simulation import lies
+from lakewarden.engine.transaction.state.service import Service
+from tests.simulation import broken_storages
 from tests.simulation.campaign import campaigns
 from tests.simulation.locks import LockKind
 from tests.simulation.scenario import Run, Scenario
@@ -45,7 +45,7 @@ def test_seeds_differ() -> None:
 
 
 def test_a_run_that_fails_prints_the_line_that_replays_it() -> None:
-    scenario = replace(SCENARIO, lie=lies.overwrites_ledger)
+    scenario = replace(SCENARIO, lie=broken_storages.overwrites_ledger)
     (campaign, *_) = campaigns(scenario.name, partial(Run, scenario), 200)
     with pytest.raises(Violation) as first:
         campaign.run(lambda name, value: None)

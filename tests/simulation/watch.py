@@ -8,19 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 
-from lakewarden.engine.formats.payloads import commit as commit_payload
-from lakewarden.engine.formats.payloads import replace as replace_payload
-from lakewarden.engine.formats.payloads.commit import CommitMetadata
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
-from lakewarden.engine.plans.commit import outputs_of
-from lakewarden.engine.plans.plan_scope import INGESTION, PlanScope, plan_scope
-from lakewarden.engine.plans.service import TABLE_SERVICES
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA, parse_file_name
+from lakewarden.engine.file_groups.slices import FileGroupId, Visibility, file_groups
+from lakewarden.engine.formats.instant_metadata import commit as commit_payload
+from lakewarden.engine.formats.instant_metadata import replace as replace_payload
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Entry
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant, State
-from lakewarden.engine.timeline.layouts import Layout
-from lakewarden.engine.timeline.ledger import LEDGER_FOLDER
-from lakewarden.engine.timeline.ledger_entries import (
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, State
+from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.ledger.entries import (
     Cancelled,
     Claim,
     Committed,
@@ -28,12 +26,12 @@ from lakewarden.engine.timeline.ledger_entries import (
     Withdrawn,
     decode_entry,
 )
-from lakewarden.engine.timeline.ledger_entries import (
-    Entry as LedgerEntry,
-)
-from lakewarden.engine.view.file_names import PARTITION_METADATA, parse_file_name
-from lakewarden.engine.view.slices import SliceKey, Visibility, file_groups
-from tests.simulation.lines import Line, merged, parse_line, token
+from lakewarden.engine.timeline.ledger.entries import Entry as LedgerEntry
+from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
+from lakewarden.engine.transaction.commit import outputs_of
+from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope, plan_scope
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES
+from tests.simulation.one_line_files import Line, merged, parse_line, token
 from tests.simulation.scheduler import Violation
 
 Rows = Counter[str]
@@ -274,7 +272,7 @@ class Watch:
     def rows_in(self, paths: Iterable[str]) -> Rows:
         """The tokens that are seen in some files by the rules of slices."""
         replaced = {
-            SliceKey(partition, file_id): requested
+            FileGroupId(partition, file_id): requested
             for requested, metadata in self._metadata.items()
             if isinstance(metadata, ReplaceCommitMetadata)
             for partition, file_ids in metadata.partition_to_replace_file_ids.items()

@@ -8,13 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
-from tests.sql_examples.clients import (
-    Client,
-    Refused,
-    SparkClient,
-    ThriftClient,
-    remote_session,
-)
+from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient, remote_session
 from tests.sql_examples.stories import Step, steps_of
 from tests.sql_server import Ports
 

@@ -19,17 +19,17 @@ def manifest() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.split("\r\n") if line)
 
 
-def told(*arguments: str) -> str:
+def reported(*arguments: str) -> str:
     command = [sys.executable, str(BUILD), *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_the_jar_was_built_from_these_sources() -> None:
-    assert manifest()["Sources-Digest"] == told("--digest")
+    assert manifest()["Sources-Digest"] == reported("--digest")
 
 
 def test_the_same_sources_make_the_same_jar(tmp_path: Path) -> None:
     """Where this compiler is not the one that built it, there is nothing to compare."""
-    if shutil.which("javac") and f"javac {told('--compiler')}" == manifest()["Created-By"]:
-        told("--to", str(tmp_path / "again.jar"))
+    if shutil.which("javac") and f"javac {reported('--compiler')}" == manifest()["Created-By"]:
+        reported("--to", str(tmp_path / "again.jar"))
         assert (tmp_path / "again.jar").read_bytes() == JAR.read_bytes()

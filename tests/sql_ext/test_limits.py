@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import lakewarden
-from lakewarden.sql_ext.permitted import ALLOWED_ROOTS, READ_ONLY
+from lakewarden.sql_ext.session.permitted import ALLOWED_ROOTS, READ_ONLY
 from tests.procedures.calls import contents_of
 from tests.sql_ext.conftest import Refused, Run
+from tests.sql_ext.made_tables import made
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -35,11 +35,6 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory, lake: Path) -> Path:
     made(path)
     (lake / "link").symlink_to(path)
     return path
-
-
-def made(path: Path) -> None:
-    schema = pa.schema([("id", pa.string())])
-    lakewarden.Table.create(str(path), schema, ["id"]).upsert(pa.table({"id": ["1"]}))
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 import lakewarden
-from lakewarden.sql_ext.permitted import ALLOWED_ROOTS, READ_ONLY
+from lakewarden.sql_ext.session.permitted import ALLOWED_ROOTS, READ_ONLY
 from tests.procedures.calls import contents_of
 from tests.sql_ext.conftest import Refused, Run
-from tests.sql_ext.test_limits import made
+from tests.sql_ext.made_tables import made
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -8,11 +8,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden import Table
-from lakewarden.procedures.caller import Place, PlainCaller
+from lakewarden.procedures.declaring.caller import PlainCaller, TableAddress
+from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.procedures.invocation import invoke
-from lakewarden.procedures.permissions import Permissions
 from lakewarden.sql_ext.table_functions import TABLE_FUNCTIONS, register
-from lakewarden.sql_ext.table_functions.handler import told
+from lakewarden.sql_ext.table_functions.handler import reported
 from lakewarden.sql_ext.table_functions.known_tables import OneTable
 from tests.golden_tables import GoldenTable
 from tests.sql_ext.conftest import Refused
@@ -155,7 +155,7 @@ def test_an_error_that_nobody_foresaw_is_told_behind_the_rows() -> None:
         yield (1, "a")
         raise KeyError("gone")
 
-    row, last = told(rows(), 2)
+    row, last = reported(rows(), 2)
     assert row == (1, "a", None)
     assert last[:2] == (None, None)
     assert last[2][:2] == ["UNEXPECTED_FAILURE", "XX000"]  # type: ignore[index]
@@ -163,7 +163,7 @@ def test_an_error_that_nobody_foresaw_is_told_behind_the_rows() -> None:
 
 
 def test_what_the_catalog_knows_of_a_storage_is_heeded() -> None:
-    at_entry = Place("/lake/orders", {"key": "of the entry"})
+    at_entry = TableAddress("/lake/orders", {"key": "of the entry"})
     session = {"lakewarden.storage.key": "of the session"}
     caller = OneTable(None, Permissions(), session, at_entry)
     assert caller.place_at("/lake/orders") == at_entry

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads.commit import Operation
+from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.identity import SCOPE_KEY
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
 from lakewarden.engine.snapshot import Snapshot

@@ -13,11 +13,11 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans import commit
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
-from tests.crash.victims import ports
-from tests.engine.plans.hooked import Hook
+from lakewarden.engine.transaction import commit
+from tests.crash.dying_operations import ports
+from tests.engine.transaction.hooked import Hook
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 PROPERTIES = {

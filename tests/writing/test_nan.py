@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden import Table
-from lakewarden.engine.read.predicate import bind_filter
+from lakewarden.engine.read.merge.predicate import bind_filter
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from tests.sampling import IS_SIMULATION

@@ -7,11 +7,11 @@ import pytest
 
 from lakewarden import Conflict, Table
 from lakewarden.engine.index.key_check import FILES_MAX
-from lakewarden.engine.plans.commit import TURNS_MAX
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
-from tests.engine.plans.just_before import JustBefore
+from lakewarden.engine.transaction.commit import TURNS_MAX
+from tests.engine.transaction.just_before import JustBefore
 from tests.writing.rivals import OnceFound
 from tests.writing.shapes import Shape, all_shapes, pairwise_shapes
 
@@ -27,7 +27,7 @@ def row(key: str = "k", **others: object) -> Row:
     return {"id": key, "p": "a", "ts": 1, "v": 1.0, "name": "n", **others}
 
 
-def begun(shape: Shape, **more: object) -> MemoryStorage:
+def started(shape: Shape, **more: object) -> MemoryStorage:
     """A table with one row."""
     storage = fresh_memory_storage()
     shape.create("", storage=storage).upsert([OLD], MOVES)
@@ -54,7 +54,7 @@ def failures(storage: Storage) -> list[str]:
 
 @pytest.mark.parametrize("shape", [one for one in all_shapes() if one.is_event_time], ids=str)
 def test_the_second_of_two_writers_of_one_new_key_gives_way(shape: Shape) -> None:
-    storage = begun(shape)
+    storage = started(shape)
     other = Table.on(storage)
     # Indexes over all partitions know a key wherever it is.
     place = "b" if shape.is_partitioned and shape.index in GLOBAL else "a"
@@ -68,7 +68,7 @@ def test_the_second_of_two_writers_of_one_new_key_gives_way(shape: Shape) -> Non
 
 @pytest.mark.parametrize("shape", pairwise_shapes(), ids=str)
 def test_a_writer_that_tries_again_updates_what_the_first_has_brought(shape: Shape) -> None:
-    storage = begun(shape)
+    storage = started(shape)
     other = Table.on(storage)
     table = racing(storage, lambda: other.upsert([row(v=2.0)], MOVES))
     table.upsert([row(ts=2)], {**MOVES, **AGAIN})
@@ -78,7 +78,7 @@ def test_a_writer_that_tries_again_updates_what_the_first_has_brought(shape: Sha
 
 @pytest.mark.parametrize("shape", pairwise_shapes(), ids=str)
 def test_a_delete_of_a_key_that_another_has_brought_meanwhile_gives_way(shape: Shape) -> None:
-    storage = begun(shape)
+    storage = started(shape)
     other = Table.on(storage)
     table = racing(storage, lambda: other.upsert([row(v=2.0)], MOVES))
     with pytest.raises(Conflict):
@@ -92,7 +92,7 @@ def test_a_delete_of_a_key_that_another_has_brought_meanwhile_gives_way(shape: S
 def test_equal_keys_of_two_partitions_are_two_rows_to_an_index_within_partitions(
     index: str,
 ) -> None:
-    storage = begun(Shape("mor", index=index))
+    storage = started(Shape("mor", index=index))
     other = Table.on(storage)
     table = racing(storage, lambda: other.upsert([row(p="b")]))
     table.upsert([row(p="c")])
@@ -102,7 +102,7 @@ def test_equal_keys_of_two_partitions_are_two_rows_to_an_index_within_partitions
 @pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "overwrite_partitions"])
 def test_an_upsert_sees_the_keys_of_writes_that_look_for_none(operation: str, index: str) -> None:
-    storage = begun(Shape("mor", index=index))
+    storage = started(Shape("mor", index=index))
     other = Table.on(storage)
     table = racing(storage, lambda: getattr(other, operation)([row(p="b", v=2.0)]))
     with pytest.raises(Conflict, match="has brought the record key 'k'"):
@@ -110,7 +110,7 @@ def test_an_upsert_sees_the_keys_of_writes_that_look_for_none(operation: str, in
 
 
 def test_plain_inserts_take_rows_for_new_without_a_look() -> None:
-    storage = begun(Shape("mor"))
+    storage = started(Shape("mor"))
     other = Table.on(storage)
     table = racing(storage, lambda: other.upsert([row(v=2.0)]))
     table.insert([row(v=3.0)])
@@ -119,7 +119,7 @@ def test_plain_inserts_take_rows_for_new_without_a_look() -> None:
 
 @pytest.mark.parametrize("operation", ["overwrite", "overwrite_partitions"])
 def test_what_takes_the_place_of_partitions_doubles_no_key_of_an_upsert(operation: str) -> None:
-    storage = begun(Shape("mor"))
+    storage = started(Shape("mor"))
     other = Table.on(storage)
     table = racing(storage, lambda: other.upsert([row(v=2.0)]), times=1)
     getattr(table, operation)([row(v=3.0)], AGAIN)
@@ -127,7 +127,7 @@ def test_what_takes_the_place_of_partitions_doubles_no_key_of_an_upsert(operatio
 
 
 def test_a_row_that_moves_brings_its_key_to_the_other_partition() -> None:
-    storage = begun(Shape("mor"))
+    storage = started(Shape("mor"))
     other = Table.on(storage)
     table = racing(storage, lambda: other.update_where([("id", "=", "old")], {"p": "b"}))
     with pytest.raises(Conflict, match="has brought the record key 'old'"):
@@ -136,7 +136,7 @@ def test_a_row_that_moves_brings_its_key_to_the_other_partition() -> None:
 
 @pytest.mark.parametrize("index", ["SIMPLE", "RECORD_INDEX"])
 def test_services_bring_no_keys(index: str) -> None:
-    storage = begun(Shape("mor", index=index))
+    storage = started(Shape("mor", index=index))
     other = Table.on(storage)
     other.upsert([{**OLD, "ts": 2}])
 
@@ -151,7 +151,7 @@ def test_services_bring_no_keys(index: str) -> None:
 
 
 def test_of_three_writers_each_gives_way_to_those_before() -> None:
-    storage = begun(Shape("mor"))
+    storage = started(Shape("mor"))
     third = Table.on(storage)
     second = racing(storage, lambda: third.upsert([row(v=3.0)]))
     first = racing(storage, lambda: second.upsert([row(ts=2, v=2.0)], AGAIN))
@@ -160,7 +160,7 @@ def test_of_three_writers_each_gives_way_to_those_before() -> None:
 
 
 def test_a_conflict_at_each_try_is_raised_in_the_end() -> None:
-    storage = begun(Shape("mor"))
+    storage = started(Shape("mor"))
     other, keys = Table.on(storage), iter("klm")
     table = racing(storage, lambda: other.insert([row(next(keys))]), times=3)
     with pytest.raises(Conflict, match="'l'"):
@@ -168,7 +168,7 @@ def test_a_conflict_at_each_try_is_raised_in_the_end() -> None:
 
 
 def test_files_that_are_gone_and_could_tell_keys_are_a_conflict() -> None:
-    storage = begun(Shape("cow"))
+    storage = started(Shape("cow"))
     other = Table.on(storage)
 
     def rewrite_and_remove() -> None:
@@ -184,7 +184,7 @@ def test_files_that_are_gone_and_could_tell_keys_are_a_conflict() -> None:
 
 
 def test_without_the_entries_of_the_index_the_files_say_what_was_brought() -> None:
-    storage = begun(Shape("mor", index="RECORD_INDEX"))
+    storage = started(Shape("mor", index="RECORD_INDEX"))
     other = Table.on(storage)
 
     def forget() -> None:
@@ -202,7 +202,7 @@ class Meeting:
     """A writer beside which others commit each time that it is about to take the lock."""
 
     def __init__(self, files: int, *, rounds: int, brings: str = "") -> None:
-        self.storage = begun(Shape("mor", index="GLOBAL_SIMPLE"))
+        self.storage = started(Shape("mor", index="GLOBAL_SIMPLE"))
         self._other = Table.on(self.storage)
         self._files, self._rounds, self._brings = files, rounds, brings
         self.turns = 0

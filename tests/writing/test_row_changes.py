@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from lakewarden import InvalidRequest, Table
-from lakewarden.engine.services.validation.finding import Verdict
+from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.write.result import Commit
 
@@ -203,12 +203,12 @@ class History:
         on_match = self._random.choice(["update", "delete", "ignore", "values"])
         on_no_match = self._random.choice(["insert", "ignore"])
         values = {"v": pc.add(pc.field("v"), pc.field("source.v")), "w": pc.field("source.w")}
-        choice = {
+        selection = {
             "on_match": values if on_match == "values" else on_match,
             "on_no_match": on_no_match,
         }
         self._changed(
-            lambda: self.table.merge(source, **choice),  # type: ignore[arg-type]
+            lambda: self.table.merge(source, **selection),  # type: ignore[arg-type]
             lambda: self._merged(source, on_match, on_no_match),
             {},
         )
@@ -240,7 +240,7 @@ class History:
         return theirs if on_match == "update" else None
 
     def _changed(
-        self, write: Callable[[], Commit], model: Callable[[], None], told: dict[str, int]
+        self, write: Callable[[], Commit], model: Callable[[], None], reported: dict[str, int]
     ) -> None:
         """Both do it, or both refuse it by the same code."""
         code = _refused_by(model)
@@ -250,7 +250,7 @@ class History:
             assert refused.value.code == code
             return
         commit = write()
-        assert {name: getattr(commit, name) for name in told} == told
+        assert {name: getattr(commit, name) for name in reported} == reported
 
     def check(self) -> None:
         """The rows by all ways of reading, and every index."""
@@ -258,7 +258,9 @@ class History:
         for use_metadata in (True, False):
             found = self.table.read_arrow(SCHEMA.names, use_metadata=use_metadata).to_pylist()
             assert sorted(found, key=_order) == expected
-        assert [one for one in self.table.validate() if one.finding.verdict is Verdict.FAILED] == []
+        assert [
+            one for one in self.table.validate() if one.finding.verdict is CheckVerdict.FAILED
+        ] == []
 
 
 def _refused_by(model: Callable[[], None]) -> str:
@@ -278,13 +280,13 @@ def _order(row: Row) -> tuple[str, str]:
 @pytest.mark.parametrize(("kind", "index"), KINDS)
 def test_changes_of_rows_are_those_of_a_dictionary(kind: str, index: str, seed: int) -> None:
     history = History(kind, index, seed)
-    told: list[str] = []
+    reported: list[str] = []
     for _ in range(STEPS):
-        told.append(history.act())
+        reported.append(history.act())
         try:
             history.check()
         except AssertionError as error:
-            raise AssertionError(f"after {told}: {error}") from error
+            raise AssertionError(f"after {reported}: {error}") from error
 
 
 @pytest.fixture(params=["cow", "mor"])

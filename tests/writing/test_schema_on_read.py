@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import commit
+from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.evolved_history import carried_history
 from lakewarden.engine.table.schema_history import SchemaHistory, parse_schema_history

@@ -6,9 +6,9 @@ import pytest
 
 from bench.storage_calls import Stretches, small_upsert
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.storage.fault_plan import Call
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from tests.crash.victims import ports
+from lakewarden.engine.testing.fault_plan import StorageCall
+from tests.crash.dying_operations import ports
 
 # Those to the lock are among them.
 CALLS_MAX = 126
@@ -17,25 +17,27 @@ TIMELINE = ("list", ".hoodie/timeline")
 
 
 @pytest.fixture(scope="module")
-def calls() -> tuple[Call, ...]:
+def calls() -> tuple[StorageCall, ...]:
     clock = ManualClock()
     storage = fresh_memory_storage(clock=clock)
     lock = {"hoodie.write.lock.provider": "file_system"}
     return small_upsert(storage, ports(clock, 1), lock)
 
 
-def test_a_small_upsert_makes_no_more_storage_calls_than_it_did(calls: tuple[Call, ...]) -> None:
+def test_a_small_upsert_makes_no_more_storage_calls_than_it_did(
+    calls: tuple[StorageCall, ...],
+) -> None:
     by_operation = Counter(call.operation for call in calls)
     assert by_operation.total() <= CALLS_MAX, by_operation
 
 
-def test_outside_the_lock_no_object_is_read_twice(calls: tuple[Call, ...]) -> None:
+def test_outside_the_lock_no_object_is_read_twice(calls: tuple[StorageCall, ...]) -> None:
     reads = Counter(call.path for call in Stretches.of(calls).outside if call.operation in READING)
     assert [path for path, count in reads.items() if count > 1] == []
 
 
 def test_the_timeline_is_listed_once_outside_the_lock_and_once_in_each_hold(
-    calls: tuple[Call, ...],
+    calls: tuple[StorageCall, ...],
 ) -> None:
     stretches = Stretches.of(calls)
     assert len(stretches.holds) == 2

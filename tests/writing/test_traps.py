@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Conflict, Table
+from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.formats.bloom import parse_bloom
 from lakewarden.engine.formats.log.block import Header
 from lakewarden.engine.formats.log.reader import read_blocks
@@ -24,16 +25,15 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.run.background import ManualBackground
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Lost, Storage
 from lakewarden.engine.table.config import PROPERTIES_PATH
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.instant import Action, State
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action, State
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.view.file_names import parse_file_name
 from tests.golden_tables import GoldenTable
 from tests.writing.model import SCHEMA
 
@@ -213,8 +213,8 @@ def test_t05_every_commit_tells_all_partitions_of_the_metadata_table_first(
         table.overwrite_partitions(rows("k4")),
         table.delete_partitions(["p=a"]),
     )
-    told = Timeline.load(storage.below(METADATA), table.config.layout).active.completed()
-    times = {instant.requested: instant.completed or "" for instant in told}
+    reported = Timeline.load(storage.below(METADATA), table.config.layout).active.completed()
+    times = {instant.requested: instant.completed or "" for instant in reported}
     for commit in (inserted, *others):
         assert times[commit.instant] < commit.completed
         assert "files" in metadata_logs(storage, commit.instant)
@@ -326,8 +326,8 @@ def test_t12_a_write_gives_the_sign_of_life_that_java_looks_for(storage: MemoryS
     assert ages_ms == {commit.instant: 0}
     assert not storage.list(".hoodie/.heartbeat").files
     paths = [call.path for call in recorded.calls]
-    beat = paths.index(f".hoodie/.heartbeat/{commit.instant}")
-    assert beat < paths.index(f".hoodie/timeline/{commit.instant}.commit.requested")
+    heartbeat = paths.index(f".hoodie/.heartbeat/{commit.instant}")
+    assert heartbeat < paths.index(f".hoodie/timeline/{commit.instant}.commit.requested")
 
 
 def test_t13_an_index_that_java_has_dropped_is_not_written_to(storage: MemoryStorage) -> None:

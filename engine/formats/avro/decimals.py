@@ -7,14 +7,14 @@ from lakewarden.engine.formats.avro.arrays import first_invalid, plain_array, ra
 from lakewarden.engine.formats.avro.arrow_types import arrow_type
 from lakewarden.engine.formats.avro.fitting import misfit
 from lakewarden.engine.formats.avro.types import DecimalType
-from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Octets, Window
+from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Octets, RecordWindow
 
 # A number of 76 digits takes 32 bytes; the rest is for writers that pad.
 MAXIMUM_SIZE = 64
 
 
 def read_decimals(
-    window: Window, type_: DecimalType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: DecimalType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     """The decimals of all rows, null in rows not in use, and the cursor behind them."""
     shown = arrow_type(type_)
@@ -73,7 +73,9 @@ def _shortest(low_first: Octets, sign: Octets) -> tuple[Octets, Integers]:
     return octets, sizes + 1
 
 
-def _fill(window: Window, cursor: Cursor, rows: Mask | slice, size: int, words: Integers) -> None:
+def _fill(
+    window: RecordWindow, cursor: Cursor, rows: Mask | slice, size: int, words: Integers
+) -> None:
     """Put the numbers of some rows, all of one size, into their words, the lowest word first."""
     positions = cursor.positions[rows]
     width = words.shape[1]
@@ -89,6 +91,6 @@ def _fill(window: Window, cursor: Cursor, rows: Mask | slice, size: int, words: 
         sign = word >> 63
 
 
-def _word(window: Window, positions: Integers, size: int) -> Integers:
+def _word(window: RecordWindow, positions: Integers, size: int) -> Integers:
     """Up to eight big-endian bytes as signed numbers."""
     return window.words_at(positions).byteswap().view(np.int64) >> (64 - 8 * size)

@@ -18,7 +18,7 @@ from lakewarden.engine.formats.avro.window import (
     Cursor,
     Integers,
     Octets,
-    Window,
+    RecordWindow,
 )
 from lakewarden.engine.kernel.errors import Defect, InvalidRequest, corrupt
 
@@ -113,7 +113,7 @@ class _Decoder:
     def batches(self, starts: Integers, ends: Integers) -> list[pa.RecordBatch]:
         """The records in one batch; in more if they unfold to too many values at once."""
         start, rows = int(starts[0]), starts.size
-        window = Window(self.octets, start, int(ends[-1]), self.path, origin=self.origin)
+        window = RecordWindow(self.octets, start, int(ends[-1]), self.path, origin=self.origin)
         try:
             return [self._batch(window, Cursor(starts - start, ends - start))]
         except Crowded as error:
@@ -122,7 +122,7 @@ class _Decoder:
         half = rows // 2
         return self.batches(starts[:half], ends[:half]) + self.batches(starts[half:], ends[half:])
 
-    def _batch(self, window: Window, cursor: Cursor) -> pa.RecordBatch:
+    def _batch(self, window: RecordWindow, cursor: Cursor) -> pa.RecordBatch:
         found, rows = {}, len(cursor)
         wanted = set(self.shown.names)
         for field in self.schema.fields:

@@ -19,7 +19,7 @@ from lakewarden.engine.formats.avro.types import (
     Primitive,
     PrimitiveType,
 )
-from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Window
+from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, RecordWindow
 
 _MILLIS_OF_DAY = 86_400_000
 _TIME_LIMITS = {
@@ -29,7 +29,7 @@ _TIME_LIMITS = {
 
 
 def read_leaf(
-    window: Window, type_: AvroType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: AvroType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     """The values of a type that holds no other type."""
     match type_:
@@ -52,11 +52,13 @@ def read_leaf(
     raise TypeError(f"{type_} is no leaf")
 
 
-def _refuse(window: Window, wrong: Mask, used: Mask | None, cursor: Cursor, reason: str) -> None:
+def _refuse(
+    window: RecordWindow, wrong: Mask, used: Mask | None, cursor: Cursor, reason: str
+) -> None:
     window.refuse(wrong if used is None else wrong & used, cursor, reason)
 
 
-def _booleans(window: Window, cursor: Cursor, used: Mask | None) -> tuple[pa.Array, Cursor]:
+def _booleans(window: RecordWindow, cursor: Cursor, used: Mask | None) -> tuple[pa.Array, Cursor]:
     octets = window.octets[cursor.positions]
     _refuse(window, octets > 1, used, cursor, "A boolean is neither 0 nor 1.")
     bits = np.packbits(octets == 1, bitorder="little")
@@ -65,7 +67,7 @@ def _booleans(window: Window, cursor: Cursor, used: Mask | None) -> tuple[pa.Arr
 
 
 def _integers(
-    window: Window, type_: PrimitiveType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: PrimitiveType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     numbers, after = window.numbers(cursor, used)
     values = numbers
@@ -79,7 +81,7 @@ def _integers(
 
 
 def _floats(
-    window: Window, type_: PrimitiveType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: PrimitiveType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     words = window.words_at(cursor.positions)
     size = 8
@@ -90,7 +92,7 @@ def _floats(
 
 
 def _texts(
-    window: Window, type_: PrimitiveType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: PrimitiveType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     sizes, inside = window.lengths(cursor, used)
     after = Cursor(inside.positions + sizes, inside.ends)
@@ -103,11 +105,11 @@ def _texts(
     return values, after
 
 
-def _slices(window: Window, starts: Integers, stops: Integers) -> pa.Array:
+def _slices(window: RecordWindow, starts: Integers, stops: Integers) -> pa.Array:
     """The bytes between starts and stops, copied together by Arrow.
 
     Starts and stops in turn are the offsets of a binary array over the window's own bytes; the
-    entries with even numbers are the values, those between them the bytes left out.
+    entries with even numbers are the values, those between them the bytes skipped.
     """
     rows = starts.size
     offsets = np.empty(2 * rows + 1, np.int32)
@@ -120,7 +122,7 @@ def _slices(window: Window, starts: Integers, stops: Integers) -> pa.Array:
     return pieces.take(pa.array(np.arange(0, 2 * rows, 2, dtype=np.int32)))
 
 
-def _check_utf8(window: Window, values: pa.Array, begins: Cursor) -> None:
+def _check_utf8(window: RecordWindow, values: pa.Array, begins: Cursor) -> None:
     octets = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     if not octets.size or octets.max() < 0x80:
         return
@@ -130,7 +132,7 @@ def _check_utf8(window: Window, values: pa.Array, begins: Cursor) -> None:
 
 
 def _enums(
-    window: Window, type_: EnumType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: EnumType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     numbers, after = window.numbers(cursor, used)
     outside = (numbers < 0) | (numbers >= len(type_.symbols))
@@ -142,7 +144,7 @@ def _enums(
 
 
 def _fixed(
-    window: Window, type_: FixedType, cursor: Cursor, used: Mask | None
+    window: RecordWindow, type_: FixedType, cursor: Cursor, used: Mask | None
 ) -> tuple[pa.Array, Cursor]:
     after = window.moved(cursor, cursor.positions + type_.size, used)
     filled = slice(None) if used is None else used

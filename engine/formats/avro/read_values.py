@@ -17,7 +17,7 @@ from lakewarden.engine.formats.avro.types import (
     weight,
 )
 from lakewarden.engine.formats.avro.walk import branches, find_items, moved_rows, present
-from lakewarden.engine.formats.avro.window import Crowded, Cursor, Integers, Mask, Window
+from lakewarden.engine.formats.avro.window import Crowded, Cursor, Integers, Mask, RecordWindow
 
 # An item that is null takes one byte, yet has a place in every column within its type. Only few
 # records at once may unfold like that; one that goes further alone is an attack on memory.
@@ -25,7 +25,7 @@ VALUES_PER_BYTE = 16
 FREE_VALUES = 1 << 25
 
 
-def read_value(window: Window, type_: AvroType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
+def read_value(window: RecordWindow, type_: AvroType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
     """One value of the type in every row, and the cursor behind them."""
     match type_:
         case RecordType():
@@ -43,7 +43,7 @@ def read_value(window: Window, type_: AvroType, cursor: Cursor) -> tuple[pa.Arra
             return read_leaf(window, type_, cursor, None)
 
 
-def _records(window: Window, record: RecordType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
+def _records(window: RecordWindow, record: RecordType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
     rows, columns = len(cursor), []
     for field in record.fields:
         column, cursor = read_value(window, field.type, cursor)
@@ -52,7 +52,7 @@ def _records(window: Window, record: RecordType, cursor: Cursor) -> tuple[pa.Arr
 
 
 def _lists(
-    window: Window, type_: ArrayType | MapType, item_type: AvroType, cursor: Cursor
+    window: RecordWindow, type_: ArrayType | MapType, item_type: AvroType, cursor: Cursor
 ) -> tuple[pa.Array, Cursor]:
     found = find_items(window, item_type, cursor)
     values = len(found.cursor) * weight(item_type)
@@ -68,7 +68,7 @@ def _lists(
 
 
 def _optional(
-    window: Window, union: UnionType, value: AvroType, cursor: Cursor
+    window: RecordWindow, union: UnionType, value: AvroType, cursor: Cursor
 ) -> tuple[pa.Array, Cursor]:
     used, inside = present(window, union, cursor)
     if used.all():
@@ -81,7 +81,7 @@ def _optional(
     return _spread(values, used), moved_rows(inside, used, behind)
 
 
-def _union(window: Window, union: UnionType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
+def _union(window: RecordWindow, union: UnionType, cursor: Cursor) -> tuple[pa.Array, Cursor]:
     """A struct with a column for each branch, of which every row fills one; null has no column."""
     chosen, inside = branches(window, union, cursor)
     columns = []
@@ -96,7 +96,7 @@ def _union(window: Window, union: UnionType, cursor: Cursor) -> tuple[pa.Array, 
 
 
 def _branch(
-    window: Window, branch: AvroType, cursor: Cursor, used: Mask
+    window: RecordWindow, branch: AvroType, cursor: Cursor, used: Mask
 ) -> tuple[pa.Array, Cursor]:
     if not used.any():
         return pa.nulls(len(cursor), arrow_type(branch)), cursor

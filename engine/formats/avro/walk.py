@@ -19,7 +19,7 @@ from lakewarden.engine.formats.avro.types import (
     minimum_size,
 )
 from lakewarden.engine.formats.avro.walk_alone import Skip, Walker
-from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, Window
+from lakewarden.engine.formats.avro.window import Cursor, Integers, Mask, RecordWindow
 from lakewarden.engine.kernel.lazy import lazy
 
 # With fewer rows than this, a step for all of them costs more than walking each one alone.
@@ -38,7 +38,7 @@ class Items:
     after: Cursor
 
 
-def skip(window: Window, type_: AvroType, cursor: Cursor) -> Cursor:
+def skip(window: RecordWindow, type_: AvroType, cursor: Cursor) -> Cursor:
     """The cursor behind one value of the type in every row."""
     size = exact_size(type_)
     if size is not None:
@@ -61,7 +61,7 @@ def skip(window: Window, type_: AvroType, cursor: Cursor) -> Cursor:
             return window.numbers(cursor)[1]
 
 
-def branches(window: Window, union: UnionType, cursor: Cursor) -> tuple[Integers, Cursor]:
+def branches(window: RecordWindow, union: UnionType, cursor: Cursor) -> tuple[Integers, Cursor]:
     """The number of the branch each row has, and the cursor behind it."""
     chosen, inside = window.numbers(cursor)
     wrong = (chosen < 0) | (chosen >= len(union.branches))
@@ -69,7 +69,7 @@ def branches(window: Window, union: UnionType, cursor: Cursor) -> tuple[Integers
     return chosen, inside
 
 
-def present(window: Window, union: UnionType, cursor: Cursor) -> tuple[Mask, Cursor]:
+def present(window: RecordWindow, union: UnionType, cursor: Cursor) -> tuple[Mask, Cursor]:
     """Which rows of an optional type hold a value, and the cursor behind the branch."""
     first = window.octets[cursor.positions]
     if (first & 0xFD).any():
@@ -87,7 +87,7 @@ def moved_rows(cursor: Cursor, rows: Mask | Integers, inner: Cursor) -> Cursor:
     return Cursor(positions, cursor.ends)
 
 
-def find_items(window: Window, items: AvroType, cursor: Cursor) -> Items:
+def find_items(window: RecordWindow, items: AvroType, cursor: Cursor) -> Items:
     """The items of arrays (or entries of maps), one array in every row."""
     walk = _Walk(window, items, cursor)
     rows = np.arange(len(cursor))
@@ -100,7 +100,7 @@ def find_items(window: Window, items: AvroType, cursor: Cursor) -> Items:
     return walk.items()
 
 
-def _skip_union(window: Window, union: UnionType, cursor: Cursor) -> Cursor:
+def _skip_union(window: RecordWindow, union: UnionType, cursor: Cursor) -> Cursor:
     chosen, inside = branches(window, union, cursor)
     for index, branch in enumerate(union.branches):
         rows = np.flatnonzero(chosen == index)
@@ -114,7 +114,7 @@ def _skip_union(window: Window, union: UnionType, cursor: Cursor) -> Cursor:
 class _Walk:
     """Collects where items begin, block by block."""
 
-    def __init__(self, window: Window, items: AvroType, cursor: Cursor) -> None:
+    def __init__(self, window: RecordWindow, items: AvroType, cursor: Cursor) -> None:
         self._window = window
         self._type = items
         self._size = exact_size(items)

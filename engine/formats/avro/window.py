@@ -50,7 +50,7 @@ class Cursor:
         return Cursor(self.positions[rows], self.ends[rows])
 
 
-class Window:
+class RecordWindow:
     """Some consecutive records of a file; positions count from its first byte."""
 
     def __init__(

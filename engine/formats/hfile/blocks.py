@@ -15,7 +15,7 @@ RANGE_BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockPlace:
     """Where a block is, with header and checksums."""
 
     offset: int
@@ -27,7 +27,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class BlockSpan:
     """The unpacked content of a block, as a part of some bytes that may hold its neighbours too."""
 
     buffer: bytes | memoryview = field(repr=False)
@@ -60,7 +60,7 @@ class BlockReader:
         """A range of the file, exactly."""
         return fetch(self._source, self._path, offset, length)
 
-    def content(self, place: Place, kind: bytes) -> bytes:
+    def content(self, place: BlockPlace, kind: bytes) -> bytes:
         """The unpacked content of one block."""
         span = self._open(self.fetch(place.offset, place.size), 0, place.offset, kind)[0]
         return span.content
@@ -73,7 +73,7 @@ class BlockReader:
             yield offset + at, kind, span.content
             at += size
 
-    def data_spans(self, places: Sequence[Place], *, keep: bool) -> Iterator[Span]:
+    def data_spans(self, places: Sequence[BlockPlace], *, keep: bool) -> Iterator[BlockSpan]:
         """The contents of data blocks, which are given in file order; kept for later on demand."""
         # A block that was never packed costs no more to read again than to keep.
         cache = self._cache if keep and self._codec is not Codec.NONE else None
@@ -82,14 +82,14 @@ class BlockReader:
         fetched = self._fetched(missing)
         for place, content in zip(places, kept, strict=True):
             if content is not None:
-                yield Span(content, 0, len(content), place.offset)
+                yield BlockSpan(content, 0, len(content), place.offset)
                 continue
             span = next(fetched)
             if cache:
                 cache.put(self._path, place.offset, span.content)
             yield span
 
-    def _fetched(self, places: Sequence[Place]) -> Iterator[Span]:
+    def _fetched(self, places: Sequence[BlockPlace]) -> Iterator[BlockSpan]:
         unpacked_bytes, bytes_max = 0, expanded_bytes_max(self._source.size)
         for run in _neighbours(places):
             first = run[0].offset
@@ -106,7 +106,7 @@ class BlockReader:
 
     def _open(
         self, raw: bytes | memoryview, at: int, offset: int, kind: bytes | None
-    ) -> tuple[Span, int, bytes]:
+    ) -> tuple[BlockSpan, int, bytes]:
         """The block at a position of `raw`: its content, its size on disk, its kind."""
         header = parse_header(raw, at, self._path, offset)
         if kind is not None and header.kind != kind:
@@ -118,9 +118,9 @@ class BlockReader:
         if self._codec is Codec.NONE:
             if header.unpacked_bytes != header.packed_bytes:
                 raise corrupt(self._path, offset, "A block that is not packed has two sizes.")
-            return Span(raw, start, end, offset), header.block_bytes, header.kind
+            return BlockSpan(raw, start, end, offset), header.block_bytes, header.kind
         content = unpack(raw[start:end], header.unpacked_bytes, self._path, offset)
-        return Span(content, 0, len(content), offset), header.block_bytes, header.kind
+        return BlockSpan(content, 0, len(content), offset), header.block_bytes, header.kind
 
 
 def fetch(source: RangeSource, path: str, offset: int, length: int) -> bytes | memoryview:
@@ -131,9 +131,9 @@ def fetch(source: RangeSource, path: str, offset: int, length: int) -> bytes | m
     return raw
 
 
-def _neighbours(places: Sequence[Place]) -> Iterator[list[Place]]:
+def _neighbours(places: Sequence[BlockPlace]) -> Iterator[list[BlockPlace]]:
     """Blocks grouped so that each group is one range of bounded length without gaps."""
-    run: list[Place] = []
+    run: list[BlockPlace] = []
     for place in places:
         if run and (place.offset != run[-1].end or place.end - run[0].offset > RANGE_BYTES_MAX):
             yield run

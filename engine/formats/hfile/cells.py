@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakewarden.engine.formats.hfile.blocks import Span
+from lakewarden.engine.formats.hfile.blocks import BlockSpan
 from lakewarden.engine.formats.hfile.layout import (
     CELL_BYTES_MIN,
     CELL_EXTRA_BYTES,
@@ -31,7 +31,7 @@ _LOW_HALF = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class HFileEntries:
     """Keys and values in file order, both `pa.large_binary()`."""
 
     keys: pa.LargeBinaryArray
@@ -62,7 +62,7 @@ def broken_cell(path: str, block_offset: int) -> CorruptTable:
     return corrupt(path, block_offset, "A cell of this data block is longer than its room.")
 
 
-def cell_run(spans: Sequence[Span], path: str) -> CellRun:
+def cell_run(spans: Sequence[BlockSpan], path: str) -> CellRun:
     """Blocks as one run; copied only when they do not lie in the same bytes already."""
     offsets = np.array([span.block_offset for span in spans], np.int64)
     buffer = spans[0].buffer if spans else b""
@@ -135,7 +135,7 @@ def _sizes_at(run: CellRun, positions: Positions) -> npt.NDArray[np.uint64]:
     return windows[positions].astype(np.uint64)
 
 
-def cut_out(run: CellRun, positions: Positions) -> Entries:
+def cut_out(run: CellRun, positions: Positions) -> HFileEntries:
     """The cells at some positions of a run, in ascending order, as Arrow arrays."""
     count = len(positions)
     if not count:
@@ -155,7 +155,7 @@ def cut_out(run: CellRun, positions: Positions) -> Entries:
     parts = pa.Array.from_buffers(
         pa.large_binary(), 4 * count, [None, pa.py_buffer(bounds), pa.py_buffer(run.buffer)]
     )
-    return Entries(*(parts.filter(pa.array(_every_fourth(first, count))) for first in (0, 2)))
+    return HFileEntries(*(parts.filter(pa.array(_every_fourth(first, count))) for first in (0, 2)))
 
 
 def _check_keys(run: CellRun, positions: Positions, key_sizes: Positions) -> None:
@@ -173,12 +173,12 @@ def _every_fourth(first: int, count: int) -> npt.NDArray[np.bool_]:
     return mask.ravel()
 
 
-def concatenate(parts: Sequence[Entries]) -> Entries:
+def concatenate(parts: Sequence[HFileEntries]) -> HFileEntries:
     """Entries one after the other."""
     if len(parts) == 1:
         return parts[0]
     nothing = pa.array([], pa.large_binary())
-    return Entries(
+    return HFileEntries(
         pa.concat_arrays([nothing, *(part.keys for part in parts)]),
         pa.concat_arrays([nothing, *(part.values for part in parts)]),
     )

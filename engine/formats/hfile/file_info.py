@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lakewarden.engine.formats.hfile.protobuf import (
-    Malformed,
+    MalformedProtobuf,
     bytes_field,
     delimited,
     read_delimited,
@@ -47,7 +47,7 @@ def parse_file_info(content: bytes, path: str, offset: int) -> dict[str, bytes]:
     try:
         message, _ = read_delimited(content, len(_PROTOBUF), len(content))
         return dict(_pair(value) for field, value in read_fields(message) if field == _PAIR)
-    except Malformed as cause:
+    except MalformedProtobuf as cause:
         raise corrupt(path, offset, str(cause)) from cause
 
 
@@ -55,7 +55,7 @@ def _pair(message: int | bytes) -> tuple[str, bytes]:
     fields = dict(read_fields(message)) if isinstance(message, bytes) else {}
     name, value = fields.get(_NAME, b""), fields.get(_VALUE, b"")
     if not isinstance(name, bytes) or not isinstance(value, bytes):
-        raise Malformed("A pair of the file info is not bytes and bytes.")
+        raise MalformedProtobuf("A pair of the file info is not bytes and bytes.")
     return name.decode("utf-8", "replace"), value
 
 

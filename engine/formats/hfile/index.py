@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lakewarden.engine.formats.hfile.blocks import Place
+from lakewarden.engine.formats.hfile.blocks import BlockPlace
 from lakewarden.engine.formats.hfile.layout import (
     CONTENT_SIZE_BYTES,
     HEADER_SIZE,
@@ -23,7 +23,7 @@ _COUNT = struct.Struct(">i")
 _SMALLEST_SINGLE = -112
 _LONGEST_POSITIVE = -120
 
-ReadBlock = Callable[[Place, bytes], bytes]
+ReadBlock = Callable[[BlockPlace, bytes], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class BlockIndex:
     """Blocks in file order and a key for each: no key of it is smaller, those before all are."""
 
     first_keys: list[bytes]
-    places: list[Place]
+    places: list[BlockPlace]
 
 
 def parse_root(
     content: bytes, count: int, path: str, offset: int
-) -> tuple[list[bytes], list[Place]]:
+) -> tuple[list[bytes], list[BlockPlace]]:
     """The raw keys and the places of a root index block; what follows the entries is ignored."""
     keys, places = [], []
     at = 0
@@ -52,7 +52,7 @@ def parse_root(
             if not 0 <= length <= len(content) - at:
                 raise corrupt(path, offset, "A key of an index is longer than the index.")
             keys.append(content[at : at + length])
-            places.append(Place(block_offset, size))
+            places.append(BlockPlace(block_offset, size))
             at += length
     except struct.error as cause:
         raise corrupt(path, offset, "An index has fewer entries than it should.") from cause
@@ -61,7 +61,7 @@ def parse_root(
 
 def parse_leaf(
     content: bytes, count_max: int, path: str, offset: int
-) -> tuple[list[bytes], list[Place]]:
+) -> tuple[list[bytes], list[BlockPlace]]:
     """The raw keys and the places of a leaf or intermediate index block."""
     count = int.from_bytes(content[: _COUNT.size], "big", signed=True)
     if not 0 <= count <= count_max:
@@ -75,12 +75,12 @@ def parse_leaf(
     for start, end in pairwise(starts):
         if not 0 <= start <= end - _ENTRY.size or end > len(content) - entries:
             raise corrupt(path, offset, "An entry of an index lies outside of it.")
-        places.append(Place(*_ENTRY.unpack_from(content, entries + start)))
+        places.append(BlockPlace(*_ENTRY.unpack_from(content, entries + start)))
         keys.append(content[entries + start + _ENTRY.size : entries + end])
     return keys, places
 
 
-def block_index(keys: Sequence[bytes], places: list[Place], end: int, path: str) -> BlockIndex:
+def block_index(keys: Sequence[bytes], places: list[BlockPlace], end: int, path: str) -> BlockIndex:
     """An index of blocks that lie before `end`, where the root index is, checked to be in order."""
     check_places(places, end, path)
     first_keys = [_content(key, path, end) for key in keys]
@@ -90,7 +90,12 @@ def block_index(keys: Sequence[bytes], places: list[Place], end: int, path: str)
 
 
 def read_levels(
-    keys: Sequence[bytes], places: list[Place], levels: int, read: ReadBlock, end: int, path: str
+    keys: Sequence[bytes],
+    places: list[BlockPlace],
+    levels: int,
+    read: ReadBlock,
+    end: int,
+    path: str,
 ) -> BlockIndex:
     """The index of the data blocks, when the root stands some levels above it.
 
@@ -100,7 +105,7 @@ def read_levels(
         check_places(places, end, path)
         kind = LEAF_INDEX if level == 1 else INTERMEDIATE_INDEX
         below_keys: list[bytes] = []
-        below_places: list[Place] = []
+        below_places: list[BlockPlace] = []
         for place in places:
             room = end // HEADER_SIZE - len(below_places)
             more_keys, more_places = parse_leaf(read(place, kind), room, path, place.offset)
@@ -110,7 +115,7 @@ def read_levels(
     return block_index(keys, places, end, path)
 
 
-def check_places(places: Iterable[Place], end: int, path: str) -> None:
+def check_places(places: Iterable[BlockPlace], end: int, path: str) -> None:
     """Refuse blocks that overlap, are out of order, or reach beyond `end`."""
     before = 0
     for place in places:
@@ -127,7 +132,7 @@ def _content(key: bytes, path: str, offset: int) -> bytes:
     return key[CONTENT_SIZE_BYTES : CONTENT_SIZE_BYTES + size]
 
 
-def root_index_bytes(keys: Iterable[bytes], places: Iterable[Place]) -> bytes:
+def root_index_bytes(keys: Iterable[bytes], places: Iterable[BlockPlace]) -> bytes:
     """A root index block of the given raw keys."""
     return b"".join(
         _ENTRY.pack(place.offset, place.size) + _hadoop_integer(len(key)) + key

@@ -8,7 +8,7 @@ _UINT64 = (1 << 64) - 1
 _VARINT_BYTES_MAX = 10
 
 
-class Malformed(ValueError):
+class MalformedProtobuf(ValueError):
     """The bytes are no message; the reader that knows the file turns this into `CorruptTable`."""
 
 
@@ -19,14 +19,14 @@ def read_varint(content: bytes, at: int, end: int) -> tuple[int, int]:
         value |= (octet & 0x7F) << (7 * index)
         if octet < 0x80:
             return value & _UINT64, at + index + 1
-    raise Malformed("A varint is cut off or too long.")
+    raise MalformedProtobuf("A varint is cut off or too long.")
 
 
 def read_delimited(content: bytes, at: int, end: int) -> tuple[bytes, int]:
     """Bytes that follow their length, and the position behind them."""
     length, at = read_varint(content, at, end)
     if length > end - at:
-        raise Malformed("A field is longer than what holds it.")
+        raise MalformedProtobuf("A field is longer than what holds it.")
     return content[at : at + length], at + length
 
 
@@ -44,13 +44,13 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind in _FIXED_WIDTHS:
             value, at = _read_fixed(message, at, _FIXED_WIDTHS[kind])
         else:
-            raise Malformed(f"There is no wire type {kind}.")
+            raise MalformedProtobuf(f"There is no wire type {kind}.")
         yield tag >> 3, value
 
 
 def _read_fixed(message: bytes, at: int, width: int) -> tuple[int, int]:
     if width > len(message) - at:
-        raise Malformed("A field is longer than what holds it.")
+        raise MalformedProtobuf("A field is longer than what holds it.")
     return int.from_bytes(message[at : at + width], "little"), at + width
 
 

@@ -12,26 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.formats.hfile import file_info
-from lakewarden.engine.formats.hfile.blocks import (
-    RANGE_BYTES_MAX,
-    BlockReader,
-    Span,
-    fetch,
-)
+from lakewarden.engine.formats.hfile.blocks import RANGE_BYTES_MAX, BlockReader, BlockSpan, fetch
 from lakewarden.engine.formats.hfile.cache import BlockCache
 from lakewarden.engine.formats.hfile.cells import (
-    Entries,
+    HFileEntries,
     cell_positions,
     cell_run,
     concatenate,
     cut_out,
 )
-from lakewarden.engine.formats.hfile.index import (
-    BlockIndex,
-    check_places,
-    parse_root,
-    read_levels,
-)
+from lakewarden.engine.formats.hfile.index import BlockIndex, check_places, parse_root, read_levels
 from lakewarden.engine.formats.hfile.layout import (
     FILE_INFO,
     KEY_BYTES_MAX,
@@ -39,11 +29,7 @@ from lakewarden.engine.formats.hfile.layout import (
     ROOT_INDEX,
     TRAILER_SIZE,
 )
-from lakewarden.engine.formats.hfile.search import (
-    entries_of_keys,
-    entries_of_prefixes,
-    following,
-)
+from lakewarden.engine.formats.hfile.search import entries_of_keys, entries_of_prefixes, following
 from lakewarden.engine.formats.hfile.stride import Stride
 from lakewarden.engine.formats.hfile.trailer import parse_trailer
 from lakewarden.engine.formats.range_source import RangeSource
@@ -94,7 +80,7 @@ class HFile:
         place = self._meta_places.get(name.encode())
         return None if place is None else self._blocks.content(place, META)
 
-    def entries(self) -> Entries:
+    def entries(self) -> HFileEntries:
         """All entries."""
         parts = concatenate(list(self.batches()))
         if len(parts) != self.entry_count:
@@ -105,13 +91,13 @@ class HFile:
             )
         return parts
 
-    def batches(self) -> Iterator[Entries]:
+    def batches(self) -> Iterator[HFileEntries]:
         """All entries, some megabytes at a time."""
         for spans in _batches(self._blocks.data_spans(self._index.places, keep=False)):
             run = cell_run(spans, self.path)
             yield cut_out(run, cell_positions(run))
 
-    def lookup(self, keys: Sequence[bytes]) -> Entries:
+    def lookup(self, keys: Sequence[bytes]) -> HFileEntries:
         """The entries with one of the ascending keys, in key order; every entry of a key."""
         _check_ascending(keys)
         wanted = self._keys_of_blocks(keys)
@@ -122,12 +108,12 @@ class HFile:
             for span, block_keys in zip(spans, wanted.values(), strict=True)
             for entry in entries_of_keys(span, block_keys, self._stride, self.path)
         ]
-        return Entries(
+        return HFileEntries(
             pa.array([key for key, _ in found], pa.large_binary()),
             pa.array([value for _, value in found], pa.large_binary()),
         )
 
-    def matching(self, keys: pa.LargeBinaryArray) -> Entries:
+    def matching(self, keys: pa.LargeBinaryArray) -> HFileEntries:
         """The entries with one of the distinct keys, which are in any order; in key order.
 
         The fastest way for many keys, and for few.
@@ -136,7 +122,7 @@ class HFile:
             return self.lookup(keys.sort().to_pylist())
         return concatenate([_only(batch, keys) for batch in self.batches()])
 
-    def lookup_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
+    def lookup_prefixes(self, prefixes: Sequence[bytes]) -> HFileEntries:
         """The entries whose key begins with one of the ascending prefixes, each once."""
         _check_ascending(prefixes)
         places = [self._index.places[block] for block in self._blocks_of_prefixes(prefixes)]
@@ -201,14 +187,14 @@ class HFile:
         return offset, content
 
 
-def _only(entries: Entries, keys: pa.LargeBinaryArray) -> Entries:
+def _only(entries: HFileEntries, keys: pa.LargeBinaryArray) -> HFileEntries:
     inside = pc.is_in(entries.keys, value_set=keys)
-    return Entries(entries.keys.filter(inside), entries.values.filter(inside))
+    return HFileEntries(entries.keys.filter(inside), entries.values.filter(inside))
 
 
-def _batches(spans: Iterator[Span]) -> Iterator[list[Span]]:
+def _batches(spans: Iterator[BlockSpan]) -> Iterator[list[BlockSpan]]:
     """Blocks by some megabytes; one batch never spans two large ranges that were read."""
-    batch: list[Span] = []
+    batch: list[BlockSpan] = []
     total = 0
     for span in spans:
         size = span.end - span.start

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lakewarden.engine.formats.hfile.blocks import Span
+from lakewarden.engine.formats.hfile.blocks import BlockSpan
 from lakewarden.engine.formats.hfile.cells import (
     CellRun,
-    Entries,
+    HFileEntries,
     broken_cell,
     cell_positions,
     cut_out,
@@ -28,7 +28,7 @@ _NO_FAMILY = KEY_SUFFIX[:1]
 
 
 def entries_of_keys(
-    span: Span, keys: Sequence[bytes], stride: Stride, path: str
+    span: BlockSpan, keys: Sequence[bytes], stride: Stride, path: str
 ) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of each cell with one of the ascending keys; several where a key repeats."""
     block, at, end = span.in_bytes()
@@ -60,7 +60,7 @@ def _find(block: bytes, at: int, end: int, pattern: bytes, stride: Stride) -> in
     return at
 
 
-def entries_of_prefixes(run: CellRun, prefixes: Sequence[bytes]) -> Entries:
+def entries_of_prefixes(run: CellRun, prefixes: Sequence[bytes]) -> HFileEntries:
     """The cells whose keys begin with one of the prefixes."""
 
     def key_at(position: np.int64) -> bytes:

@@ -14,7 +14,7 @@ from lakewarden.engine.formats.hfile.layout import (
 )
 from lakewarden.engine.formats.hfile.packing import DEFLATE_RATIO_MAX
 from lakewarden.engine.formats.hfile.protobuf import (
-    Malformed,
+    MalformedProtobuf,
     bytes_field,
     delimited,
     number_field,
@@ -71,7 +71,7 @@ def parse_trailer(raw: bytes, size: int, path: str) -> Trailer:
     try:
         message, _ = read_delimited(raw, len(TRAILER), TRAILER_SIZE - 4)
         numbers = {n: value for n, value in read_fields(message) if isinstance(value, int)}
-    except Malformed as cause:
+    except MalformedProtobuf as cause:
         raise corrupt(path, offset, str(cause)) from cause
     return _checked(numbers, offset, path)
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.bloom import BloomFilter
 from lakewarden.engine.formats.hfile import file_info
-from lakewarden.engine.formats.hfile.blocks import Place
+from lakewarden.engine.formats.hfile.blocks import BlockPlace
 from lakewarden.engine.formats.hfile.cell_bytes import LaidOutCells, lay_out
 from lakewarden.engine.formats.hfile.index import root_index_bytes
 from lakewarden.engine.formats.hfile.layout import (
@@ -67,7 +67,7 @@ class HFileWriter:
         self._created_ms = created_ms
         self._block_bytes = block_bytes
         self._first_keys: list[bytes] = []
-        self._places: list[Place] = []
+        self._places: list[BlockPlace] = []
         self._open_parts: list[memoryview] = []
         self._open_bytes = 0
         self._last_key: bytes | None = None
@@ -225,12 +225,12 @@ class _BlockWriter:
         self.codec = codec
         self.offset = 0
 
-    def write(self, kind: bytes, content: bytes | memoryview) -> Place:
+    def write(self, kind: bytes, content: bytes | memoryview) -> BlockPlace:
         packed = pack(content, self.codec)
         header, checksums = frame(kind, packed, len(content))
         for part in (header, packed, checksums):
             self.sink.write(part)
-        place = Place(self.offset, len(header) + len(packed) + len(checksums))
+        place = BlockPlace(self.offset, len(header) + len(packed) + len(checksums))
         self.offset = place.end
         return place
 

@@ -21,7 +21,7 @@ def effective_blocks(
     """The data and delete blocks to merge, oldest first.
 
     Blocks come in slice order. Those of one instant stay together, where the first of them stands.
-    Corrupt and CDC blocks are left out: whether a corrupt block is an error is for the caller to
+    Corrupt and CDC blocks are skipped: whether a corrupt block is an error is for the caller to
     say before. Orphans are log compactions of which nothing that they replace is there.
     """
     by_instant: dict[str, list[Block]] = {}

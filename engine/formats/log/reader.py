@@ -9,13 +9,7 @@ import re
 import struct
 from dataclasses import replace
 
-from lakewarden.engine.formats.log.block import (
-    LOG_FORMAT_VERSION,
-    MAGIC,
-    Block,
-    BlockKind,
-    Header,
-)
+from lakewarden.engine.formats.log.block import LOG_FORMAT_VERSION, MAGIC, Block, BlockKind, Header
 from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import InvalidRequest
 

@@ -19,7 +19,7 @@ _HEAD = struct.Struct(">ii")
 def records(block: Block, columns: Sequence[str] | None = None) -> pa.Table:
     """The records of an Avro, Parquet or CDC block, in block order.
 
-    Wanted columns that the block does not have are left out. An HFile block has keys and values
+    Wanted columns that the block does not have are skipped. An HFile block has keys and values
     instead of columns: read its `range_source`.
     """
     match block.kind:

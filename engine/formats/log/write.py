@@ -47,7 +47,7 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class BlockOrigin:
     """What all blocks of one write say of themselves."""
 
     instant: str
@@ -87,7 +87,7 @@ def encode_block(kind: BlockKind, headers: Mapping[Header, str], *content: Conte
 
 def avro_blocks(
     table: pa.Table,
-    origin: Origin,
+    origin: BlockOrigin,
     *,
     positions: Positions | None = None,
     bytes_max: int = BLOCK_BYTES_MAX,
@@ -109,26 +109,30 @@ def avro_blocks(
             yield encode_block(BlockKind.AVRO, origin.headers(own), head, records)
 
 
-def parquet_block(table: pa.Table, origin: Origin, *, positions: Positions | None = None) -> bytes:
+def parquet_block(
+    table: pa.Table, origin: BlockOrigin, *, positions: Positions | None = None
+) -> bytes:
     """The records of a table as one Parquet data block."""
     out = io.BytesIO()
     pq.write_table(table, out, compression=PARQUET_CODEC, store_schema=False)
     return encode_block(BlockKind.PARQUET, origin.headers(positions), out.getbuffer())
 
 
-def hfile_block(hfile: Content, origin: Origin) -> bytes:
+def hfile_block(hfile: Content, origin: BlockOrigin) -> bytes:
     """A whole HFile as a block, as the metadata table's logs hold them."""
     return encode_block(BlockKind.HFILE, origin.headers(), hfile)
 
 
-def delete_block(deletes: Deletes, origin: Origin, *, positions: Positions | None = None) -> bytes:
+def delete_block(
+    deletes: Deletes, origin: BlockOrigin, *, positions: Positions | None = None
+) -> bytes:
     """Deleted keys as a block; those without a real ordering value are unconditional."""
     encoded = encode_deletes(deletes)
     head = _TWO_INTS.pack(DELETE_BLOCK_VERSION, memoryview(encoded).nbytes)
     return encode_block(BlockKind.DELETE, origin.headers(positions), head, encoded)
 
 
-def rollback_block(origin: Origin, target: str) -> bytes:
+def rollback_block(origin: BlockOrigin, target: str) -> bytes:
     """A command to forget an instant's earlier blocks; only version 6 writes it."""
     headers = origin.headers() | {
         Header.TARGET_INSTANT_TIME: target,

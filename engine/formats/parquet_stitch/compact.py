@@ -15,7 +15,7 @@ _BITS, _MASK = 64, (1 << 64) - 1
 _LONG_COUNT = 15
 
 
-class Kind(IntEnum):
+class ThriftKind(IntEnum):
     """The kinds of fields; a boolean field has its value in its kind."""
 
     TRUE = 1
@@ -31,13 +31,13 @@ class Kind(IntEnum):
     STRUCT = 12
 
 
-_KINDS = {kind.value: kind for kind in Kind}
-_BOOLEANS = (Kind.TRUE, Kind.FALSE)
-_NUMBERS = (Kind.I16, Kind.I32, Kind.I64)
+_KINDS = {kind.value: kind for kind in ThriftKind}
+_BOOLEANS = (ThriftKind.TRUE, ThriftKind.FALSE)
+_NUMBERS = (ThriftKind.I16, ThriftKind.I32, ThriftKind.I64)
 _DOUBLE_BYTES = 8
 
 
-class Malformed(Exception):
+class MalformedThrift(Exception):
     """Bytes that are no such document; `offset` is where in them."""
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
@@ -47,19 +47,19 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ThriftItems:
     """A list, or a set, of values of one kind."""
 
-    kind: Kind
+    kind: ThriftKind
     values: tuple["Value", ...] = ()
     is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ThriftField:
     """A value and how it is written."""
 
-    kind: Kind
+    kind: ThriftKind
     value: "Value"
 
 
@@ -67,7 +67,7 @@ class Field:
 class Struct:
     """Fields by their numbers."""
 
-    fields: Mapping[int, Field] = field(default_factory=dict)
+    fields: Mapping[int, ThriftField] = field(default_factory=dict)
 
     def number(self, place: int) -> int | None:
         """A whole number, or None where there is no such field."""
@@ -75,21 +75,21 @@ class Struct:
         if found is None:
             return None
         if not isinstance(found.value, int) or found.kind in _BOOLEANS:
-            raise Malformed(f"Field {place} is no number.")
+            raise MalformedThrift(f"Field {place} is no number.")
         return found.value
 
     def required(self, place: int) -> int:
         """A whole number that must be there, and not below zero."""
         value = self.number(place)
         if value is None or value < 0:
-            raise Malformed(f"Field {place} should be a number from 0 on, and is {value}.")
+            raise MalformedThrift(f"Field {place} should be a number from 0 on, and is {value}.")
         return value
 
     def octets(self, place: int) -> bytes | None:
         """Bytes, or None where there is no such field."""
         found = self.fields.get(place)
         if found is not None and not isinstance(found.value, bytes):
-            raise Malformed(f"Field {place} is no text.")
+            raise MalformedThrift(f"Field {place} is no text.")
         return None if found is None else bytes(found.value)  # type: ignore[arg-type]
 
     def struct(self, place: int) -> "Struct | None":
@@ -98,24 +98,24 @@ class Struct:
         if found is None:
             return None
         if not isinstance(found.value, Struct):
-            raise Malformed(f"Field {place} is no structure.")
+            raise MalformedThrift(f"Field {place} is no structure.")
         return found.value
 
     def structs(self, place: int) -> tuple["Struct", ...]:
         """A list of structures; empty where there is no such field."""
         found = tuple(one for one in self._items(place) if isinstance(one, Struct))
         if len(found) != len(self._items(place)):
-            raise Malformed(f"Field {place} is no list of structures.")
+            raise MalformedThrift(f"Field {place} is no list of structures.")
         return found
 
     def texts(self, place: int) -> tuple[bytes, ...]:
         """A list of texts; empty where there is no such field."""
         found = tuple(one for one in self._items(place) if isinstance(one, bytes))
         if len(found) != len(self._items(place)):
-            raise Malformed(f"Field {place} is no list of texts.")
+            raise MalformedThrift(f"Field {place} is no list of texts.")
         return found
 
-    def changed(self, fields: Mapping[int, Field | None]) -> "Struct":
+    def changed(self, fields: Mapping[int, ThriftField | None]) -> "Struct":
         """The same with some fields set, and without those that are None."""
         merged = {**self.fields, **fields}
         return Struct({place: one for place, one in merged.items() if one is not None})
@@ -124,40 +124,40 @@ class Struct:
         found = self.fields.get(place)
         if found is None:
             return ()
-        if not isinstance(found.value, Items):
-            raise Malformed(f"Field {place} is no list.")
+        if not isinstance(found.value, ThriftItems):
+            raise MalformedThrift(f"Field {place} is no list.")
         return found.value.values
 
 
-Value: TypeAlias = bool | int | bytes | Items | Struct
+Value: TypeAlias = bool | int | bytes | ThriftItems | Struct
 
 
-def i16(value: int) -> Field:
-    return Field(Kind.I16, value)
+def i16(value: int) -> ThriftField:
+    return ThriftField(ThriftKind.I16, value)
 
 
-def i32(value: int) -> Field:
-    return Field(Kind.I32, value)
+def i32(value: int) -> ThriftField:
+    return ThriftField(ThriftKind.I32, value)
 
 
-def i64(value: int) -> Field:
-    return Field(Kind.I64, value)
+def i64(value: int) -> ThriftField:
+    return ThriftField(ThriftKind.I64, value)
 
 
-def flag(*, value: bool) -> Field:
-    return Field(Kind.TRUE if value else Kind.FALSE, value)
+def flag(*, value: bool) -> ThriftField:
+    return ThriftField(ThriftKind.TRUE if value else ThriftKind.FALSE, value)
 
 
-def octets(value: bytes) -> Field:
-    return Field(Kind.BINARY, value)
+def octets(value: bytes) -> ThriftField:
+    return ThriftField(ThriftKind.BINARY, value)
 
 
-def structure(value: Struct) -> Field:
-    return Field(Kind.STRUCT, value)
+def structure(value: Struct) -> ThriftField:
+    return ThriftField(ThriftKind.STRUCT, value)
 
 
-def items(kind: Kind, values: Iterable[Value]) -> Field:
-    return Field(Kind.LIST, Items(kind, tuple(values)))
+def items(kind: ThriftKind, values: Iterable[Value]) -> ThriftField:
+    return ThriftField(ThriftKind.LIST, ThriftItems(kind, tuple(values)))
 
 
 def read_struct(content: bytes) -> Struct:
@@ -166,7 +166,7 @@ def read_struct(content: bytes) -> Struct:
     try:
         return reader.struct(0)
     except IndexError:
-        raise Malformed("It ends too early.", len(content)) from None
+        raise MalformedThrift("It ends too early.", len(content)) from None
 
 
 def written(struct: Struct) -> bytes:
@@ -192,50 +192,52 @@ class _Reader:
 
     def struct(self, depth: int) -> Struct:
         if depth > DEPTH_MAX:
-            raise Malformed(f"It nests deeper than {DEPTH_MAX}.", self._at)
-        fields: dict[int, Field] = {}
+            raise MalformedThrift(f"It nests deeper than {DEPTH_MAX}.", self._at)
+        fields: dict[int, ThriftField] = {}
         place = 0
         while (head := self._octet()) != 0:
             step = head >> 4
             place = place + step if step else self._signed()
             kind = self._kind(head & 0x0F)
             if place in fields:
-                raise Malformed(f"Field {place} comes twice.", self._at)
-            value = kind is Kind.TRUE if kind in _BOOLEANS else self._value(kind, depth)
-            fields[place] = Field(kind, value)
+                raise MalformedThrift(f"Field {place} comes twice.", self._at)
+            value = kind is ThriftKind.TRUE if kind in _BOOLEANS else self._value(kind, depth)
+            fields[place] = ThriftField(kind, value)
         return Struct(fields)
 
-    def _value(self, kind: Kind, depth: int) -> Value:
+    def _value(self, kind: ThriftKind, depth: int) -> Value:
         if kind in _NUMBERS:
             return self._signed()
-        if kind is Kind.BINARY:
+        if kind is ThriftKind.BINARY:
             return self._octets(self._unsigned())
-        if kind is Kind.STRUCT:
+        if kind is ThriftKind.STRUCT:
             return self.struct(depth + 1)
-        if kind in (Kind.LIST, Kind.SET):
+        if kind in (ThriftKind.LIST, ThriftKind.SET):
             return self._items(kind, depth + 1)
-        if kind is Kind.DOUBLE:
+        if kind is ThriftKind.DOUBLE:
             return self._octets(_DOUBLE_BYTES)
         return self._octet()
 
-    def _items(self, outer: Kind, depth: int) -> Items:
+    def _items(self, outer: ThriftKind, depth: int) -> ThriftItems:
         head = self._octet()
         kind, count = self._kind(head & 0x0F), head >> 4
         if count == _LONG_COUNT:
             count = self._unsigned()
         # Every value takes a byte at least, so that a count can't ask for more than there is.
         if count > len(self._content) - self._at or depth > DEPTH_MAX:
-            raise Malformed(f"A list of {count} values does not fit.", self._at)
+            raise MalformedThrift(f"A list of {count} values does not fit.", self._at)
         if kind in _BOOLEANS:
-            values: tuple[Value, ...] = tuple(self._octet() == Kind.TRUE for _ in range(count))
+            values: tuple[Value, ...] = tuple(
+                self._octet() == ThriftKind.TRUE for _ in range(count)
+            )
         else:
             values = tuple(self._value(kind, depth) for _ in range(count))
-        return Items(kind, values, outer is Kind.SET)
+        return ThriftItems(kind, values, outer is ThriftKind.SET)
 
-    def _kind(self, number: int) -> Kind:
+    def _kind(self, number: int) -> ThriftKind:
         found = _KINDS.get(number)
         if found is None:
-            raise Malformed(f"There is no kind {number} in Parquet.", self._at)
+            raise MalformedThrift(f"There is no kind {number} in Parquet.", self._at)
         return found
 
     def _octet(self) -> int:
@@ -246,7 +248,7 @@ class _Reader:
     def _octets(self, count: int) -> bytes:
         end = self._at + count
         if end > len(self._content):
-            raise Malformed(f"{count} bytes are announced, and fewer are left.", self._at)
+            raise MalformedThrift(f"{count} bytes are announced, and fewer are left.", self._at)
         found = self._content[self._at : end]
         self._at = end
         return found
@@ -264,7 +266,7 @@ class _Reader:
             if octet < 0x80:
                 return value & _MASK
             shift += 7
-        raise Malformed("A number does not end.", self._at)
+        raise MalformedThrift("A number does not end.", self._at)
 
     def _signed(self) -> int:
         value = self._unsigned()
@@ -287,31 +289,31 @@ def _write_struct(out: bytearray, struct: Struct) -> None:
     out.append(0)
 
 
-def _write_value(out: bytearray, kind: Kind, value: Value) -> None:
+def _write_value(out: bytearray, kind: ThriftKind, value: Value) -> None:
     match value:
-        case bytes() if kind is Kind.DOUBLE:
+        case bytes() if kind is ThriftKind.DOUBLE:
             out += value
         case bytes():
             _write_varint(out, len(value))
             out += value
         case Struct():
             _write_struct(out, value)
-        case Items():
+        case ThriftItems():
             _write_items(out, value)
-        case int() if kind is Kind.BYTE:
+        case int() if kind is ThriftKind.BYTE:
             out.append(value & 0xFF)
         case int():
             _write_signed(out, value)
 
 
-def _write_items(out: bytearray, found: Items) -> None:
+def _write_items(out: bytearray, found: ThriftItems) -> None:
     count = len(found.values)
     out.append(min(count, _LONG_COUNT) << 4 | found.kind)
     if count >= _LONG_COUNT:
         _write_varint(out, count)
     for value in found.values:
         if found.kind in _BOOLEANS:
-            out.append(Kind.TRUE if value else Kind.FALSE)
+            out.append(ThriftKind.TRUE if value else ThriftKind.FALSE)
         else:
             _write_value(out, found.kind, value)
 

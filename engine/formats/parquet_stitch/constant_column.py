@@ -6,9 +6,9 @@ A dictionary of one value, and runs that point to it: some dozens of bytes for a
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.parquet_stitch.compact import (
-    Field,
-    Kind,
     Struct,
+    ThriftField,
+    ThriftKind,
     flag,
     i32,
     i64,
@@ -46,8 +46,8 @@ class ConstantChunk:
         meta = Struct(
             {
                 InMeta.TYPE: i32(BYTE_ARRAY),
-                InMeta.ENCODINGS: items(Kind.I32, (_PLAIN, _RLE, _RLE_DICTIONARY)),
-                InMeta.PATH: items(Kind.BINARY, self.path),
+                InMeta.ENCODINGS: items(ThriftKind.I32, (_PLAIN, _RLE, _RLE_DICTIONARY)),
+                InMeta.PATH: items(ThriftKind.BINARY, self.path),
                 InMeta.CODEC: i32(_UNCOMPRESSED),
                 InMeta.VALUES: i64(self.rows),
                 InMeta.UNPACKED_BYTES: i64(size),
@@ -55,7 +55,7 @@ class ConstantChunk:
                 InMeta.DATA_OFFSET: i64(start + self.dictionary_bytes),
                 InMeta.DICTIONARY_OFFSET: i64(start),
                 InMeta.STATISTICS: structure(self._statistics()),
-                InMeta.ENCODING_STATS: items(Kind.STRUCT, self._encodings()),
+                InMeta.ENCODING_STATS: items(ThriftKind.STRUCT, self._encodings()),
             }
         )
         return Struct({InColumn.OFFSET: i64(start), InColumn.META: structure(meta)})
@@ -91,7 +91,7 @@ def constant_chunk(
 
 
 def _page(kind: int, place: int, content: bytes, header: Struct) -> bytes:
-    sizes: dict[int, Field] = {1: i32(kind), 2: i32(len(content)), 3: i32(len(content))}
+    sizes: dict[int, ThriftField] = {1: i32(kind), 2: i32(len(content)), 3: i32(len(content))}
     return written(Struct({**sizes, place: structure(header)})) + content
 
 

@@ -6,7 +6,7 @@ What a reader like Arrow shows of a footer can't be written again; this can.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.parquet_stitch.compact import Malformed, Struct, read_struct
+from lakewarden.engine.formats.parquet_stitch.compact import MalformedThrift, Struct, read_struct
 from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import corrupt
 
@@ -129,7 +129,7 @@ def parse_footer(content: bytes, start: int, path: str) -> FooterAndTexts:
             raw=raw.changed({InFile.KEY_VALUES: None, InFile.ROW_GROUPS: None}),
         )
         _check(footer)
-    except Malformed as error:
+    except MalformedThrift as error:
         offset = None if error.offset is None else start + error.offset
         raise corrupt(path, offset, f"Its footer is broken. {error.reason}") from None
     return FooterAndTexts(footer, texts)
@@ -138,11 +138,13 @@ def parse_footer(content: bytes, start: int, path: str) -> FooterAndTexts:
 def _check(footer: Footer) -> None:
     counted = sum(group.rows for group in footer.groups)
     if counted != footer.rows:
-        raise Malformed(f"It should have {footer.rows} rows, and its row groups have {counted}.")
+        raise MalformedThrift(
+            f"It should have {footer.rows} rows, and its row groups have {counted}."
+        )
     if not footer.schema:
-        raise Malformed("It has no schema.")
+        raise MalformedThrift("It has no schema.")
     if len({len(group.chunks) for group in footer.groups}) > 1:
-        raise Malformed("Its row groups differ in their columns.")
+        raise MalformedThrift("Its row groups differ in their columns.")
 
 
 def _row_group(raw: Struct, end: int) -> RowGroup:
@@ -155,13 +157,13 @@ def _row_group(raw: Struct, end: int) -> RowGroup:
 def _chunk(raw: Struct, end: int) -> Chunk:
     meta = raw.struct(InColumn.META)
     if meta is None or InColumn.ENCRYPTION in raw.fields or InColumn.FILE in raw.fields:
-        raise Malformed("A column is encrypted, or in another file.")
+        raise MalformedThrift("A column is encrypted, or in another file.")
     places = (InMeta.DATA_OFFSET, InMeta.INDEX_OFFSET, InMeta.DICTIONARY_OFFSET)
     # Some writers say 0 for a dictionary that is not there.
     offsets = [offset for place in places if (offset := meta.number(place))]
     length = meta.required(InMeta.PACKED_BYTES)
     start = min(offsets, default=0)
     if start < len(MAGIC) or start + length > end:
-        raise Malformed(f"A column of {length} bytes from {start} on is not within the file.")
+        raise MalformedThrift(f"A column of {length} bytes from {start} on is not within the file.")
     unpacked = meta.required(InMeta.UNPACKED_BYTES)
     return Chunk(meta.texts(InMeta.PATH), start, length, unpacked, raw)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lakewarden.engine.formats.parquet_stitch.compact import (
-    Field,
-    Kind,
     Struct,
+    ThriftField,
+    ThriftKind,
     i16,
     i64,
     items,
@@ -150,8 +150,8 @@ class Stitcher:
         raw = self._first.raw.changed(
             {
                 InFile.ROWS: i64(self._rows),
-                InFile.ROW_GROUPS: items(Kind.STRUCT, self._groups),
-                InFile.KEY_VALUES: items(Kind.STRUCT, pairs),
+                InFile.ROW_GROUPS: items(ThriftKind.STRUCT, self._groups),
+                InFile.KEY_VALUES: items(ThriftKind.STRUCT, pairs),
             }
         )
         content = written(raw)
@@ -168,7 +168,7 @@ class Stitcher:
         ordinal = len(self._groups)
         return group.raw.changed(
             {
-                InGroup.COLUMNS: items(Kind.STRUCT, columns),
+                InGroup.COLUMNS: items(ThriftKind.STRUCT, columns),
                 InGroup.UNPACKED_BYTES: i64(max(unpacked, 0)),
                 InGroup.OFFSET: i64(start),
                 InGroup.PACKED_BYTES: i64(self._position - start),
@@ -194,11 +194,11 @@ def _moved(chunk: Chunk, distance: int) -> Struct:
     """The column chunk of a footer, so many bytes further on."""
     meta = chunk.raw.struct(InColumn.META)
     assert meta is not None
-    changes: dict[int, Field | None] = dict.fromkeys(InMeta.BLOOM_FILTER)
+    changes: dict[int, ThriftField | None] = dict.fromkeys(InMeta.BLOOM_FILTER)
     for place in (InMeta.DATA_OFFSET, InMeta.INDEX_OFFSET, InMeta.DICTIONARY_OFFSET):
         offset = meta.number(place)
         changes[place] = i64(offset + distance) if offset else None
-    column: dict[int, Field | None] = dict.fromkeys(InColumn.INDEXES)
+    column: dict[int, ThriftField | None] = dict.fromkeys(InColumn.INDEXES)
     column[InColumn.OFFSET] = i64(chunk.start + distance)
     column[InColumn.META] = structure(meta.changed(changes))
     return chunk.raw.changed(column)

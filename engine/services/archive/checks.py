@@ -7,17 +7,17 @@ instant stays while an attempt at it may be alive.
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from lakewarden.engine.formats.payloads import replace
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.evidence import newest_sign
-from lakewarden.engine.plans.settings import STORAGE_THREADS
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata import replace
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.archive.plan import ArchivePlan, Barrier, Hold
+from lakewarden.engine.services.retention.archive_plan import ArchiveHold, ArchivePlan, Barrier
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action, Instant
-from lakewarden.engine.timeline.ledger import Ledger, instants_with_ledger, read_ledger
-from lakewarden.engine.timeline.state import BeatSign, LedgerEnd
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import Ledger, instants_with_ledger, read_ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
 
 
 def read_ledgers(
@@ -32,10 +32,10 @@ def read_ledgers(
 
 
 def find_checked(
-    context: Context, moment: Snapshot, plan: ArchivePlan, ledgers: Mapping[str, Ledger]
+    context: Context, snapshot: Snapshot, plan: ArchivePlan, ledgers: Mapping[str, Ledger]
 ) -> Barrier | None:
     """The first instant of a plan that has to stay all the same."""
-    found = [_open(context, plan, ledgers), _uncleaned(context, moment, plan)]
+    found = [_open(context, plan, ledgers), _uncleaned(context, snapshot, plan)]
     return min((one for one in found if one), key=lambda one: one.before, default=None)
 
 
@@ -44,7 +44,7 @@ def _open(context: Context, plan: ArchivePlan, ledgers: Mapping[str, Ledger]) ->
         ledger = ledgers.get(instant.requested)
         if ledger is not None and _is_open(context, ledger):
             return Barrier(
-                hold=Hold.OPEN,
+                hold=ArchiveHold.OPEN,
                 before=instant.requested,
                 instant=instant.requested,
                 why=f"The ledger of {instant.requested} does not say that it has ended.",
@@ -58,26 +58,26 @@ def _is_open(context: Context, ledger: Ledger) -> bool:
         case LedgerEnd.CANCELLED:
             return True
         case LedgerEnd.CLAIM:
-            return newest_sign(context, ledger) is BeatSign.LIVE
+            return newest_heartbeat(context, ledger) is HeartbeatSign.LIVE
         case _:
             return False
 
 
-def _uncleaned(context: Context, moment: Snapshot, plan: ArchivePlan) -> Barrier | None:
+def _uncleaned(context: Context, snapshot: Snapshot, plan: ArchivePlan) -> Barrier | None:
     replaced = {
         instant.requested: groups
         for instant in plan.instants
-        if instant.action is Action.REPLACE_COMMIT and (groups := _replaced(moment, instant))
+        if instant.action is Action.REPLACE_COMMIT and (groups := _replaced(snapshot, instant))
     }
     if not replaced:
         return None
     partitions = tuple(sorted({key.partition for keys in replaced.values() for key in keys}))
-    there = _present(context, moment, partitions)
+    there = _present(context, snapshot, partitions)
     for requested, groups in replaced.items():
         left = sum(group in there for group in groups)
         if left:
             return Barrier(
-                hold=Hold.UNCLEANED,
+                hold=ArchiveHold.UNCLEANED,
                 before=requested,
                 instant=requested,
                 why=f"A clean must still remove {left} file groups that {requested} replaced.",
@@ -85,23 +85,23 @@ def _uncleaned(context: Context, moment: Snapshot, plan: ArchivePlan) -> Barrier
     return None
 
 
-def _replaced(moment: Snapshot, instant: Instant) -> Sequence[SliceKey]:
-    active = moment.timeline.active
+def _replaced(snapshot: Snapshot, instant: Instant) -> Sequence[FileGroupId]:
+    active = snapshot.timeline.active
     metadata = replace.decode(active.read(instant), active.path(instant))
     return [
-        SliceKey(partition, file_id)
+        FileGroupId(partition, file_id)
         for partition, file_ids in metadata.partition_to_replace_file_ids.items()
         for file_id in file_ids
     ]
 
 
 def _present(
-    context: Context, moment: Snapshot, partitions: tuple[str, ...]
-) -> frozenset[SliceKey]:
+    context: Context, snapshot: Snapshot, partitions: tuple[str, ...]
+) -> frozenset[FileGroupId]:
     """The file groups that have any file in some partitions, for readers of either listing."""
-    sources = [moment.source(use_metadata=True), moment.source(use_metadata=False)]
+    sources = [snapshot.source(use_metadata=True), snapshot.source(use_metadata=False)]
     return frozenset(
-        SliceKey(partition, file.file_id)
+        FileGroupId(partition, file.file_id)
         for source in sources
         for partition, files in source.files(partitions).items()
         for file in files

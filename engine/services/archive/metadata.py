@@ -7,26 +7,26 @@ them. The caller has the data table's lock.
 from collections.abc import Iterable
 
 from lakewarden.engine.services.archive.move import move
-from lakewarden.engine.services.archive.plan import (
+from lakewarden.engine.services.archive.result import Archived
+from lakewarden.engine.services.retention.archive_plan import (
+    ArchiveHold,
+    ArchiveLimits,
     ArchivePlan,
     Barrier,
-    Hold,
-    Limits,
     compaction_barrier,
     plan_archive,
 )
-from lakewarden.engine.services.archive.result import Archived
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action
 
 
 def archive_metadata(
     storage: Storage,
     active: ActiveTimeline,
     data: ActiveTimeline,
-    limits: Limits,
+    limits: ArchiveLimits,
     lsm: LsmLimits,
     *,
     deltacommits: int,
@@ -62,7 +62,7 @@ def archive_metadata(
 def draft_metadata_archive(
     active: ActiveTimeline,
     data: ActiveTimeline,
-    limits: Limits,
+    limits: ArchiveLimits,
     *,
     deltacommits: int,
     barriers: Iterable[Barrier] = (),
@@ -72,7 +72,7 @@ def draft_metadata_archive(
     return plan_archive(active.instants, [*barriers, *filter(None, own)], limits)
 
 
-def _of_data(data: ActiveTimeline, limits: Limits) -> Barrier | None:
+def _of_data(data: ActiveTimeline, limits: ArchiveLimits) -> Barrier | None:
     """The first write of the data table, or the first instant that has not ended there."""
     savepoints = (one for one in data.instants if one.action is Action.SAVEPOINT)
     passed = {one.requested for one in savepoints if limits.goes_beyond_savepoints}
@@ -85,7 +85,7 @@ def _of_data(data: ActiveTimeline, limits: Limits) -> Barrier | None:
         return None
     first = min(needed)
     return Barrier(
-        hold=Hold.DATA_TABLE,
+        hold=ArchiveHold.DATA_TABLE,
         before=first.requested,
         instant=first.requested,
         why=f"The table itself still has the {first.action.value} {first.requested}.",

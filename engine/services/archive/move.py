@@ -12,10 +12,10 @@ from lakewarden.engine.kernel.errors import Defect
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
-from lakewarden.engine.timeline.archived.forms import archived_form
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.timeline.archived_forms import archived_form
+from lakewarden.engine.timeline.instants.instant import Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.services.archive.plan import Barrier
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.services.retention.archive_plan import Barrier
+from lakewarden.engine.timeline.instants.instant import Instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,24 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lakewarden.engine.formats.payloads.clean import (
+from lakewarden.engine.file_groups.file_names import DataFile, LogFile
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.file_groups.slices import Visibility, file_groups
+from lakewarden.engine.formats.instant_metadata.clean import (
     CleanFile,
     CleanPlan,
     CleanPolicy,
     RetainedInstant,
-)
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.plan_scope import INGESTION
-from lakewarden.engine.plans.service import TABLE_SERVICES
-from lakewarden.engine.services.clean.held import held_files
-from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
-from lakewarden.engine.services.clean.plan import (
-    Cut,
-    Kept,
-    OldFile,
-    PartitionView,
-    Selection,
-    select,
 )
 from lakewarden.engine.services.clean.scope import (
     PARTIAL_KEY,
@@ -29,23 +19,33 @@ from lakewarden.engine.services.clean.scope import (
     find_last,
     find_scope,
 )
-from lakewarden.engine.services.clean.settings import (
+from lakewarden.engine.services.retention.clean_plan import (
+    CleanSelection,
+    Cut,
+    Kept,
+    OldFile,
+    PartitionView,
+    select,
+)
+from lakewarden.engine.services.retention.clean_settings import (
     COMMITS_TO_CLEAN,
     IS_INCREMENTAL,
     TRIGGER_COMMITS,
-    Retention,
+    CleanRetention,
 )
+from lakewarden.engine.services.retention.held_files import held_files
+from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Instant
-from lakewarden.engine.view.file_names import DataFile, LogFile
-from lakewarden.engine.view.listing import StorageListing
-from lakewarden.engine.view.slices import Visibility, file_groups
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.plan_scope import INGESTION
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanWish:
+class CleanRequest:
     """What the caller of a clean asks for beyond what is set."""
 
     # How many commits the horizon goes forward at most.
@@ -66,7 +66,7 @@ class CleanDraft:
     horizon: Horizon
     # What the clean says is readable from then on; an earlier one may have gone further.
     retained: Instant | None = None
-    selection: Selection = field(default_factory=Selection)
+    selection: CleanSelection = field(default_factory=CleanSelection)
     # Where it looked, in a sentence; why it would do nothing, if so.
     scope: str = ""
     # Whether nothing has to be looked at.
@@ -92,44 +92,44 @@ class CleanDraft:
 
 
 def draft_clean(
-    context: Context, moment: Snapshot, retention: Retention, wish: CleanWish
+    context: Context, snapshot: Snapshot, retention: CleanRetention, plan_request: CleanRequest
 ) -> CleanDraft:
     """What a clean would do to the table as it is at a moment; writes nothing."""
-    framed = frame_clean(context, moment, retention, wish)
+    framed = frame_clean(context, snapshot, retention, plan_request)
     if framed.is_over:
         return framed
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     earliest = None if framed.horizon.instant is None else framed.horizon.instant.requested
     is_incremental = context.settings[IS_INCREMENTAL]
     scope = find_scope(active, find_last(active), earliest, is_incremental=is_incremental)
-    chosen = scope.partitions if wish.partitions is None else wish.partitions
+    chosen = scope.partitions if plan_request.partitions is None else plan_request.partitions
     cut = Cut(horizon=earliest, retention=retention, held=held_files(active))
     return replace(
         framed,
-        selection=select(partition_views(moment, chosen), cut),
-        scope=scope.why if wish.partitions is None else "The call selects some partitions.",
+        selection=select(partition_views(snapshot, chosen), cut),
+        scope=scope.why if plan_request.partitions is None else "The call selects some partitions.",
         last_write=max((one.requested for one in active.completed()), default=""),
-        extra=_extra(moment, wish),
+        extra=_extra(snapshot, plan_request),
     )
 
 
 def frame_clean(
-    context: Context, moment: Snapshot, retention: Retention, wish: CleanWish
+    context: Context, snapshot: Snapshot, retention: CleanRetention, plan_request: CleanRequest
 ) -> CleanDraft:
     """A draft before any partition is looked at; it may be over already."""
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     last = find_last(active)
     counts_versions = retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
     horizon = (
         Horizon(why=f"{retention.versions} slices of each file group are retained.")
         if counts_versions
         else find_horizon(
-            writes_of(moment),
+            writes_of(snapshot),
             retention,
             now_ms=context.now_ms(),
-            zone=moment.layout.zone,
+            zone=snapshot.layout.zone,
             last=None if last is None else last.earliest,
-            commits_max=wish.max_commits or context.settings[COMMITS_TO_CLEAN],
+            commits_max=plan_request.max_commits or context.settings[COMMITS_TO_CLEAN],
         )
     )
     retained = _retained(active, horizon, last)
@@ -138,7 +138,7 @@ def frame_clean(
         is_new = horizon.instant is None
         why = "" if is_new else "No write has completed since the last clean."
         return replace(framed, scope=why, is_over=True)
-    waits = _waits(context, moment, last) if wish.honour_trigger else None
+    waits = _waits(context, snapshot, last) if plan_request.honour_trigger else None
     return framed if waits is None else replace(framed, scope=waits, is_over=True)
 
 
@@ -150,9 +150,9 @@ def _retained(active: ActiveTimeline, horizon: Horizon, last: LastClean | None) 
     return min(later, default=None)
 
 
-def writes_of(moment: Snapshot) -> Writes:
+def writes_of(snapshot: Snapshot) -> Writes:
     """The completed writes, and what may become one."""
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
 
 
@@ -215,10 +215,10 @@ def _view(
     )
 
 
-def _waits(context: Context, moment: Snapshot, last: LastClean | None) -> str | None:
+def _waits(context: Context, snapshot: Snapshot, last: LastClean | None) -> str | None:
     """Why it is too early for a clean, by Hudi's trigger."""
     since = "" if last is None else last.last_write
-    completed = moment.timeline.active.completed()
+    completed = snapshot.timeline.active.completed()
     count = sum(one.requested > since for one in completed)
     wanted = context.settings[TRIGGER_COMMITS]
     if count >= wanted:
@@ -227,8 +227,8 @@ def _waits(context: Context, moment: Snapshot, last: LastClean | None) -> str | 
     return f"{since_last}, and {TRIGGER_COMMITS.key} is {wanted}."
 
 
-def _extra(moment: Snapshot, wish: CleanWish) -> dict[str, str]:
+def _extra(snapshot: Snapshot, plan_request: CleanRequest) -> dict[str, str]:
     """What the next clean has to know."""
-    savepoints = sorted(one.requested for one in moment.timeline.active.savepoints())
+    savepoints = sorted(one.requested for one in snapshot.timeline.active.savepoints())
     extra = {SAVEPOINTS_KEY: ",".join(savepoints)} if savepoints else {}
-    return extra if wish.partitions is None else {**extra, PARTIAL_KEY: "true"}
+    return extra if plan_request.partitions is None else {**extra, PARTIAL_KEY: "true"}

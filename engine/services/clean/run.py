@@ -1,39 +1,43 @@
 """Cleaning: files that no reader within the retention asks for any more are removed for good.
 
-First what others have left is put in order: failed work, late files, cleans that were begun. Then a
-clean is drafted without the lock, published under it if it still holds, and carried out.
+First what others have left is put in order: failed work, late files, cleans that were started.
+Then a clean is drafted without the lock, published under it if it still holds, and carried out.
 """
 
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.avro.container import is_whole_container
-from lakewarden.engine.formats.payloads import clean as clean_payload
-from lakewarden.engine.metadata.writer import refuse_unmaintained
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import look, reload
-from lakewarden.engine.plans.publish import publish_in, to_inflight
-from lakewarden.engine.plans.standing import standing
-from lakewarden.engine.plans.sweep import sweep
-from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
-from lakewarden.engine.plans.written_files import look_at_paths
-from lakewarden.engine.services.clean.carry_out import Orders, carry_out, orders_of
+from lakewarden.engine.formats.instant_metadata import clean as clean_payload
+from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.services.clean.draft import (
     CleanDraft,
-    CleanWish,
+    CleanRequest,
     content_of,
     draft_clean,
     frame_clean,
 )
-from lakewarden.engine.services.clean.plan import Hold
-from lakewarden.engine.services.clean.remains import clear_remains
-from lakewarden.engine.services.clean.result import Cleaned, Finished
-from lakewarden.engine.services.clean.settings import Retention, retention_of
+from lakewarden.engine.services.clean.leftovers import delete_leftovers
+from lakewarden.engine.services.retention.clean_plan import FileHold
+from lakewarden.engine.services.retention.clean_result import Cleaned, Finished
+from lakewarden.engine.services.retention.clean_settings import CleanRetention, retention_of
+from lakewarden.engine.services.retention.file_removal import (
+    FilesToDelete,
+    execute_clean,
+    files_to_delete,
+)
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.publish import publish_in, to_inflight
+from lakewarden.engine.transaction.attempts.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.describe_pending import describe_pending
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from lakewarden.engine.transaction.sweep.written_files import look_at_paths
 
 # Drafts made while others may write. The one after them is made under the lock.
 DRAFTS_MAX = 3
@@ -51,41 +55,43 @@ class _Published:
     pending: str | None = None
 
 
-def clean(context: Context, wish: CleanWish | None = None, *, dry_run: bool = False) -> Cleaned:
+def clean(
+    context: Context, plan_request: CleanRequest | None = None, *, dry_run: bool = False
+) -> Cleaned:
     """Remove what is too old to be read, or say why there is nothing and what holds it back.
 
     A dry run writes nothing, and tells what would go.
     """
-    wish = wish or CleanWish()
+    plan_request = plan_request or CleanRequest()
     retention = retention_of(context.settings)
-    moment = look(context)
-    refuse_unmaintained(context.storage, moment.config)
+    snapshot = load_for_writing(context)
+    refuse_unmaintained(context.storage, snapshot.config)
     if dry_run:
-        return _foreseen(context, moment, retention, wish)
-    if wish.honour_trigger and not moment.timeline.active.pending((Action.CLEAN,)):
+        return _dry_run(context, snapshot, retention, plan_request)
+    if plan_request.honour_trigger and not snapshot.timeline.active.pending((Action.CLEAN,)):
         # After most writes it is too early, and that should cost them next to nothing.
-        framed = frame_clean(context, moment, retention, wish)
+        framed = frame_clean(context, snapshot, retention, plan_request)
         if framed.is_over:
-            return _answer(context, moment, framed)
+            return _answer(context, snapshot, framed)
     repair_savepoints(context)
-    settled = settle(context, with_plans=True)
+    settled = recover_failed_instants(context, with_plans=True)
     swept = sweep(context)
     finished, held = finish_pending(context)
     prepared = Cleaned(
-        finished=finished, settled=settled, swept=swept, remains_deleted=clear_remains(context)
+        finished=finished, settled=settled, swept=swept, remains_deleted=delete_leftovers(context)
     )
     if held is not None:
         return replace(prepared, why_nothing=held.why, held_by=held.instant)
-    if wish.only_pending:
+    if plan_request.only_pending:
         return replace(prepared, why_nothing=_ONLY_PENDING)
-    published = _published(context, retention, wish)
+    published = _publish(context, retention, plan_request)
     if published.attempt is None:
         return _nothing(context, published, prepared)
     with published.attempt as attempt:
         to_inflight(context, attempt)
-        moment = look(context)
-        done = _carried_out(context, moment, attempt)
-    return _with_done(prepared, done, _answer(context, moment, published.draft))
+        snapshot = load_for_writing(context)
+        done = _execute(context, snapshot, attempt)
+    return _with_done(prepared, done, _answer(context, snapshot, published.draft))
 
 
 def _with_done(prepared: Cleaned, done: Finished, answer: Cleaned) -> Cleaned:
@@ -106,21 +112,23 @@ def _with_done(prepared: Cleaned, done: Finished, answer: Cleaned) -> Cleaned:
     )
 
 
-def _foreseen(context: Context, moment: Snapshot, retention: Retention, wish: CleanWish) -> Cleaned:
+def _dry_run(
+    context: Context, snapshot: Snapshot, retention: CleanRetention, plan_request: CleanRequest
+) -> Cleaned:
     """What a clean would come to as things are: first the pending ones, then a new one."""
-    pending = tuple(_foreseen_end(context, moment, one) for one in _pending_cleans(moment))
-    if wish.only_pending:
+    pending = tuple(_dry_run_end(context, snapshot, one) for one in _pending_cleans(snapshot))
+    if plan_request.only_pending:
         return Cleaned(finished=pending, why_nothing=_ONLY_PENDING, is_dry_run=True)
-    drafted = draft_clean(context, moment, retention, wish)
-    doomed = {path for one in _pending_cleans(moment) for path in _orders(moment, one).paths}
+    drafted = draft_clean(context, snapshot, retention, plan_request)
+    doomed = {path for one in _pending_cleans(snapshot) for path in _orders(snapshot, one).paths}
     left = tuple(file for file in drafted.files if file.path not in doomed)
     drafted = replace(drafted, selection=replace(drafted.selection, files=left))
-    return replace(_answer(context, moment, drafted), finished=pending, is_dry_run=True)
+    return replace(_answer(context, snapshot, drafted), finished=pending, is_dry_run=True)
 
 
-def _pending_cleans(moment: Snapshot) -> tuple[Instant, ...]:
+def _pending_cleans(snapshot: Snapshot) -> tuple[Instant, ...]:
     """Those with a plan that is whole; others are removed by the next clean."""
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     return tuple(one for one in active.pending((Action.CLEAN,)) if _is_planned(active, one))
 
 
@@ -131,17 +139,17 @@ def _is_planned(active: ActiveTimeline, instant: Instant) -> bool:
     return is_whole_container(active.read(files.requested.instant))
 
 
-def _orders(moment: Snapshot, instant: Instant) -> Orders:
-    files = moment.timeline.active.files_of(instant)
+def _orders(snapshot: Snapshot, instant: Instant) -> FilesToDelete:
+    files = snapshot.timeline.active.files_of(instant)
     assert files is not None
     assert files.requested is not None
     path = files.requested.entry.path
-    content = moment.timeline.active.read(files.requested.instant)
-    return orders_of(clean_payload.decode_plan(content, path), path)
+    content = snapshot.timeline.active.read(files.requested.instant)
+    return files_to_delete(clean_payload.decode_plan(content, path), path)
 
 
-def _foreseen_end(context: Context, moment: Snapshot, instant: Instant) -> Finished:
-    orders = _orders(moment, instant)
+def _dry_run_end(context: Context, snapshot: Snapshot, instant: Instant) -> Finished:
+    orders = _orders(snapshot, instant)
     there = [entry for entry in look_at_paths(context, orders.paths) if entry is not None]
     return Finished(
         instant=instant.requested,
@@ -164,7 +172,7 @@ class Held:
 def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]:
     """Carry out the cleans that were published and left, oldest first; up to one that is held."""
     finished: list[Finished] = []
-    for instant in look(context).timeline.active.pending((Action.CLEAN,)):
+    for instant in load_for_writing(context).timeline.active.pending((Action.CLEAN,)):
         if remove_torn(context, Action.CLEAN, instant.requested):
             continue
         taken = take_over(context, Action.CLEAN, instant.requested)
@@ -173,11 +181,11 @@ def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]
             return tuple(finished), Held(instant.requested, why)
         if taken.attempt is not None:
             with taken.attempt as attempt:
-                finished.append(_carried_out(context, look(context), attempt))
+                finished.append(_execute(context, load_for_writing(context), attempt))
     return tuple(finished), None
 
 
-def _published(context: Context, retention: Retention, wish: CleanWish) -> _Published:
+def _publish(context: Context, retention: CleanRetention, plan_request: CleanRequest) -> _Published:
     """Publish a clean that still holds.
 
     Steps of `clean`: draft, lock, reload, holds, publish, unlock. Where the draft does not hold any
@@ -185,14 +193,14 @@ def _published(context: Context, retention: Retention, wish: CleanWish) -> _Publ
     the next one carries out.
     """
     for tries in range(DRAFTS_MAX + 1):
-        before = look(context)
-        drafted = draft_clean(context, before, retention, wish)
+        before = load_for_writing(context)
+        drafted = draft_clean(context, before, retention, plan_request)
         if drafted.is_empty:
             return _Published(drafted)
         with context.lock.hold() as held:
-            now = reload(context)
+            now = reload_under_lock(context)
             if tries == DRAFTS_MAX:
-                drafted = draft_clean(context, now, retention, wish)
+                drafted = draft_clean(context, now, retention, plan_request)
             elif not _still_holds(before, now):
                 continue
             pending = now.timeline.active.pending((Action.CLEAN, Action.RESTORE))
@@ -216,19 +224,19 @@ def _still_holds(before: Snapshot, now: Snapshot) -> bool:
     return is_complete and known.savepoints() == there.savepoints() and not plans
 
 
-def _carried_out(context: Context, moment: Snapshot, attempt: Attempt) -> Finished:
-    files = pending_of(moment, Action.CLEAN, attempt.instant)
+def _execute(context: Context, snapshot: Snapshot, attempt: Attempt) -> Finished:
+    files = pending_of(snapshot, Action.CLEAN, attempt.instant)
     requested = None if files is None else files.requested
     assert requested is not None
     path = requested.entry.path
-    return carry_out(context, attempt, context.storage.read(path), path)
+    return execute_clean(context, attempt, context.storage.read(path), path)
 
 
 def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Cleaned:
     if published.pending is not None:
         why = f"{published.pending} has started in the meantime and has not ended."
         return replace(prepared, why_nothing=why, held_by=published.pending)
-    answer = _answer(context, look(context), published.draft)
+    answer = _answer(context, load_for_writing(context), published.draft)
     return replace(
         prepared,
         earliest_retained=answer.earliest_retained,
@@ -239,17 +247,17 @@ def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Clea
     )
 
 
-def _answer(context: Context, moment: Snapshot, draft: CleanDraft) -> Cleaned:
+def _answer(context: Context, snapshot: Snapshot, draft: CleanDraft) -> Cleaned:
     """What a draft means to the caller."""
     holder = draft.horizon.held_by
     if holder is None:
-        named = [one.held_by for one in draft.kept if one.hold is not Hold.RETAINED]
+        named = [one.held_by for one in draft.kept if one.hold is not FileHold.RETAINED]
         held_by = min(named, default=None)
     else:
         held_by = holder.requested
     why = None
     if draft.is_empty:
-        why = _why_nothing(context, moment, draft)
+        why = _why_nothing(context, snapshot, draft)
     return Cleaned(
         files_deleted=len(draft.files),
         bytes_deleted=sum(file.size_bytes for file in draft.files),
@@ -263,15 +271,15 @@ def _answer(context: Context, moment: Snapshot, draft: CleanDraft) -> Cleaned:
     )
 
 
-def _why_nothing(context: Context, moment: Snapshot, draft: CleanDraft) -> str:
+def _why_nothing(context: Context, snapshot: Snapshot, draft: CleanDraft) -> str:
     """Why nothing is cleaned, and what to do about what holds it back."""
     held_by = draft.horizon.held_by
     if held_by is not None:
-        return f"{draft.horizon.why} {standing(context, moment, held_by)}"
+        return f"{draft.horizon.why} {describe_pending(context, snapshot, held_by)}"
     if draft.horizon.instant is None and not draft.scope:
         return draft.horizon.why
     holders = sorted(
-        {(one.hold.value, one.held_by) for one in draft.kept if one.hold is not Hold.RETAINED}
+        {(one.hold.value, one.held_by) for one in draft.kept if one.hold is not FileHold.RETAINED}
     )
     if holders:
         named = ", ".join(f"{hold.replace('_', ' ')} {instant}" for hold, instant in holders)

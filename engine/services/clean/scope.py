@@ -7,11 +7,11 @@ the last clean and the new one. Where that cannot be told, all partitions are lo
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import clean
+from lakewarden.engine.conflicts.touched_groups import touched_by
+from lakewarden.engine.formats.instant_metadata import clean
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.locks.touched import touched_by
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 
 # In the extra metadata of a clean, as Java has it: the savepoints there were, with commas.
 SAVEPOINTS_KEY = "savepointed_timestamps"
@@ -32,7 +32,7 @@ class LastClean:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CleanScope:
     """The partitions to look at, None for all of them, and why these."""
 
     partitions: tuple[str, ...] | None
@@ -60,14 +60,14 @@ def find_last(active: ActiveTimeline) -> LastClean | None:
 
 def find_scope(
     active: ActiveTimeline, last: LastClean | None, horizon: str | None, *, is_incremental: bool
-) -> Scope:
+) -> CleanScope:
     """Where to look for old files; `horizon` is None for a policy that counts versions."""
     reason = _why_all(active, last, horizon, is_incremental=is_incremental)
     if reason is not None or last is None or horizon is None:
-        return Scope(None, f"All partitions were checked: {reason}.")
+        return CleanScope(None, f"All partitions were checked: {reason}.")
     touched = tuple(sorted(set(_touched(active, last, horizon))))
     since = f"written to since {last.earliest}, where the clean {last.instant} stopped"
-    return Scope(touched, f"{len(touched)} partitions were checked: those {since}.")
+    return CleanScope(touched, f"{len(touched)} partitions were checked: those {since}.")
 
 
 def _why_all(
@@ -95,7 +95,7 @@ def _why_all(
 
 def _touched(active: ActiveTimeline, last: LastClean, horizon: str) -> Iterator[str]:
     for instant in active.completed():
-        # What completed since may have been begun long before.
+        # What completed since may have been started long before.
         is_new = instant.requested >= last.earliest or (instant.completed or "") > last.instant
         if is_new and instant.requested < horizon:
             yield from (key.partition for key in touched_by(active, instant).keys)

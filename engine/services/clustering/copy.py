@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.parquet_footer import KeyFooter, key_footer_of
 from lakewarden.engine.formats.parquet_stitch.footer import Footer, RowGroup, read_footer
 from lakewarden.engine.formats.parquet_stitch.key_union import KeyUnion
@@ -19,27 +20,26 @@ from lakewarden.engine.formats.parquet_stitch.stitcher import (
     obstacle,
     same_columns,
 )
-from lakewarden.engine.formats.range_source import BufferSource, FileSource
-from lakewarden.engine.metadata.changes import NewFile
-from lakewarden.engine.metadata.summaries import columns_with_nan
-from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.read.base_file import BaseReader
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
+from lakewarden.engine.metadata.entries.changes import NewFile
+from lakewarden.engine.metadata.entries.summaries import columns_with_nan
+from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.services.clustering.encode import NO_KEYS
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask
-from lakewarden.engine.services.place import Place
+from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import FILE_NAME, RECORD_KEY
-from lakewarden.engine.view.slices import FileSlice, SliceKey
-from lakewarden.engine.write.base_files import (
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.write.files.base_files import (
     EXTENSION,
     ROW_GROUP_ROWS_MAX,
     base_writer,
     footer_texts,
 )
-from lakewarden.engine.write.base_writing import file_stat, new_base_file
-from lakewarden.engine.write.file_summaries import base_file_summaries
-from lakewarden.engine.write.key_footers import KeyGatherer
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.write.files.base_writing import file_stat, new_base_file
+from lakewarden.engine.write.files.file_summaries import base_file_summaries
+from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.written import WrittenFile
 
 # Bytes that are in memory at once; more of them leave the processor's cache, at twice the cost.
 _STEP = 1 << 20
@@ -70,7 +70,7 @@ class Copyable:
     schema: pa.Schema
 
 
-def copyable(place: Place, spec: ClusterSpec, task: ClusterTask) -> Copyable | None:
+def copyable(place: FencedTaskContext, spec: ClusterSpec, task: ClusterTask) -> Copyable | None:
     """The base files of a task if they can be copied, and if that pays; None otherwise."""
     if spec.order.is_sorted or task.has_logs or len(task.file_ids) != 1:
         return None
@@ -85,7 +85,7 @@ def copyable(place: Place, spec: ClusterSpec, task: ClusterTask) -> Copyable | N
             return None
         path = slice_.path(base)
         with BaseReader(place.storage).opened(path) as source:
-            found = read_footer(FileSource(source), path)
+            found = read_footer(FileRanges(source), path)
             if parts and not same_columns(parts[0].footer, found.footer):
                 return None
             schema = schema or pq.ParquetFile(source).schema_arrow
@@ -101,16 +101,16 @@ def copyable(place: Place, spec: ClusterSpec, task: ClusterTask) -> Copyable | N
     return Copyable(tuple(parts), union.footer(), schema)
 
 
-def copied_file(
-    place: Place, spec: ClusterSpec, task: ClusterTask, source: Copyable
+def copy_file(
+    place: FencedTaskContext, spec: ClusterSpec, task: ClusterTask, source: Copyable
 ) -> WrittenFile:
     """The new file of a task."""
     (file_id,) = task.file_ids
-    key = SliceKey(task.partition, file_id)
+    key = FileGroupId(task.partition, file_id)
     target = new_base_file(key, spec.write, task.number)
     leave_marker(place.storage, spec.write.instant, target, MarkerKind.CREATE)
     copying = _Copying(place, spec, task, source, target)
-    footer = copying.written()
+    footer = copying.write()
     place.keep(target.path)
     columns = base_file_summaries(
         place.storage, target.path, footer, spec.write.summarised, copying.with_nan
@@ -126,7 +126,7 @@ class _Copying:
 
     def __init__(
         self,
-        place: Place,
+        place: FencedTaskContext,
         spec: ClusterSpec,
         task: ClusterTask,
         source: Copyable,
@@ -148,7 +148,7 @@ class _Copying:
     def arrived(self) -> pa.Array:
         return pa.concat_arrays([NO_KEYS, *self._arrived])
 
-    def written(self) -> pq.FileMetaData:
+    def write(self) -> pq.FileMetaData:
         """Write the file; its footer as Arrow reads it."""
         with self._place.storage.create(self._target.path) as stream:
             stream.write(Stitcher.HEAD)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.octets import octets_of
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.clustering.settings import Layout
+from lakewarden.engine.services.clustering.settings import LayoutStrategy
 
 # More ranges than this hardly put rows into another row group.
 BITS_MAX = 16
@@ -27,7 +27,7 @@ _NOWHERE = np.uint64(0)
 Codes = npt.NDArray[np.uint64]
 
 
-def curve_positions(columns: Sequence[pa.Array], layout: Layout, sample_size: int) -> Codes:
+def curve_positions(columns: Sequence[pa.Array], layout: LayoutStrategy, sample_size: int) -> Codes:
     """The place of each row on the curve through some columns."""
     if not 0 < len(columns) <= COLUMNS_MAX:
         raise InvalidRequest(
@@ -38,7 +38,7 @@ def curve_positions(columns: Sequence[pa.Array], layout: Layout, sample_size: in
         )
     bits = min(BITS_MAX, _BITS // len(columns))
     codes = [_ranges(sortable(column), column, bits, sample_size) for column in columns]
-    if layout is Layout.HILBERT:
+    if layout is LayoutStrategy.HILBERT:
         codes = _along_hilbert(codes, bits)
     return _interleaved(codes, bits)
 

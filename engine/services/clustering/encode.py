@@ -6,28 +6,30 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.plans.markers import MarkerKind, leave_marker
-from lakewarden.engine.read.base_file import BaseReader
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.read.merge.base_file import BaseReader
+from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.run.ahead import ahead
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.clustering.order import Order, Places, plain
+from lakewarden.engine.services.clustering.order import Places, RowOrder, plain
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask
-from lakewarden.engine.services.place import Place
+from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import RECORD_KEY
-from lakewarden.engine.view.slices import FileSlice, SliceKey
-from lakewarden.engine.write.base_files import ROW_GROUP_ROWS_MAX
-from lakewarden.engine.write.base_writing import new_base_file, write_base_file
-from lakewarden.engine.write.key_footers import KeyGatherer
-from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.transaction.state.markers import MarkerKind, leave_marker
+from lakewarden.engine.write.files.base_files import ROW_GROUP_ROWS_MAX
+from lakewarden.engine.write.files.base_writing import new_base_file, write_base_file
+from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.meta_columns import OWN_COLUMNS, with_file_columns
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
 
 NO_KEYS = pa.array([], pa.string())
 
 
-def encoded_files(place: Place, spec: ClusterSpec, task: ClusterTask) -> Iterator[WrittenFile]:
+def encode_files(
+    place: FencedTaskContext, spec: ClusterSpec, task: ClusterTask
+) -> Iterator[WrittenFile]:
     """The new files of a task, one after the other; those without rows are not made."""
     rows = _Rows(place, spec, task)
     # Unsorted rows come slice by slice, and slices differ in what they keep as dictionaries.
@@ -37,13 +39,17 @@ def encoded_files(place: Place, spec: ClusterSpec, task: ClusterTask) -> Iterato
     for place_of_id, file_id in enumerate(task.file_ids):
         is_last = place_of_id == len(task.file_ids) - 1
         if dealing.has_more():
-            key = SliceKey(task.partition, file_id)
+            key = FileGroupId(task.partition, file_id)
             share = dealing.share(None if is_last else each)
-            yield _written(place, spec.write, key, task.number + place_of_id, share)
+            yield _write(place, spec.write, key, task.number + place_of_id, share)
 
 
-def _written(
-    place: Place, spec: WriteSpec, key: SliceKey, number: int, parts: Iterator[pa.Table]
+def _write(
+    place: FencedTaskContext,
+    spec: WriteSpec,
+    key: FileGroupId,
+    number: int,
+    parts: Iterator[pa.Table],
 ) -> WrittenFile:
     """One new base file."""
     target = new_base_file(key, spec, number)
@@ -70,7 +76,7 @@ def _written(
 class _Rows:
     """The rows of a task's slices, as their own columns."""
 
-    def __init__(self, place: Place, spec: ClusterSpec, task: ClusterTask) -> None:
+    def __init__(self, place: FencedTaskContext, spec: ClusterSpec, task: ClusterTask) -> None:
         self._place = place
         self._spec = spec
         self._task = task
@@ -196,7 +202,7 @@ def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     return [plain(table, differing) for table in tables]
 
 
-def _ranks(order: Order, keys: pa.Table) -> Places:
+def _ranks(order: RowOrder, keys: pa.Table) -> Places:
     """For each row its place among the sorted ones."""
     places = order.places(keys)
     ranks = np.empty(len(places), np.int64)

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.services.clustering.curves import curve_positions
-from lakewarden.engine.services.clustering.settings import Layout
+from lakewarden.engine.services.clustering.settings import LayoutStrategy
 
 Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RowOrder:
     """The columns to sort by, and how; without columns rows stay as they are."""
 
     columns: tuple[str, ...] = ()
-    layout: Layout = Layout.LINEAR
+    layout: LayoutStrategy = LayoutStrategy.LINEAR
     sample_size: int = 0
 
     @property
@@ -32,7 +32,7 @@ class Order:
         Rows without a value come first.
         """
         rows = plain(rows.select(list(self.columns)))
-        if self.layout is Layout.LINEAR or len(self.columns) == 1:
+        if self.layout is LayoutStrategy.LINEAR or len(self.columns) == 1:
             return _in_lines(rows, self.columns)
         columns = [_whole(rows.column(name)) for name in self.columns]
         positions = curve_positions(columns, self.layout, self.sample_size)

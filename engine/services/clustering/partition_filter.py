@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.choice import Choice, LeftOut, Reason
 from lakewarden.engine.services.clustering.settings import (
     BEGIN_PARTITION,
     END_PARTITION,
@@ -18,6 +17,7 @@ from lakewarden.engine.services.clustering.settings import (
     FilterMode,
     listed,
 )
+from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
 
 _HOURS = 24
 
@@ -27,7 +27,7 @@ class PartitionFilter:
     """What is asked of partitions."""
 
     mode: FilterMode = FilterMode.NONE
-    # Named by the settings, and by the wish of the caller.
+    # Named by the settings, and by the request of the caller.
     selected: tuple[str, ...] | None = None
     wished: tuple[str, ...] | None = None
     pattern: re.Pattern[str] | None = None
@@ -60,15 +60,15 @@ class PartitionFilter:
             hour=hour,
         )
 
-    def choose(self, partitions: Sequence[str]) -> Choice[str]:
+    def choose(self, partitions: Sequence[str]) -> Selection[str]:
         """The partitions to look at, in the order in which groups are made."""
-        kept, left_out = tuple(sorted(partitions)), []
+        kept, skipped = tuple(sorted(partitions)), []
         for keep, detail in self._steps():
             remaining = keep(kept)
             gone = sorted(set(kept) - set(remaining))
-            left_out += [_filtered(name, detail) for name in gone]
+            skipped += [_filtered(name, detail) for name in gone]
             kept = remaining
-        return Choice(kept, tuple(left_out))
+        return Selection(kept, tuple(skipped))
 
     def _steps(self) -> "list[tuple[_Keep, str]]":
         steps: list[tuple[_Keep, str]] = []
@@ -114,8 +114,8 @@ def _matches(pattern: re.Pattern[str] | None, name: str) -> bool:
     return pattern is None or pattern.fullmatch(name) is not None
 
 
-def _filtered(partition: str, detail: str) -> LeftOut:
-    return LeftOut(
+def _filtered(partition: str, detail: str) -> Skipped:
+    return Skipped(
         partition=partition, reason=Reason.PARTITION_FILTERED, detail=detail, comes_back=True
     )
 

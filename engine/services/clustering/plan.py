@@ -1,10 +1,11 @@
-"""The plan of a clustering: which files become new ones together, which are left out and why."""
+"""The plan of a clustering: which files become new ones together, which are skipped and why."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.payloads.commit import Operation
-from lakewarden.engine.formats.payloads.replace import (
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.instant_metadata.replace import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
@@ -12,16 +13,15 @@ from lakewarden.engine.formats.payloads.replace import (
     RequestedReplace,
     encode_plan,
 )
-from lakewarden.engine.services.choice import Choice, LeftOut, Reason, held_back
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped, held_back
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.view.slices import FileSlice, SliceKey
 
 _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ClusteringLimits:
     """What a plan goes by."""
 
     small_file_bytes: int
@@ -33,67 +33,67 @@ class Limits:
     is_file_by_file: bool = False
     # What a slice without a base file is reckoned as.
     new_base_bytes: int
-    wish: Wish = field(default_factory=Wish)
+    plan_request: PlanRequest = field(default_factory=PlanRequest)
 
     @property
     def rules(self) -> str:
-        """What decides whether files are left out for good, until others join them."""
+        """What decides whether files are skipped for good, until others join them."""
         figures = (self.small_file_bytes, self.group_bytes_max, self.new_base_bytes)
         switches = (self.takes_single, self.is_file_by_file)
         return " ".join(map(str, (*figures, *switches)))
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClusterGroup:
     """Slices of one partition whose rows go into so many new file groups."""
 
     slices: tuple[FileSlice, ...]
     outputs: int
 
 
-def choose_groups(
-    slices: Sequence[FileSlice], held: Mapping[SliceKey, str], limits: Limits
-) -> Choice[Group]:
+def select_groups(
+    slices: Sequence[FileSlice], held: Mapping[FileGroupId, str], limits: ClusteringLimits
+) -> Selection[ClusterGroup]:
     """The groups to cluster, by partition in the order given, each from large files to small."""
     by_partition: dict[str, list[FileSlice]] = {}
-    left_out: list[LeftOut] = []
+    skipped: list[Skipped] = []
     for slice_ in slices:
         refused = _refused(slice_, held, limits)
         if refused is None:
             by_partition.setdefault(slice_.partition, []).append(slice_)
         else:
-            left_out.append(refused)
+            skipped.append(refused)
     budget = _Budget(limits)
-    groups: list[Group] = []
+    groups: list[ClusterGroup] = []
     for eligible in by_partition.values():
         for members in _divided(eligible, limits):
             taken = budget.taken(members)
             if len(groups) >= limits.groups_max:
                 taken = ()
             if len(members) == 1 and not limits.takes_single:
-                left_out.append(
-                    LeftOut.of_slice(members[0], Reason.ALONE, "No other file joins it.")
+                skipped.append(
+                    Skipped.of_slice(members[0], Reason.ALONE, "No other file joins it.")
                 )
                 continue
             if len(taken) == 1 and not limits.takes_single:
                 taken = ()
-            left_out += [_over_limit(one) for one in members[len(taken) :]]
+            skipped += [_over_limit(one) for one in members[len(taken) :]]
             if taken:
                 budget.spend(taken)
-                groups.append(Group(taken, _outputs(taken, limits)))
-    return Choice(tuple(groups), tuple(left_out))
+                groups.append(ClusterGroup(taken, _outputs(taken, limits)))
+    return Selection(tuple(groups), tuple(skipped))
 
 
 class _Budget:
-    """How much of the wish is left."""
+    """How much of the request is left."""
 
-    def __init__(self, limits: Limits) -> None:
-        wish = limits.wish
-        self._bytes = wish.max_bytes
-        self._count = wish.max_file_groups
+    def __init__(self, limits: ClusteringLimits) -> None:
+        plan_request = limits.plan_request
+        self._bytes = plan_request.max_bytes
+        self._count = plan_request.max_file_groups
 
     def taken(self, members: tuple[FileSlice, ...]) -> tuple[FileSlice, ...]:
-        """The first members that the wish has room for."""
+        """The first members that the request has room for."""
         taken: list[FileSlice] = []
         size = 0
         for slice_ in members:
@@ -112,7 +112,9 @@ class _Budget:
             self._count -= len(taken)
 
 
-def _refused(slice_: FileSlice, held: Mapping[SliceKey, str], limits: Limits) -> LeftOut | None:
+def _refused(
+    slice_: FileSlice, held: Mapping[FileGroupId, str], limits: ClusteringLimits
+) -> Skipped | None:
     """Why a slice is no candidate."""
     holder = held.get(slice_.key)
     if holder is not None:
@@ -120,11 +122,11 @@ def _refused(slice_: FileSlice, held: Mapping[SliceKey, str], limits: Limits) ->
     size = slice_.base_file.size_bytes if slice_.base_file else 0
     if size >= limits.small_file_bytes:
         detail = f"Its base file has {size} bytes; {limits.small_file_bytes} are large enough."
-        return LeftOut.of_slice(slice_, Reason.LARGE_ENOUGH, detail)
+        return Skipped.of_slice(slice_, Reason.LARGE_ENOUGH, detail)
     return None
 
 
-def _divided(slices: Sequence[FileSlice], limits: Limits) -> list[tuple[FileSlice, ...]]:
+def _divided(slices: Sequence[FileSlice], limits: ClusteringLimits) -> list[tuple[FileSlice, ...]]:
     """Slices of a partition in groups that are no larger than allowed, large files first."""
     ordered = sorted(slices, key=lambda one: (-_base_bytes(one, limits), one.file_id))
     if limits.is_file_by_file:
@@ -141,23 +143,23 @@ def _divided(slices: Sequence[FileSlice], limits: Limits) -> list[tuple[FileSlic
     return [tuple(group) for group in groups]
 
 
-def _base_bytes(slice_: FileSlice, limits: Limits) -> int:
+def _base_bytes(slice_: FileSlice, limits: ClusteringLimits) -> int:
     return slice_.base_file.size_bytes if slice_.base_file else limits.new_base_bytes
 
 
-def _outputs(slices: Sequence[FileSlice], limits: Limits) -> int:
+def _outputs(slices: Sequence[FileSlice], limits: ClusteringLimits) -> int:
     size = sum(_base_bytes(slice_, limits) for slice_ in slices)
     return 1 if limits.is_file_by_file else max(-(-size // max(limits.target_file_bytes, 1)), 1)
 
 
-def _over_limit(slice_: FileSlice) -> LeftOut:
+def _over_limit(slice_: FileSlice) -> Skipped:
     detail = "The plan is full."
-    return LeftOut.of_slice(slice_, Reason.OVER_LIMIT, detail, comes_back=True)
+    return Skipped.of_slice(slice_, Reason.OVER_LIMIT, detail, comes_back=True)
 
 
 def plan_bytes(
     storage: Storage,
-    groups: Sequence[Group],
+    groups: Sequence[ClusterGroup],
     strategy: ClusteringStrategy,
     *,
     new_base_bytes: int,

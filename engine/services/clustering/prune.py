@@ -8,7 +8,10 @@ cancelled plan, whose partitions come back in the next one.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.engine.formats.payloads.replace import (
+from lakewarden.engine.conflicts.plan_conflicts import find_plan_conflicts, plan_conflict
+from lakewarden.engine.conflicts.touched_groups import TouchKind
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata.replace import (
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
@@ -17,22 +20,23 @@ from lakewarden.engine.formats.payloads.replace import (
     encode_plan,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.locks.plan_conflicts import find_plan_conflicts, plan_conflict
-from lakewarden.engine.locks.touched import Kind
-from lakewarden.engine.plans.cancel import cancel_in
-from lakewarden.engine.plans.cancellation import Ending
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.evidence import pending_state
-from lakewarden.engine.plans.moment import look, pending_ledgers, reload
-from lakewarden.engine.plans.publish import publish_in
-from lakewarden.engine.plans.rollback_plans import pending_rollbacks
-from lakewarden.engine.services.files.broken import broken_among
-from lakewarden.engine.services.schedule import remove_cancelled
+from lakewarden.engine.services.inspection.files.broken import broken_among
+from lakewarden.engine.services.planning.schedule import remove_cancelled
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.paths import joined
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.state import InstantState
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import InstantState
+from lakewarden.engine.transaction.attempts.publish import publish_in
+from lakewarden.engine.transaction.cancel.cancel import cancel_in
+from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.instant_facts import pending_state
+from lakewarden.engine.transaction.state.loading import (
+    load_for_writing,
+    pending_ledgers,
+    reload_under_lock,
+)
+from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,7 @@ class _Waiting:
         return tuple(one for group in self.plan.input_groups for one in group.slices)
 
     def without(self, paths: frozenset[str]) -> "_Waiting":
-        """The rest of it; the partitions of what goes are named as left out."""
+        """The rest of it; the partitions of what goes are named as skipped."""
         kept = (_without(group, paths) for group in self.plan.input_groups)
         left = {one.partition_path or "" for one in self.slices if one.data_file_path in paths}
         rest = replace(
@@ -83,9 +87,9 @@ class _Waiting:
         return _Waiting(replace(self.requested, clustering_plan=rest))
 
     @property
-    def groups(self) -> frozenset[SliceKey]:
+    def groups(self) -> frozenset[FileGroupId]:
         return frozenset(
-            SliceKey(one.partition_path or "", one.file_id or "") for one in self.slices
+            FileGroupId(one.partition_path or "", one.file_id or "") for one in self.slices
         )
 
 
@@ -97,12 +101,12 @@ def prune(
     allow_empty: bool = False,
     dry_run: bool = False,
 ) -> Pruned:
-    """Take files out of a plan that nobody has begun with: those named, or those nobody can read.
+    """Take files out of a plan that nobody has started with: those named, or those nobody can read.
 
     Steps of `prune`: lock, reload, holds, cancel, publish, unlock, abort. The plan has to wait
     still, and nothing may have been written to the rest of it since it was published.
     """
-    waiting = _waiting(context, look(context), instant)
+    waiting = _waiting(context, load_for_writing(context), instant)
     files = _broken(context, waiting) if names is None else _named(waiting, names)
     going = frozenset(file.path for file in files if file.is_planned)
     rest = waiting.without(going)
@@ -110,17 +114,19 @@ def prune(
         raise _nothing_left(instant)
     if dry_run or not going:
         return Pruned(instant=instant, files=files)
-    replaced_by = _replaced(context, instant, rest, f"{len(going)} of its files are removed")
+    replaced_by = _replace(context, instant, rest, f"{len(going)} of its files are removed")
     remove_cancelled(context, (instant,))
     return Pruned(instant=instant, files=files, replaced_by=replaced_by)
 
 
-def _replaced(context: Context, instant: str, rest: _Waiting, reason: str) -> str | None:
+def _replace(context: Context, instant: str, rest: _Waiting, reason: str) -> str | None:
     """Steps `prune.lock` to `prune.unlock`; the instant of the rest, if there is any."""
     with context.lock.hold() as held:
-        now = reload(context)
+        now = reload_under_lock(context)
         _waiting(context, now, instant)
-        conflicts = find_plan_conflicts(instant, Kind.CLUSTERING, rest.groups, now.timeline.active)
+        conflicts = find_plan_conflicts(
+            instant, TouchKind.CLUSTERING, rest.groups, now.timeline.active
+        )
         if conflicts:
             raise plan_conflict(instant, Action.CLUSTERING, conflicts)
         held.assert_held()
@@ -132,10 +138,10 @@ def _replaced(context: Context, instant: str, rest: _Waiting, reason: str) -> st
         return publish_in(context, held, now, Action.CLUSTERING, content, claims=False).instant
 
 
-def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
-    """A plan that nobody has begun with."""
-    files = moment.pending(instant)
-    if files is None or files.requested is None or files.begun_as is not Action.CLUSTERING:
+def _waiting(context: Context, snapshot: Snapshot, instant: str) -> _Waiting:
+    """A plan that nobody has started with."""
+    files = snapshot.pending(instant)
+    if files is None or files.requested is None or files.started_as is not Action.CLUSTERING:
         raise InvalidRequest(
             "unknown_plan",
             what=f"The timeline has no pending clustering {instant}.",
@@ -143,8 +149,8 @@ def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
             now="CALL show_plans lists what is pending.",
             instant=instant,
         )
-    seen = replace(moment, ledgers=pending_ledgers(context, moment))
-    rollbacks = pending_rollbacks(moment.timeline.active)
+    seen = replace(snapshot, ledgers=pending_ledgers(context, snapshot))
+    rollbacks = pending_rollbacks(snapshot.timeline.active)
     state = pending_state(context, seen, rollbacks, files)
     if state is not InstantState.REQUESTED:
         raise Conflict(
@@ -154,7 +160,7 @@ def _waiting(context: Context, moment: Snapshot, instant: str) -> _Waiting:
             now="Wait until it ends, or CALL cancel_plan and schedule a new one.",
             instant=instant,
         )
-    content = moment.timeline.active.read(files.requested.instant)
+    content = snapshot.timeline.active.read(files.requested.instant)
     return _Waiting(decode_plan(content, files.requested.entry.path))
 
 

@@ -6,34 +6,34 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lakewarden.engine.metadata.column_range import ColumnRange
-from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.metadata.table import COLUMN_STATS
-from lakewarden.engine.services.clustering.copy import copied_file, copyable
-from lakewarden.engine.services.clustering.encode import encoded_files
+from lakewarden.engine.metadata.reading.column_range import ColumnRange
+from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS
+from lakewarden.engine.services.clustering.copy import copy_file, copyable
+from lakewarden.engine.services.clustering.encode import encode_files
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
-from lakewarden.engine.services.place import Place
+from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clustering:
+class ClusteringWork:
     """Makes the files of a task; it travels to other processes."""
 
     spec: ClusterSpec
 
-    def __call__(self, place: Place, task: ClusterTask) -> tuple[WrittenFile, ...]:
+    def __call__(self, place: FencedTaskContext, task: ClusterTask) -> tuple[WrittenFile, ...]:
         # What the files before have taken goes back to the system.
         pa.default_memory_pool().release_unused()
         write = replace(self.spec.write, task_attempt=place.task_attempt)
         spec = replace(self.spec, write=write)
         source = copyable(place, spec, task)
         if source is not None:
-            return (copied_file(place, spec, task, source),)
-        return tuple(encoded_files(place, spec, task))
+            return (copy_file(place, spec, task, source),)
+        return tuple(encode_files(place, spec, task))
 
 
 def with_nan_notes(
@@ -70,8 +70,8 @@ def _notes(
     unknown: dict[str, tuple[str, ...]] = {}
     for slice_ in task.slices:
         assert slice_.base_file is not None
-        told = by_file.get(slice_.base_file.name, {})
-        answers = {name: _has_nan(told.get(name)) for name in floats}
+        reported = by_file.get(slice_.base_file.name, {})
+        answers = {name: _has_nan(reported.get(name)) for name in floats}
         known |= {name for name, answer in answers.items() if answer}
         unknown[slice_.base_file.name] = tuple(
             name for name, answer in answers.items() if answer is None

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lakewarden.engine.formats.payloads.commit import Operation
-from lakewarden.engine.formats.payloads.replace import (
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.instant_metadata.replace import (
     ClusteringPlan,
     ClusteringStrategy,
     decode_plan,
@@ -12,18 +13,16 @@ from lakewarden.engine.formats.payloads.replace import (
 from lakewarden.engine.index.settings import identity_of
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.writer import refuse_unmaintained
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.commit import Outcome
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.plans.service import Service, is_cancellable
-from lakewarden.engine.plans.window import Window, find_window
-from lakewarden.engine.services.choice import Choice, Draft, Drafted, LeftOut, Reason, Refusal
-from lakewarden.engine.services.clustering.order import Order
+from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
+from lakewarden.engine.services.clustering.order import RowOrder
 from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
-from lakewarden.engine.services.clustering.plan import Group, Limits, choose_groups, plan_bytes
-from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
+from lakewarden.engine.services.clustering.plan import (
+    ClusterGroup,
+    ClusteringLimits,
+    plan_bytes,
+    select_groups,
+)
+from lakewarden.engine.services.clustering.run import ClusteringWork as ClusteringRun
 from lakewarden.engine.services.clustering.run import with_nan_notes
 from lakewarden.engine.services.clustering.settings import (
     COPIED_ROWS_MIN,
@@ -42,7 +41,7 @@ from lakewarden.engine.services.clustering.settings import (
     TAKES_SINGLE,
     TARGET_FILE_BYTES,
     FilterMode,
-    Layout,
+    LayoutStrategy,
     listed,
 )
 from lakewarden.engine.services.clustering.spec import ClusterSpec
@@ -57,20 +56,33 @@ from lakewarden.engine.services.clustering.tasks import (
     cluster_tasks,
     consumed_files,
 )
-from lakewarden.engine.services.held import held_groups
-from lakewarden.engine.services.in_window import untouched, within
-from lakewarden.engine.services.narrowing import narrowed
-from lakewarden.engine.services.outcome import Work, outcome_of, schema_at
-from lakewarden.engine.services.place import Place, Placed
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
+from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
+from lakewarden.engine.services.planning.held_groups import held_groups
+from lakewarden.engine.services.planning.in_window import untouched, within
+from lakewarden.engine.services.planning.partition_filter import with_partition_filter
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import (
+    Draft,
+    Drafted,
+    Reason,
+    Refusal,
+    Selection,
+    Skipped,
+)
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.slices import FileSlice, SliceKey
-from lakewarden.engine.write.prepare import refuse_unwritable
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.commit import Outcome
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
+from lakewarden.engine.transaction.state.service import Service, is_cancellable
+from lakewarden.engine.transaction.window.window import Window, find_window
+from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.routing.sizes import MAX_FILE_SIZE
+from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
-from lakewarden.engine.write.sizes import MAX_FILE_SIZE
-from lakewarden.engine.write.written import WrittenFile
 
 
 class Clustering:
@@ -80,43 +92,43 @@ class Clustering:
     def service(self) -> Service:
         return Service.CLUSTERING
 
-    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
+    def draft(self, context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Drafted:
         """The plan for the table as it is at a moment, or why there is none."""
-        _refuse(moment, context.settings)
-        refusal = _not_due(context, moment, wish)
+        _refuse(snapshot, context.settings)
+        refusal = _not_due(context, snapshot, plan_request)
         if refusal is not None:
             return refusal
         strategy = plan_strategy(context.settings[STRATEGY])
-        executed = executed_by(moment, context.settings)
-        limits = _limits(context.settings, strategy, wish)
+        executed = executed_by(snapshot, context.settings)
+        limits = _limits(context.settings, strategy, plan_request)
         # A file that is taken alone would be taken again and again.
         window = find_window(
-            context, moment, Service.CLUSTERING, limits.rules, takes_own=not limits.takes_single
+            context, snapshot, Service.CLUSTERING, limits.rules, takes_own=not limits.takes_single
         )
         if (nothing := untouched(Service.CLUSTERING, window)) is not None and not _named(
-            context.settings, wish
+            context.settings, plan_request
         ):
             return nothing
-        partitions = self._partitions(context, moment, window, strategy, wish)
-        slices = _slices(moment, partitions.chosen)
-        groups = choose_groups(slices, held_groups(moment), limits)
-        choice = Choice(groups.chosen, (*partitions.left_out, *groups.left_out))
-        if not choice.chosen:
-            return _nothing(choice)
-        cancellable = is_cancellable(context.settings, Service.CLUSTERING, wish.cancellable)
-        members = [slice_ for group in choice.chosen for slice_ in group.slices]
+        partitions = self._partitions(context, snapshot, window, strategy, plan_request)
+        slices = _slices(snapshot, partitions.chosen)
+        groups = select_groups(slices, held_groups(snapshot), limits)
+        selection = Selection(groups.chosen, (*partitions.skipped, *groups.skipped))
+        if not selection.chosen:
+            return _nothing(selection)
+        cancellable = is_cancellable(context.settings, Service.CLUSTERING, plan_request.cancellable)
+        members = [slice_ for group in selection.chosen for slice_ in group.slices]
         return Draft(
             content=plan_bytes(
                 context.storage,
-                choice.chosen,
+                selection.chosen,
                 executed,
                 new_base_bytes=limits.new_base_bytes,
-                missing_partitions=choice.missing_partitions,
+                missing_partitions=selection.missing_partitions,
                 extra={CANCELLABLE_KEY: str(cancellable).lower()},
             ),
             groups=frozenset(slice_.key for slice_ in members),
-            missing_partitions=choice.missing_partitions,
-            left_out=choice.left_out,
+            missing_partitions=selection.missing_partitions,
+            skipped=selection.skipped,
             input_bytes=sum(slice_.size_bytes for slice_ in members),
             scope=window.why,
             rules=limits.rules,
@@ -152,11 +164,11 @@ class Clustering:
         state: Snapshot,
         window: Window,
         strategy: PlanStrategy,
-        wish: Wish,
-    ) -> Choice[str]:
+        plan_request: PlanRequest,
+    ) -> Selection[str]:
         """The partitions to look into; those that are named need not have changed."""
         names = changed = window.partitions
-        named = _named(context.settings, wish)
+        named = _named(context.settings, plan_request)
         mode = strategy.mode or FilterMode(context.settings[FILTER_MODE])
         if names is None or changed is None or named or mode.ranks:
             every = state.source(use_metadata=True).partitions()
@@ -166,7 +178,7 @@ class Clustering:
         filter_ = PartitionFilter.of(
             context.settings,
             mode,
-            wished=narrowed(wish, state, names).partitions,
+            wished=with_partition_filter(plan_request, state, names).partitions,
             hour=state.config.layout.zone.wall(context.now_ms()).hour,
         )
         return within(filter_.choose(names), changed)
@@ -175,9 +187,9 @@ class Clustering:
 CLUSTERING = Clustering()
 
 
-def _named(settings: Settings, wish: Wish) -> tuple[str, ...]:
+def _named(settings: Settings, plan_request: PlanRequest) -> tuple[str, ...]:
     """The partitions that are asked for by name."""
-    return (*listed(settings[SELECTED]), *(wish.partitions or ()))
+    return (*listed(settings[SELECTED]), *(plan_request.partitions or ()))
 
 
 def executed_by(state: Snapshot, settings: Settings) -> ClusteringStrategy:
@@ -187,7 +199,7 @@ def executed_by(state: Snapshot, settings: Settings) -> ClusteringStrategy:
     check_execution(settings[EXECUTION])
     parameters = {SORT_COLUMNS.key: ",".join(columns)} if columns else {}
     layout = settings[LAYOUT]
-    if columns and layout != Layout.LINEAR:
+    if columns and layout != LayoutStrategy.LINEAR:
         # Java asks its own settings for that; a plan of ours says it for us.
         parameters[LAYOUT.key] = layout
     return ClusteringStrategy(strategy_class_name=settings[EXECUTION], strategy_params=parameters)
@@ -210,7 +222,7 @@ def _spec(
     )
     return ClusterSpec(
         write=write,
-        order=Order(columns, Layout(layout.upper()), settings[SAMPLE_SIZE]),
+        order=RowOrder(columns, LayoutStrategy(layout.upper()), settings[SAMPLE_SIZE]),
         copied_rows_min=settings[COPIED_ROWS_MIN],
         sorted_together_bytes=settings[SORTED_TOGETHER_BYTES],
     )
@@ -236,7 +248,7 @@ def _files(
     executor = context.ports.executor
     threads = max(executor.workers // max(len(tasks), 1), 1)
     spec = replace(spec, write=replace(spec.write, threads=threads))
-    work = Placed(Place.here(context.storage, attempt), ClusteringRun(spec))
+    work = FencedTask(FencedTaskContext.here(context.storage, attempt), ClusteringRun(spec))
     attempt.tell("cluster", total=len(tasks))
     size_bytes = 0
     for done, made in enumerate(executor.map(work, tasks), start=1):
@@ -253,7 +265,7 @@ def _known(state: Snapshot, plan: ClusteringPlan) -> KnownFiles:
     return {name: {file.name: file for file in files} for name, files in found.items()}
 
 
-def _replaced(consumed: Mapping[SliceKey, object]) -> dict[str, tuple[str, ...]]:
+def _replaced(consumed: Mapping[FileGroupId, object]) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for key in sorted(consumed):
         found.setdefault(key.partition, []).append(key.file_id)
@@ -273,12 +285,12 @@ def _refuse(state: Snapshot, settings: Settings) -> None:
         )
 
 
-def _not_due(context: Context, moment: Snapshot, wish: Wish) -> Refusal | None:
-    """Why a clustering has to wait; an explicit wish does not."""
-    if not wish.honour_trigger:
+def _not_due(context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Refusal | None:
+    """Why a clustering has to wait; an explicit request does not."""
+    if not plan_request.honour_trigger:
         return None
     wanted = context.settings[INLINE_MAX_COMMITS]
-    since = commits_since_clustering(moment.timeline.active)
+    since = commits_since_clustering(snapshot.timeline.active)
     if since >= wanted:
         return None
     return Refusal(
@@ -293,14 +305,16 @@ def commits_since_clustering(active: ActiveTimeline) -> int:
     newest = ""
     for instant in active.instants:
         files = active.files_of(instant)
-        if files is not None and files.begun_as is Action.CLUSTERING:
+        if files is not None and files.started_as is Action.CLUSTERING:
             newest = max(newest, instant.requested)
     writes = active.completed((Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT))
     return sum(instant.requested > newest for instant in writes)
 
 
-def _limits(settings: Settings, strategy: PlanStrategy, wish: Wish) -> Limits:
-    return Limits(
+def _limits(
+    settings: Settings, strategy: PlanStrategy, plan_request: PlanRequest
+) -> ClusteringLimits:
+    return ClusteringLimits(
         small_file_bytes=settings[SMALL_FILE_LIMIT],
         target_file_bytes=settings[TARGET_FILE_BYTES],
         group_bytes_max=settings[GROUP_BYTES_MAX],
@@ -308,7 +322,7 @@ def _limits(settings: Settings, strategy: PlanStrategy, wish: Wish) -> Limits:
         takes_single=bool(listed(settings[SORT_COLUMNS])) or settings[TAKES_SINGLE],
         is_file_by_file=strategy.is_file_by_file,
         new_base_bytes=settings[MAX_FILE_SIZE],
-        wish=wish,
+        plan_request=plan_request,
     )
 
 
@@ -322,12 +336,12 @@ def _slices(state: Snapshot, partitions: Sequence[str]) -> tuple[FileSlice, ...]
     return tuple(sorted(slices, key=lambda one: (place[one.partition], one.file_id)))
 
 
-def _nothing(choice: Choice[Group]) -> Refusal:
+def _nothing(selection: Selection[ClusterGroup]) -> Refusal:
     """Why nothing was chosen: what most of the table has to wait for."""
-    reasons = [one.reason for one in choice.left_out]
-    waiting = [one.reason for one in choice.left_out if one.comes_back] or reasons
+    reasons = [one.reason for one in selection.skipped]
+    waiting = [one.reason for one in selection.skipped if one.comes_back] or reasons
     reason = max(sorted(set(waiting)), key=waiting.count, default=Reason.NOTHING_TO_DO)
-    details: dict[Reason, LeftOut] = {one.reason: one for one in choice.left_out}
+    details: dict[Reason, Skipped] = {one.reason: one for one in selection.skipped}
     example = details.get(reason)
     return Refusal(
         service=Service.CLUSTERING,
@@ -335,9 +349,9 @@ def _nothing(choice: Choice[Group]) -> Refusal:
         why="There are no files to cluster."
         if example is None
         else (
-            f"There are no files to cluster. The plan skips {len(choice.left_out)} files or "
+            f"There are no files to cluster. The plan skips {len(selection.skipped)} files or "
             f"partitions, {waiting.count(reason)} of them for this reason: {example.detail}"
         ),
-        left_out=choice.left_out,
-        missing_partitions=choice.missing_partitions,
+        skipped=selection.skipped,
+        missing_partitions=selection.missing_partitions,
     )

@@ -22,7 +22,7 @@ class FilterMode(StrEnum):
         return self in (FilterMode.RECENT_DAYS, FilterMode.DAY_ROLLING)
 
 
-class Layout(StrEnum):
+class LayoutStrategy(StrEnum):
     """How the rows of a group are ordered by several columns."""
 
     LINEAR = "LINEAR"
@@ -112,8 +112,8 @@ SORT_COLUMNS = Setting(
 )
 LAYOUT = Setting(
     "hoodie.layout.optimize.strategy",
-    Layout.LINEAR.value,
-    one_of(*Layout),
+    LayoutStrategy.LINEAR.value,
+    one_of(*LayoutStrategy),
     "How rows are sorted by several columns: one after the other, or along a curve through all",
     short="layout",
 )

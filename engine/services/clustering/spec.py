@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from lakewarden.engine.services.clustering.order import Order
-from lakewarden.engine.write.spec import WriteSpec
+from lakewarden.engine.services.clustering.order import RowOrder
+from lakewarden.engine.write.files.spec import WriteSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,6 +11,6 @@ class ClusterSpec:
     """How files are made, and in which order their rows are."""
 
     write: WriteSpec
-    order: Order = field(default_factory=Order)
+    order: RowOrder = field(default_factory=RowOrder)
     copied_rows_min: int
     sorted_together_bytes: int

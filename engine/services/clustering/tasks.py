@@ -6,17 +6,17 @@ They travel to other processes, so they hold nothing but values.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.payloads.replace import ClusteringGroup, ClusteringSlice
-from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.ids import Ids
-from lakewarden.engine.view.file_names import (
+from lakewarden.engine.file_groups.file_names import (
     BaseFile,
     DataFile,
     LogFile,
     log_order,
     parse_file_name,
 )
-from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.replace import ClusteringGroup, ClusteringSlice
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.ids import Ids
 
 # File name -> file, by partition.
 KnownFiles = Mapping[str, Mapping[str, DataFile]]
@@ -69,10 +69,10 @@ def cluster_tasks(
     return tuple(tasks)
 
 
-def consumed_files(groups: Sequence[ClusteringGroup]) -> dict[SliceKey, frozenset[str]]:
+def consumed_files(groups: Sequence[ClusteringGroup]) -> dict[FileGroupId, frozenset[str]]:
     """The files that the new ones stand for."""
     return {
-        SliceKey(one.partition_path or "", one.file_id or ""): frozenset(_names(one))
+        FileGroupId(one.partition_path or "", one.file_id or ""): frozenset(_names(one))
         for group in groups
         for one in group.slices
     }

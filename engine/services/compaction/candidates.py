@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads.compaction import CompactionOperation
-from lakewarden.engine.view.planned_slices import io_megabytes, operation_of
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.file_groups.planned_slices import io_megabytes, operation_of
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,70 +3,72 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.payloads.compaction import CompactionPlan, encode_plan
-from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.services.choice import Choice, LeftOut, Reason
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, encode_plan
 from lakewarden.engine.services.compaction.candidates import Candidate
-from lakewarden.engine.services.compaction.strategies import Strategy, filtered, left
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.services.compaction.strategies import SelectionStrategy, filtered, left
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
+from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What a plan goes by."""
 
-    strategy: Strategy
-    wish: Wish
+    strategy: SelectionStrategy
+    plan_request: PlanRequest
     # The file groups of other pending plans, and which plan that is.
-    held: Mapping[SliceKey, str] = field(default_factory=dict)
+    held: Mapping[FileGroupId, str] = field(default_factory=dict)
     new_base_bytes: int
 
 
-def choose_partitions(names: Sequence[str], rules: Rules) -> Choice[str]:
+def select_partitions(names: Sequence[str], rules: Rules) -> Selection[str]:
     """The partitions to look into, in the strategy's order."""
-    wished = rules.wish.partitions
+    wished = rules.plan_request.partitions
     kept = [name for name in names if wished is None or name in wished]
     detail = "The call selects other partitions."
     unwished = tuple(filtered(name, detail) for name in names if name not in set(kept))
-    choice = rules.strategy.partitions(kept)
-    return Choice(choice.chosen, (*unwished, *choice.left_out))
+    selection = rules.strategy.partitions(kept)
+    return Selection(selection.chosen, (*unwished, *selection.skipped))
 
 
-def choose_slices(slices: Sequence[FileSlice], rules: Rules) -> Choice[Candidate]:
-    """The slices to compact, in the strategy's order, within the limits of the wish."""
-    candidates, left_out = [], []
+def select_file_slices(slices: Sequence[FileSlice], rules: Rules) -> Selection[Candidate]:
+    """The slices to compact, in the strategy's order, within the limits of the request."""
+    candidates, skipped = [], []
     for slice_ in slices:
         refused = _refused(slice_, rules.held)
         if refused is None:
             candidates.append(Candidate(slice_, rules.new_base_bytes))
         else:
-            left_out.append(refused)
-    choice = rules.strategy.groups(candidates)
-    limited = within_limits(choice.chosen, rules.wish)
-    return Choice(limited.chosen, (*left_out, *choice.left_out, *limited.left_out))
+            skipped.append(refused)
+    selection = rules.strategy.groups(candidates)
+    limited = within_limits(selection.chosen, rules.plan_request)
+    return Selection(limited.chosen, (*skipped, *selection.skipped, *limited.skipped))
 
 
-def within_limits(candidates: Sequence[Candidate], wish: Wish) -> Choice[Candidate]:
+def within_limits(
+    candidates: Sequence[Candidate], plan_request: PlanRequest
+) -> Selection[Candidate]:
     """As many as the limits allow; a smaller one may find room that a larger one did not."""
     chosen: list[Candidate] = []
-    left_out: list[LeftOut] = []
+    skipped: list[Skipped] = []
     spent = 0
     for candidate in candidates:
         size = candidate.slice.size_bytes
-        if wish.max_file_groups is not None and len(chosen) >= wish.max_file_groups:
+        if plan_request.max_file_groups is not None and len(chosen) >= plan_request.max_file_groups:
             detail = (
-                f"The plan already has {wish.max_file_groups} file groups, the most that the "
-                "call allows."
+                f"The plan already has {plan_request.max_file_groups} file groups, the most that"
+                " the call allows."
             )
-            left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
-        elif wish.max_bytes is not None and spent + size > wish.max_bytes:
-            detail = f"Its {size} bytes exceed what is left of {wish.max_bytes}."
-            left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
+            skipped.append(left(candidate, Reason.OVER_LIMIT, detail))
+        elif plan_request.max_bytes is not None and spent + size > plan_request.max_bytes:
+            detail = f"Its {size} bytes exceed what is left of {plan_request.max_bytes}."
+            skipped.append(left(candidate, Reason.OVER_LIMIT, detail))
         else:
             chosen.append(candidate)
             spent += size
-    return Choice(tuple(chosen), tuple(left_out))
+    return Selection(tuple(chosen), tuple(skipped))
 
 
 def plan_bytes(
@@ -81,11 +83,11 @@ def plan_bytes(
     return encode_plan(plan)
 
 
-def _refused(slice_: FileSlice, held: Mapping[SliceKey, str]) -> LeftOut | None:
+def _refused(slice_: FileSlice, held: Mapping[FileGroupId, str]) -> Skipped | None:
     """Why a slice is no candidate."""
     holder = held.get(slice_.key)
     if holder is not None:
-        return LeftOut.of_slice(
+        return Skipped.of_slice(
             slice_,
             Reason.HELD_BY_PLAN,
             f"The pending plan {holder} has it.",
@@ -93,5 +95,5 @@ def _refused(slice_: FileSlice, held: Mapping[SliceKey, str]) -> LeftOut | None:
             comes_back=True,
         )
     if not slice_.log_files:
-        return LeftOut.of_slice(slice_, Reason.NO_LOGS, "It has no logs.")
+        return Skipped.of_slice(slice_, Reason.NO_LOGS, "It has no logs.")
     return None

@@ -5,24 +5,24 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads.commit import WriteStat
-from lakewarden.engine.formats.payloads.compaction import CompactionOperation
-from lakewarden.engine.plans.markers import MarkerKind, leave_marker
-from lakewarden.engine.read.slice_merge import SliceMerge
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.file_groups.file_names import log_order
+from lakewarden.engine.file_groups.planned_slices import slice_of
+from lakewarden.engine.file_groups.recorded_sizes import Sizes
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
+from lakewarden.engine.read.merge.slice_merge import SliceMerge
+from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.run.ahead import ahead
-from lakewarden.engine.services.place import Place
+from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import RECORD_KEY
-from lakewarden.engine.view.file_names import log_order
-from lakewarden.engine.view.planned_slices import slice_of
-from lakewarden.engine.view.recorded import Sizes
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.base_writing import new_base_file, write_base_file
-from lakewarden.engine.write.key_footers import KeyGatherer
-from lakewarden.engine.write.meta_columns import OWN_COLUMNS, with_file_columns
-from lakewarden.engine.write.rewriting import bloom_worth_keeping
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.transaction.state.markers import MarkerKind, leave_marker
+from lakewarden.engine.write.files.base_writing import new_base_file, write_base_file
+from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.meta_columns import OWN_COLUMNS, with_file_columns
+from lakewarden.engine.write.files.rewriting import bloom_worth_keeping
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
 
 # Files of more keys keep their filter, to which the keys are added that came with logs. Hashing
 # fewer than these again takes less time than reading the filter, and forgets keys that are gone.
@@ -50,7 +50,7 @@ class Compacting:
 
     spec: WriteSpec
 
-    def __call__(self, place: Place, task: CompactionTask) -> WrittenFile:
+    def __call__(self, place: FencedTaskContext, task: CompactionTask) -> WrittenFile:
         slice_ = planned_slice(place, task)
         # What the file before has taken goes.
         _give_memory_back(slice_)
@@ -72,10 +72,10 @@ class Compacting:
         )
         file, stat = write_base_file(place.storage, spec, target, slice_.file_id, parts, keys)
         place.keep(target.path)
-        return WrittenFile(slice_.key, _told(stat, slice_, merge), file, _NO_KEYS, _NO_KEYS)
+        return WrittenFile(slice_.key, _reported(stat, slice_, merge), file, _NO_KEYS, _NO_KEYS)
 
 
-def planned_slice(place: Place, task: CompactionTask) -> FileSlice:
+def planned_slice(place: FencedTaskContext, task: CompactionTask) -> FileSlice:
     """Exactly the files of the plan: logs that came later belong to the new slice."""
     slice_ = slice_of(place.storage, task.operation, task.recorded)
     return replace(slice_, log_files=tuple(sorted(slice_.log_files, key=log_order)))
@@ -87,7 +87,7 @@ def _give_memory_back(slice_: FileSlice) -> None:
         pa.default_memory_pool().release_unused()
 
 
-def _rows(place: Place, merge: SliceMerge, keys: KeyGatherer) -> Iterator[pa.Table]:
+def _rows(place: FencedTaskContext, merge: SliceMerge, keys: KeyGatherer) -> Iterator[pa.Table]:
     for rows in merge.base_rows():
         place.assert_mine()
         keys.add(rows.column(RECORD_KEY), are_new=False)
@@ -97,7 +97,7 @@ def _rows(place: Place, merge: SliceMerge, keys: KeyGatherer) -> Iterator[pa.Tab
     yield rows
 
 
-def _told(stat: WriteStat, slice_: FileSlice, merge: SliceMerge) -> WriteStat:
+def _reported(stat: WriteStat, slice_: FileSlice, merge: SliceMerge) -> WriteStat:
     """What Java's compactions say besides."""
     tally, logs = merge.tally, merge.logs
     return replace(

@@ -3,40 +3,40 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lakewarden.engine.formats.payloads.commit import Operation
-from lakewarden.engine.formats.payloads.compaction import CompactionOperation, decode_plan
-from lakewarden.engine.metadata.writer import refuse_unmaintained
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.commit import Outcome
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.service import Service, is_cancellable
-from lakewarden.engine.plans.window import find_window
-from lakewarden.engine.services.choice import Draft, Drafted, LeftOut, Reason, Refusal
-from lakewarden.engine.services.compaction.choosing import choose
+from lakewarden.engine.file_groups.planned_slices import recorded_logs
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation, decode_plan
+from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.services.compaction.plan import plan_bytes
 from lakewarden.engine.services.compaction.run import Compacting, CompactionTask
+from lakewarden.engine.services.compaction.selection import select_slices
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, DELTA_SECONDS, TRIGGER
 from lakewarden.engine.services.compaction.triggers import (
-    Due,
+    DueCompaction,
     Trigger,
     is_due,
     progress_of,
-    told,
+    reported,
 )
-from lakewarden.engine.services.in_window import untouched
-from lakewarden.engine.services.outcome import Work, outcome_of, schema_at
-from lakewarden.engine.services.place import Place, Placed
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
+from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
+from lakewarden.engine.services.planning.in_window import untouched
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason, Refusal, Skipped
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, TableType
-from lakewarden.engine.timeline.instant import epoch_ms
-from lakewarden.engine.view.planned_slices import recorded_logs
-from lakewarden.engine.view.slices import SliceKey
-from lakewarden.engine.write.prepare import refuse_unwritable
+from lakewarden.engine.timeline.instants.instant import epoch_ms
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.commit import Outcome
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.service import Service, is_cancellable
+from lakewarden.engine.transaction.window.window import find_window
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
 
 
 class Compaction:
@@ -46,27 +46,27 @@ class Compaction:
     def service(self) -> Service:
         return Service.COMPACTION
 
-    def draft(self, context: Context, moment: Snapshot, wish: Wish) -> Drafted:
+    def draft(self, context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Drafted:
         """The plan for the table as it is at a moment, or why there is none."""
         # A refusal is falsy, so that `or` would pass over it.
-        for refusal in (_wrong_type(moment), _not_due(context, moment, wish)):
+        for refusal in (_wrong_type(snapshot), _not_due(context, snapshot, plan_request)):
             if refusal is not None:
                 return refusal
-        _refuse(context.storage, moment.config)
-        window = find_window(context, moment, Service.COMPACTION)
+        _refuse(context.storage, snapshot.config)
+        window = find_window(context, snapshot, Service.COMPACTION)
         if (nothing := untouched(Service.COMPACTION, window)) is not None:
             return nothing
-        choice = choose(context, moment, window, wish)
-        if not choice.chosen:
-            return _nothing(choice.left_out, choice.missing_partitions)
-        cancellable = is_cancellable(context.settings, Service.COMPACTION, wish.cancellable)
-        missing = choice.missing_partitions
+        selection = select_slices(context, snapshot, window, plan_request)
+        if not selection.chosen:
+            return _nothing(selection.skipped, selection.missing_partitions)
+        cancellable = is_cancellable(context.settings, Service.COMPACTION, plan_request.cancellable)
+        missing = selection.missing_partitions
         return Draft(
-            content=plan_bytes(choice.chosen, missing, cancellable=cancellable),
-            groups=frozenset(candidate.slice.key for candidate in choice.chosen),
+            content=plan_bytes(selection.chosen, missing, cancellable=cancellable),
+            groups=frozenset(candidate.slice.key for candidate in selection.chosen),
             missing_partitions=missing,
-            left_out=choice.left_out,
-            input_bytes=sum(candidate.slice.size_bytes for candidate in choice.chosen),
+            skipped=selection.skipped,
+            input_bytes=sum(candidate.slice.size_bytes for candidate in selection.chosen),
             scope=window.why,
         )
 
@@ -103,7 +103,9 @@ def _files(
     """The new base files, several at once; few of them share the cores."""
     executor = context.ports.executor
     threads = max(executor.workers // max(len(tasks), 1), 1)
-    work = Placed(Place.here(context.storage, attempt), Compacting(replace(spec, threads=threads)))
+    work = FencedTask(
+        FencedTaskContext.here(context.storage, attempt), Compacting(replace(spec, threads=threads))
+    )
     attempt.tell("compact", total=len(tasks))
     size_bytes = 0
     for done, file in enumerate(executor.map(work, tasks), start=1):
@@ -113,10 +115,10 @@ def _files(
         yield file
 
 
-def _consumed(operations: Sequence[CompactionOperation]) -> dict[SliceKey, frozenset[str]]:
+def _consumed(operations: Sequence[CompactionOperation]) -> dict[FileGroupId, frozenset[str]]:
     """The files that the new ones stand for."""
     return {
-        SliceKey(one.partition_path or "", one.file_id or ""): frozenset(
+        FileGroupId(one.partition_path or "", one.file_id or ""): frozenset(
             path.rpartition("/")[2]
             for path in (one.data_file_path, *one.delta_file_paths)
             if path is not None
@@ -131,8 +133,8 @@ def _refuse(storage: Storage, config: TableConfig) -> None:
     refuse_unmaintained(storage, config)
 
 
-def _wrong_type(moment: Snapshot) -> Refusal | None:
-    if moment.config.table_type is TableType.MERGE_ON_READ:
+def _wrong_type(snapshot: Snapshot) -> Refusal | None:
+    if snapshot.config.table_type is TableType.MERGE_ON_READ:
         return None
     return Refusal(
         service=Service.COMPACTION,
@@ -141,37 +143,39 @@ def _wrong_type(moment: Snapshot) -> Refusal | None:
     )
 
 
-def _not_due(context: Context, moment: Snapshot, wish: Wish) -> Refusal | None:
-    """Why a compaction has to wait; an explicit wish does not."""
-    if not wish.honour_trigger:
+def _not_due(context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Refusal | None:
+    """Why a compaction has to wait; an explicit request does not."""
+    if not plan_request.honour_trigger:
         return None
     settings = context.settings
-    due = Due(Trigger(settings[TRIGGER]), settings[DELTA_COMMITS], settings[DELTA_SECONDS])
-    progress = progress_of(moment.timeline.active)
+    due = DueCompaction(
+        Trigger(settings[TRIGGER]), settings[DELTA_COMMITS], settings[DELTA_SECONDS]
+    )
+    progress = progress_of(snapshot.timeline.active)
     if progress is None:
         why = "The table has no writes yet."
     else:
-        began_ms = epoch_ms(progress.began, moment.layout.zone) or 0
+        began_ms = epoch_ms(progress.began, snapshot.layout.zone) or 0
         # Java counts whole seconds, too.
         elapsed = context.now_ms() // 1000 - began_ms // 1000
         if is_due(due, progress, elapsed):
             return None
-        why = told(due, progress, elapsed)
+        why = reported(due, progress, elapsed)
     return Refusal(service=Service.COMPACTION, reason=Reason.TRIGGER_NOT_REACHED, why=why)
 
 
-def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal:
+def _nothing(skipped: tuple[Skipped, ...], missing: tuple[str, ...]) -> Refusal:
     """Why nothing was chosen: what most of that has to wait for which could be."""
-    waiting = [one.reason for one in left_out if one.comes_back]
+    waiting = [one.reason for one in skipped if one.comes_back]
     if not waiting:
         return Refusal(
             service=Service.COMPACTION,
             reason=Reason.NOTHING_TO_DO,
             why="There are no logs to merge.",
-            left_out=left_out,
+            skipped=skipped,
         )
     reason = max(sorted(set(waiting)), key=waiting.count)
-    example = next(one for one in left_out if one.reason is reason and one.comes_back)
+    example = next(one for one in skipped if one.reason is reason and one.comes_back)
     return Refusal(
         service=Service.COMPACTION,
         reason=reason,
@@ -179,6 +183,6 @@ def _nothing(left_out: tuple[LeftOut, ...], missing: tuple[str, ...]) -> Refusal
             f"The plan skips {len(waiting)} file groups or partitions with logs, "
             f"{waiting.count(reason)} of them for this reason: {example.detail}"
         ),
-        left_out=left_out,
+        skipped=skipped,
         missing_partitions=missing,
     )

@@ -12,7 +12,6 @@ from typing import Protocol, TypeVar
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.choice import Choice, LeftOut, Reason
 from lakewarden.engine.services.compaction.candidates import Candidate
 from lakewarden.engine.services.compaction.settings import (
     LOG_BYTES_MIN,
@@ -22,6 +21,7 @@ from lakewarden.engine.services.compaction.settings import (
     TARGET_IO_MB,
     TARGET_PARTITIONS,
 )
+from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
 
 ChosenT = TypeVar("ChosenT")
 
@@ -29,7 +29,7 @@ _SUFFIX = "CompactionStrategy"
 _DATE = re.compile(r"(\d+)/(\d+)/(\d+)", re.ASCII)
 
 
-class Strategy(Protocol):
+class SelectionStrategy(Protocol):
     """One way to choose."""
 
     @property
@@ -37,9 +37,9 @@ class Strategy(Protocol):
         """Whether it takes a partition for its place among all partitions of the table."""
         ...
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]: ...
+    def partitions(self, names: Sequence[str]) -> Selection[str]: ...
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]: ...
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class UnBounded:
     def ranks(self) -> bool:
         return False
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
-        return Choice(tuple(names))
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
+        return Selection(tuple(names))
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
-        return Choice(tuple(candidates))
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]:
+        return Selection(tuple(candidates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class BoundedIO(UnBounded):
 
     target_mb: int
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
-        remaining, chosen, left_out = self.target_mb, [], []
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]:
+        remaining, chosen, skipped = self.target_mb, [], []
         for candidate in candidates:
             if remaining > 0:
                 remaining -= candidate.io_mb
@@ -73,8 +73,8 @@ class BoundedIO(UnBounded):
                 detail = (
                     f"{TARGET_IO_MB.key} is {self.target_mb} MB, and other file groups use it up."
                 )
-                left_out.append(left(candidate, Reason.OVER_LIMIT, detail))
-        return Choice(tuple(chosen), tuple(left_out))
+                skipped.append(left(candidate, Reason.OVER_LIMIT, detail))
+        return Selection(tuple(chosen), tuple(skipped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class LogFileSizeBased(BoundedIO):
 
     log_bytes_min: int
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]:
         return _largest(
             candidates,
             lambda candidate: candidate.log_bytes,
@@ -99,7 +99,7 @@ class LogFileNumBased(BoundedIO):
 
     log_files_min: int
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]:
         return _largest(
             candidates,
             lambda candidate: len(candidate.slice.log_files),
@@ -119,11 +119,13 @@ class DayBased(BoundedIO):
     def ranks(self) -> bool:
         return True
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
         newest = sorted(names, key=date_of, reverse=True) if len(names) > 1 else list(names)
         detail = f"It is not among the newest {self.count}; {TARGET_PARTITIONS.key}."
         rest = newest[self.count :]
-        return Choice(tuple(newest[: self.count]), tuple(filtered(name, detail) for name in rest))
+        return Selection(
+            tuple(newest[: self.count]), tuple(filtered(name, detail) for name in rest)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ class BoundedPartitionAware(UnBounded):
 
     earliest: date
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
         newest = sorted(names, key=date_of, reverse=True)
         detail = f"It is older than {self.earliest}; {TARGET_PARTITIONS.key}."
         return _split(newest, lambda name: date_of(name) >= self.earliest, detail)
@@ -144,7 +146,7 @@ class UnBoundedPartitionAware(UnBounded):
 
     earliest: date
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
         newest = sorted(names, key=date_of, reverse=True)
         detail = f"It is not older than {self.earliest}; {TARGET_PARTITIONS.key}."
         return _split(newest, lambda name: date_of(name) < self.earliest, detail)
@@ -156,7 +158,7 @@ class PartitionRegexBased(UnBounded):
 
     pattern: re.Pattern[str]
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
         detail = f"{PARTITION_REGEX.key} is {self.pattern.pattern!r}."
         return _split(names, lambda name: self.pattern.search(name) is not None, detail)
 
@@ -165,26 +167,26 @@ class PartitionRegexBased(UnBounded):
 class Composite:
     """Several strategies, each for what the one before has left."""
 
-    strategies: tuple[Strategy, ...]
+    strategies: tuple[SelectionStrategy, ...]
 
     @property
     def ranks(self) -> bool:
         return any(strategy.ranks for strategy in self.strategies)
 
-    def partitions(self, names: Sequence[str]) -> Choice[str]:
-        choice = Choice(tuple(names))
+    def partitions(self, names: Sequence[str]) -> Selection[str]:
+        selection = Selection(tuple(names))
         for strategy in self.strategies:
-            choice = _followed(choice, strategy.partitions(choice.chosen))
-        return choice
+            selection = _followed(selection, strategy.partitions(selection.chosen))
+        return selection
 
-    def groups(self, candidates: Sequence[Candidate]) -> Choice[Candidate]:
-        choice = Choice(tuple(candidates))
+    def groups(self, candidates: Sequence[Candidate]) -> Selection[Candidate]:
+        selection = Selection(tuple(candidates))
         for strategy in self.strategies:
-            choice = _followed(choice, strategy.groups(choice.chosen))
-        return choice
+            selection = _followed(selection, strategy.groups(selection.chosen))
+        return selection
 
 
-def chosen_strategy(settings: Settings, today: date) -> Strategy:
+def chosen_strategy(settings: Settings, today: date) -> SelectionStrategy:
     """The strategy that is set; `today` is the date in the table's time zone."""
     names = [name.strip() for name in settings[STRATEGY].split(",") if name.strip()]
     strategies = tuple(_named(name, settings, today) for name in names)
@@ -213,26 +215,26 @@ def date_of(partition: str) -> date:
     )
 
 
-def left(candidate: Candidate, reason: Reason, detail: str) -> LeftOut:
+def left(candidate: Candidate, reason: Reason, detail: str) -> Skipped:
     """A candidate that waits for the next plan."""
-    return LeftOut.of_slice(candidate.slice, reason, detail, comes_back=True)
+    return Skipped.of_slice(candidate.slice, reason, detail, comes_back=True)
 
 
-def filtered(partition: str, detail: str) -> LeftOut:
+def filtered(partition: str, detail: str) -> Skipped:
     """A partition that waits for another plan, without a look into it."""
-    return LeftOut(
+    return Skipped(
         partition=partition, reason=Reason.PARTITION_FILTERED, detail=detail, comes_back=True
     )
 
 
-def _followed(first: Choice[ChosenT], second: Choice[ChosenT]) -> Choice[ChosenT]:
-    return Choice(second.chosen, (*first.left_out, *second.left_out))
+def _followed(first: Selection[ChosenT], second: Selection[ChosenT]) -> Selection[ChosenT]:
+    return Selection(second.chosen, (*first.skipped, *second.skipped))
 
 
-def _split(names: Sequence[str], takes: Callable[[str], bool], detail: str) -> Choice[str]:
+def _split(names: Sequence[str], takes: Callable[[str], bool], detail: str) -> Selection[str]:
     chosen = tuple(name for name in names if takes(name))
     rest = tuple(filtered(name, detail) for name in names if not takes(name))
-    return Choice(chosen, rest)
+    return Selection(chosen, rest)
 
 
 def _largest(
@@ -241,7 +243,7 @@ def _largest(
     least: int,
     what: str,
     bound: BoundedIO,
-) -> Choice[Candidate]:
+) -> Selection[Candidate]:
     """Candidates with a figure of at least so much, the largest first, within a bound."""
     large = sorted((one for one in candidates if figure(one) >= least), key=figure, reverse=True)
     small = tuple(
@@ -249,11 +251,11 @@ def _largest(
         for one in candidates
         if figure(one) < least
     )
-    choice = bound.groups(large)
-    return Choice(choice.chosen, (*small, *choice.left_out))
+    selection = bound.groups(large)
+    return Selection(selection.chosen, (*small, *selection.skipped))
 
 
-def _named(name: str, settings: Settings, today: date) -> Strategy:
+def _named(name: str, settings: Settings, today: date) -> SelectionStrategy:
     short = name.rpartition(".")[2].removesuffix(_SUFFIX)
     make = _STRATEGIES.get(short)
     if make is None:
@@ -291,7 +293,7 @@ def _earliest(settings: Settings, today: date) -> date:
     return today - timedelta(days=settings[TARGET_PARTITIONS])
 
 
-_STRATEGIES: dict[str, Callable[[Settings, date], Strategy]] = {
+_STRATEGIES: dict[str, Callable[[Settings, date], SelectionStrategy]] = {
     "LogFileSizeBased": lambda s, _: LogFileSizeBased(s[TARGET_IO_MB], s[LOG_BYTES_MIN]),
     "LogFileNumBased": lambda s, _: LogFileNumBased(s[TARGET_IO_MB], s[LOG_FILES_MIN]),
     "BoundedIO": lambda s, _: BoundedIO(s[TARGET_IO_MB]),

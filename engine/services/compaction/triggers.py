@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 
 
 class Trigger(StrEnum):
@@ -18,19 +18,19 @@ class Trigger(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TimelineProgress:
     """What has happened since compactions."""
 
     # Delta commits completed since the last completed compaction was requested.
     since_completed: int
-    # Delta commits begun since the last compaction was requested, pending or not.
+    # Delta commits started since the last compaction was requested, pending or not.
     since_requested: int
     # When the last compaction was requested, or the first delta commit without one.
     began: str
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueCompaction:
     """When a compaction is due."""
 
     trigger: Trigger
@@ -38,7 +38,7 @@ class Due:
     seconds: int
 
 
-def progress_of(active: ActiveTimeline) -> Progress | None:
+def progress_of(active: ActiveTimeline) -> TimelineProgress | None:
     """What the timeline tells; None where nothing was ever written to a log."""
     deltas = [one for one in active.instants if one.action is Action.DELTA_COMMIT]
     compacted = max((i.requested for i in active.completed((Action.COMMIT,))), default=None)
@@ -47,14 +47,14 @@ def progress_of(active: ActiveTimeline) -> Progress | None:
     pending = max((i.requested for i in active.pending((Action.COMPACTION,))), default=None)
     completed = [one.completed or "" for one in deltas if one.is_completed]
     requested = pending or compacted
-    return Progress(
+    return TimelineProgress(
         sum(compacted is None or time > compacted for time in completed),
         sum(requested is None or one.requested > requested for one in deltas),
         compacted or min(one.requested for one in deltas),
     )
 
 
-def told(due: Due, progress: Progress, elapsed_seconds: int) -> str:
+def reported(due: DueCompaction, progress: TimelineProgress, elapsed_seconds: int) -> str:
     """What a trigger waits for, and how much of it there is."""
     by_request = due.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     found = progress.since_requested if by_request else progress.since_completed
@@ -72,7 +72,7 @@ def told(due: Due, progress: Progress, elapsed_seconds: int) -> str:
     return f"{due.trigger} waits for {waits}."
 
 
-def is_due(due: Due, progress: Progress, elapsed_seconds: float) -> bool:
+def is_due(due: DueCompaction, progress: TimelineProgress, elapsed_seconds: float) -> bool:
     """Whether a compaction is due, so many seconds after what it counts from began."""
     has_commits = progress.since_completed >= due.delta_commits
     has_time = elapsed_seconds >= due.seconds

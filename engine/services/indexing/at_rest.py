@@ -1,16 +1,20 @@
 """At rest: an index comes and goes while nobody is at work on the table.
 
 Whoever began before has gathered no statistics and keys for an index that is new, and who commits
-without them makes it untrue. Plans that nobody has begun with do no harm: they are carried out with
-the indexes that there are then.
+without them makes it untrue. Plans that nobody has started with do no harm: they are carried out
+with the indexes that there are then.
 """
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.services.state.pending import Pending, pending_instants, service_name
+from lakewarden.engine.services.inspection.state.pending import (
+    Pending,
+    pending_instants,
+    service_name,
+)
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.state import InstantState
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import InstantState
+from lakewarden.engine.transaction.state.context import Context
 
 _PLANS = frozenset(
     {
@@ -23,9 +27,9 @@ _PLANS = frozenset(
 )
 
 
-def refuse_busy(context: Context, moment: Snapshot, *, but: frozenset[str] = frozenset()) -> None:
+def refuse_busy(context: Context, snapshot: Snapshot, *, but: frozenset[str] = frozenset()) -> None:
     """Refuse while something is under way, but for some instants that do not count."""
-    for pending in pending_instants(context, moment):
+    for pending in pending_instants(context, snapshot):
         if pending.requested in but or _is_waiting(pending):
             continue
         if pending.action is Action.SAVEPOINT:
@@ -45,7 +49,7 @@ def refuse_busy(context: Context, moment: Snapshot, *, but: frozenset[str] = fro
 
 
 def _is_waiting(pending: Pending) -> bool:
-    """Whether it is a plan that will be begun with anew; what Java left may still be alive."""
+    """Whether it is a plan that will be started with anew; what Java left may still be alive."""
     if pending.action not in _PLANS:
         return False
     if pending.state is InstantState.REQUESTED:

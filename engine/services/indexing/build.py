@@ -2,7 +2,7 @@
 
 Steps of `index-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
 overtaken, unlock. Until `index-build.properties` nobody looks at what was made, and whatever a
-crash leaves is replaced by the next build. What has begun or completed by `index-build.overtaken`
+crash leaves is replaced by the next build. What has started or completed by `index-build.overtaken`
 did so without the lock being ours, and has told the new partitions nothing: then they are dropped
 again.
 """
@@ -12,13 +12,15 @@ from dataclasses import replace
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.create import add_partitions
-from lakewarden.engine.metadata.drop import drop_partitions
-from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from lakewarden.engine.metadata.value_types import value_type
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import look, reload
+from lakewarden.engine.metadata.building.create import add_partitions
+from lakewarden.engine.metadata.building.drop import drop_partitions
+from lakewarden.engine.metadata.entries.value_types import value_type
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write
 from lakewarden.engine.services.indexing.refusals import (
@@ -34,34 +36,37 @@ from lakewarden.engine.services.inspection.indexes import IndexState
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 
 
 def create_index(
     context: Context, request: IndexRequest, *, if_not_exists: bool = False, dry_run: bool = False
 ) -> IndexBuilt:
     """Build an index on the rows that there are; from then on writes keep it true."""
-    moment = look(context)
-    wanted = _wanted(context, moment, request)
-    if wanted.partition in moment.config.metadata_partitions:
+    snapshot = load_for_writing(context)
+    wanted = _wanted(context, snapshot, request)
+    if wanted.partition in snapshot.config.metadata_partitions:
         if not if_not_exists:
             raise index_exists(request.name, wanted.partition)
-        return _as_it_is(context, moment, wanted.partition, "It already exists.")
+        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
     if dry_run:
-        gather(context, moment, [wanted])
-        return _would_be(moment, wanted.partition, "It would be built.")
-    settle(context)
+        gather(context, snapshot, [wanted])
+        return _would_be(snapshot, wanted.partition, "It would be built.")
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        if wanted.partition in moment.config.metadata_partitions:
+        snapshot = reload_under_lock(context)
+        if wanted.partition in snapshot.config.metadata_partitions:
             raise index_exists(request.name, wanted.partition)
-        records = _build(context, held, moment, [wanted])
+        records = _build(context, held, snapshot, [wanted])
     return _built(context, wanted.partition, records, f"It was built as {wanted.partition}.")
 
 
 def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> IndexBuilt:
     """Drop an index and build it anew, as it was defined, in one go."""
-    moment = look(context)
-    known = {one.partition: one for one in moment.definitions}
+    snapshot = load_for_writing(context)
+    known = {one.partition: one for one in snapshot.definitions}
     index = known.get(name) or next((one for one in known.values() if one.name == name), None)
     if index is None or index.partition == FILES:
         raise no_index(name, list(known))
@@ -79,15 +84,15 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
         for one in names
     ]
     if dry_run:
-        gather(context, moment, wanted)
-        return _would_be(moment, index.partition, "It would be rebuilt.")
-    settle(context)
+        gather(context, snapshot, wanted)
+        return _would_be(snapshot, index.partition, "It would be rebuilt.")
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        refuse_busy(context, moment)
+        snapshot = reload_under_lock(context)
+        refuse_busy(context, snapshot)
         held.assert_held()
-        drop_partitions(context.storage, moment.config, names, moment.times, context.ports)
-        records = _build(context, held, reload(context), wanted)
+        drop_partitions(context.storage, snapshot.config, names, snapshot.times, context.ports)
+        records = _build(context, held, reload_under_lock(context), wanted)
     return _built(context, index.partition, records, "It was rebuilt.")
 
 
@@ -95,15 +100,15 @@ def build_metadata_table(
     context: Context, wanted: Sequence[WantedIndex], *, dry_run: bool = False
 ) -> tuple[str, ...]:
     """Give a table the partitions of a metadata table that it lacks; the names of these."""
-    moment = look(context)
-    missing = _missing(moment.config, wanted)
+    snapshot = load_for_writing(context)
+    missing = _missing(snapshot.config, wanted)
     if dry_run or not missing:
         return tuple(one.partition for one in missing)
-    settle(context)
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        missing = _missing(moment.config, wanted)
-        _build(context, held, moment, missing)
+        snapshot = reload_under_lock(context)
+        missing = _missing(snapshot.config, wanted)
+        _build(context, held, snapshot, missing)
     return tuple(one.partition for one in missing)
 
 
@@ -111,45 +116,45 @@ def _missing(config: TableConfig, wanted: Sequence[WantedIndex]) -> list[WantedI
     return [one for one in wanted if one.partition not in config.metadata_partitions]
 
 
-def _wanted(context: Context, moment: Snapshot, request: IndexRequest) -> WantedIndex:
-    columns = moment.schema().columns
-    wanted = wanted_index(request, moment.config, columns.names)
+def _wanted(context: Context, snapshot: Snapshot, request: IndexRequest) -> WantedIndex:
+    columns = snapshot.schema().columns
+    wanted = wanted_index(request, snapshot.config, columns.names)
     for name in wanted.columns:
         if value_type(columns.field(name).type) is None:
             raise no_statistics(name)
     return wanted
 
 
-def _build(context: Context, held: HeldLock, moment: Snapshot, wanted: list[WantedIndex]) -> int:
+def _build(context: Context, held: HeldLock, snapshot: Snapshot, wanted: list[WantedIndex]) -> int:
     """Steps `index-build.refuse` to `index-build.overtaken`; how many records were indexed."""
-    refuse_busy(context, moment)
-    gathered = gather(context, moment, wanted)
+    refuse_busy(context, snapshot)
+    gathered = gather(context, snapshot, wanted)
     held.assert_held()
     for one in wanted:
-        record_scope(context.storage, moment.config, one)
+        record_scope(context.storage, snapshot.config, one)
     add_partitions(
         context.storage,
-        moment.config,
+        snapshot.config,
         [one.partition for one in wanted],
         gathered.present,
-        moment.times,
+        snapshot.times,
         context.ports,
         located=gathered.located,
         choices=gathered.choices,
         assert_held=held.assert_held,
     )
-    _drop_overtaken(context, moment)
+    _drop_overtaken(context, snapshot)
     return gathered.records_count
 
 
-def _drop_overtaken(context: Context, moment: Snapshot) -> None:
+def _drop_overtaken(context: Context, snapshot: Snapshot) -> None:
     """Step `index-build.overtaken`."""
-    now = look(context)
-    known = {instant.key for instant in moment.timeline.active.instants}
+    now = load_for_writing(context)
+    known = {instant.key for instant in snapshot.timeline.active.instants}
     newer = [one for one in now.timeline.active.instants if one.key not in known]
     if not newer:
         return
-    before = moment.config.metadata_partitions
+    before = snapshot.config.metadata_partitions
     partitions = [one for one in now.config.metadata_partitions if one not in before]
     drop_partitions(context.storage, now.config, partitions, now.times, context.ports)
     raise Conflict(
@@ -164,25 +169,25 @@ def _drop_overtaken(context: Context, moment: Snapshot) -> None:
     )
 
 
-def _as_it_is(context: Context, moment: Snapshot, partition: str, message: str) -> IndexBuilt:
+def _as_it_is(context: Context, snapshot: Snapshot, partition: str, message: str) -> IndexBuilt:
     return IndexBuilt(
         name=partition,
         partition=partition,
         state=IndexState.READY,
-        indexed_up_to=newest_write(moment),
+        indexed_up_to=newest_write(snapshot),
         records_count=None,
-        file_groups_count=sizes_of(moment, partition).file_groups_count,
+        file_groups_count=sizes_of(snapshot, partition).file_groups_count,
         is_changed=False,
         message=message,
     )
 
 
-def _would_be(moment: Snapshot, partition: str, message: str) -> IndexBuilt:
+def _would_be(snapshot: Snapshot, partition: str, message: str) -> IndexBuilt:
     return IndexBuilt(
         name=partition,
         partition=partition,
         state=IndexState.READY,
-        indexed_up_to=newest_write(moment),
+        indexed_up_to=newest_write(snapshot),
         records_count=None,
         file_groups_count=0,
         is_changed=False,
@@ -191,6 +196,6 @@ def _would_be(moment: Snapshot, partition: str, message: str) -> IndexBuilt:
 
 
 def _built(context: Context, partition: str, records: int, message: str) -> IndexBuilt:
-    done = _as_it_is(context, look(context), partition, message)
+    done = _as_it_is(context, load_for_writing(context), partition, message)
     records_count = records if partition == RECORD_INDEX else None
     return replace(done, records_count=records_count, is_changed=True)

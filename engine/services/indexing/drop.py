@@ -1,20 +1,17 @@
 """Dropping indexes, and the metadata table as a whole.
 
 What nobody keeps true may go at any time; it only must not come back. So nothing may be under way
-that was begun with it, but the building of the index itself, which ends here.
+that was started with it, but the building of the index itself, which ends here.
 """
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.drop import drop_metadata_table, drop_partitions
-from lakewarden.engine.metadata.table import (
+from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
+from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.result import IndexDropped
@@ -22,67 +19,70 @@ from lakewarden.engine.services.indexing.scope import keep_scope
 from lakewarden.engine.services.inspection.indexes import IndexView, index_views, pending_builds
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 
 
 def drop_index(
     context: Context, name: str, *, if_exists: bool = False, dry_run: bool = False
 ) -> IndexDropped:
     """Drop an index by its name or by that of its partition, whoever has built it."""
-    moment = look(context)
-    index = _index(context, moment, name)
+    snapshot = load_for_writing(context)
+    index = _index(context, snapshot, name)
     if index is None:
         if not if_exists:
-            raise no_index(name, [one.name for one in _views(context, moment)])
+            raise no_index(name, [one.name for one in _views(context, snapshot)])
         return _absent(name)
-    partitions = _with_dependants(context, moment, index)
-    freed = sum(_bytes(moment, one) for one in partitions)
+    partitions = _with_dependants(context, snapshot, index)
+    freed = sum(_bytes(snapshot, one) for one in partitions)
     if dry_run:
         return _dropped(index, partitions, freed, "would go", is_changed=False)
-    settle(context)
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        builds = _builds(context, moment, partitions)
-        refuse_busy(context, moment, but=builds)
+        snapshot = reload_under_lock(context)
+        builds = _builds(context, snapshot, partitions)
+        refuse_busy(context, snapshot, but=builds)
         held.assert_held()
-        keep_scope(context.storage, moment.config, partitions)
-        drop_partitions(context.storage, moment.config, partitions, moment.times, context.ports)
-        _end_builds(context, moment, builds)
+        keep_scope(context.storage, snapshot.config, partitions)
+        drop_partitions(context.storage, snapshot.config, partitions, snapshot.times, context.ports)
+        _end_builds(context, snapshot, builds)
     return _dropped(index, partitions, freed, "is gone", is_changed=True)
 
 
 def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]:
     """Drop the metadata table; readers list the storage from then on. What it had."""
-    moment = look(context)
-    had = moment.config.metadata_partitions
+    snapshot = load_for_writing(context)
+    had = snapshot.config.metadata_partitions
     if dry_run or not had:
         return had
-    settle(context)
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        builds = _builds(context, moment, None)
-        refuse_busy(context, moment, but=builds)
+        snapshot = reload_under_lock(context)
+        builds = _builds(context, snapshot, None)
+        refuse_busy(context, snapshot, but=builds)
         held.assert_held()
-        keep_scope(context.storage, moment.config, moment.config.metadata_partitions)
-        drop_metadata_table(context.storage, moment.config)
-        _end_builds(context, moment, builds)
+        keep_scope(context.storage, snapshot.config, snapshot.config.metadata_partitions)
+        drop_metadata_table(context.storage, snapshot.config)
+        _end_builds(context, snapshot, builds)
     return had
 
 
-def _views(context: Context, moment: Snapshot) -> tuple[IndexView, ...]:
-    return index_views(moment)
+def _views(context: Context, snapshot: Snapshot) -> tuple[IndexView, ...]:
+    return index_views(snapshot)
 
 
-def _index(context: Context, moment: Snapshot, name: str) -> IndexView | None:
+def _index(context: Context, snapshot: Snapshot, name: str) -> IndexView | None:
     """The index by what users call it, else by its partition."""
-    views = _views(context, moment)
+    views = _views(context, snapshot)
     by_name = (view for view in views if view.name == name)
     return next(by_name, next((view for view in views if view.partition == name), None))
 
 
-def _with_dependants(context: Context, moment: Snapshot, index: IndexView) -> tuple[str, ...]:
+def _with_dependants(context: Context, snapshot: Snapshot, index: IndexView) -> tuple[str, ...]:
     """The partitions that go with an index: those that are made from it."""
-    others = [view for view in _views(context, moment) if view.partition != index.partition]
+    others = [view for view in _views(context, snapshot) if view.partition != index.partition]
     if index.partition == RECORD_INDEX:
         for other in others:
             if other.partition.startswith(SECONDARY_INDEX_PREFIX):
@@ -98,10 +98,10 @@ def _bytes(state: Snapshot, partition: str) -> int:
 
 
 def _builds(
-    context: Context, moment: Snapshot, partitions: tuple[str, ...] | None
+    context: Context, snapshot: Snapshot, partitions: tuple[str, ...] | None
 ) -> frozenset[str]:
     """The pending instants that build some partitions, or any without a choice."""
-    pending = pending_builds(moment)
+    pending = pending_builds(snapshot)
     return frozenset(
         instant.requested
         for partition, instant in pending.items()
@@ -109,10 +109,10 @@ def _builds(
     )
 
 
-def _end_builds(context: Context, moment: Snapshot, builds: frozenset[str]) -> None:
+def _end_builds(context: Context, snapshot: Snapshot, builds: frozenset[str]) -> None:
     """Take building instants off the timeline: an indexer that is alive finds its own gone."""
-    for files in moment.timeline.active.files:
-        if files.instant.requested in builds and files.begun_as is Action.INDEXING:
+    for files in snapshot.timeline.active.files:
+        if files.instant.requested in builds and files.started_as is Action.INDEXING:
             for file in (files.inflight, files.requested):
                 if file is not None:
                     context.storage.delete(file.entry.path)

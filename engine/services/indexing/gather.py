@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.metadata.changes import Located, TableChange
-from lakewarden.engine.metadata.create import Choices
-from lakewarden.engine.metadata.indexed_columns import chosen_columns
-from lakewarden.engine.metadata.table import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
-from lakewarden.engine.plans.context import Context
+from lakewarden.engine.metadata.building.create import BuildOptions
+from lakewarden.engine.metadata.entries.changes import Located, TableChange
+from lakewarden.engine.metadata.entries.indexed_columns import chosen_columns
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from lakewarden.engine.services.indexing.present import (
     PresentTable,
     has_renamed_columns,
@@ -16,6 +20,7 @@ from lakewarden.engine.services.indexing.refusals import renamed_columns
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakewarden.engine.transaction.state.context import Context
 
 _OWN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 # Before the first write there is nothing whose time could be told.
@@ -28,34 +33,34 @@ class Gathered:
 
     present: TableChange
     located: tuple[Located, ...]
-    choices: Choices
+    choices: BuildOptions
 
     @property
     def records_count(self) -> int:
         return sum(len(one.keys) for one in self.located)
 
 
-def gather(context: Context, moment: Snapshot, wanted: list[WantedIndex]) -> Gathered:
+def gather(context: Context, snapshot: Snapshot, wanted: list[WantedIndex]) -> Gathered:
     """What the wanted partitions begin with; what cannot be indexed is refused here."""
-    present = PresentTable(moment, context.ports.executor)
+    present = PresentTable(snapshot, context.ports.executor)
     by_partition = {one.partition: one for one in wanted}
     columns: tuple[str, ...] = ()
     if COLUMN_STATS in by_partition:
-        if has_renamed_columns(moment):
-            raise renamed_columns(moment.config)
-        columns = _columns(context, moment, by_partition[COLUMN_STATS])
+        if has_renamed_columns(snapshot):
+            raise renamed_columns(snapshot.config)
+        columns = _columns(context, snapshot, by_partition[COLUMN_STATS])
     located: tuple[Located, ...] = ()
     index = by_partition.get(RECORD_INDEX)
     if index is not None:
         located = present.located()
         refuse_repeated(located, is_partitioned=index.is_partitioned)
-    wants_files = columns or not moment.config.has_metadata(FILES)
+    wants_files = columns or not snapshot.config.has_metadata(FILES)
     change = TableChange(
-        instant=newest_write(moment) or _NEVER,
+        instant=newest_write(snapshot) or _NEVER,
         new_files=present.files(columns) if wants_files else (),
         live_files=present.live_files() if PARTITION_STATS in by_partition else {},
     )
-    choices = Choices(
+    choices = BuildOptions(
         columns=columns or None,
         is_record_index_partitioned=index is not None and index.is_partitioned,
         settings=context.settings,
@@ -72,7 +77,7 @@ def _columns(context: Context, state: Snapshot, wanted: WantedIndex) -> tuple[st
     return (*(_OWN_COLUMNS if has_meta_fields else ()), *own)
 
 
-def newest_write(moment: Snapshot) -> str | None:
+def newest_write(snapshot: Snapshot) -> str | None:
     """The time of the newest completed write on the active timeline."""
-    completed = moment.timeline.active.completed()
+    completed = snapshot.timeline.active.completed()
     return max((one.requested for one in completed), default=None)

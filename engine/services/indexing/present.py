@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.index.current_slices import current_slices
 from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.changes import ColumnSummary, Located, NewFile
-from lakewarden.engine.metadata.summaries import columns_with_nan, summaries_of_rows
-from lakewarden.engine.read.base_file import BaseReader
-from lakewarden.engine.read.plan_query import Query, read_spec
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.metadata.entries.changes import ColumnSummary, Located, NewFile
+from lakewarden.engine.metadata.entries.summaries import columns_with_nan, summaries_of_rows
+from lakewarden.engine.read.merge.base_file import BaseReader
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.file_names import BaseFile, DataFile, LogFile
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.file_summaries import base_file_summaries
+from lakewarden.engine.write.files.file_summaries import base_file_summaries
 
 _NOTHING: dict[str, ColumnSummary] = {}
 
@@ -50,7 +50,7 @@ class PresentTable:
     def live_files(self) -> dict[str, tuple[str, ...]]:
         """The names of the files of the newest slices of each partition."""
         live: dict[str, list[str]] = {}
-        for slice_ in current_slices(self.state, None):
+        for slice_ in latest_file_slices(self.state, None):
             base = [slice_.base_file.name] if slice_.base_file else []
             live.setdefault(slice_.partition, []).extend(base)
             live[slice_.partition] += [log.name for log in slice_.log_files]
@@ -58,7 +58,7 @@ class PresentTable:
 
     def located(self) -> tuple[Located, ...]:
         """The keys of all rows, by the file groups that they live in."""
-        return tuple(self.executor.map(self._keys_of, current_slices(self.state, None)))
+        return tuple(self.executor.map(self._keys_of, latest_file_slices(self.state, None)))
 
     def _new_file(self, partition: str, file: DataFile, columns: tuple[str, ...]) -> NewFile:
         path = f"{partition}/{file.name}" if partition else file.name

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.table import FILES
+from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.table.config import TableConfig
 
 

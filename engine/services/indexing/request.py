@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
-from lakewarden.engine.metadata.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.services.indexing.refusals import not_built_yet
 from lakewarden.engine.table.config import TableConfig
 

@@ -7,9 +7,9 @@ when it is dropped.
 from collections.abc import Collection
 
 from lakewarden.engine.index.identity import SCOPE_KEY, kept_kind, recorded_identity
-from lakewarden.engine.index.kinds import Scope
-from lakewarden.engine.metadata.definitions import load_definitions
-from lakewarden.engine.metadata.table import RECORD_INDEX
+from lakewarden.engine.index.kinds import KeyScope
+from lakewarden.engine.metadata.reading.definitions import load_definitions
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -19,8 +19,8 @@ from lakewarden.engine.table.properties_file import update_properties
 def record_scope(storage: Storage, config: TableConfig, wanted: WantedIndex) -> None:
     """Record that keys stand for one row in the whole table, before an index of them is there."""
     recorded = config.properties.get(SCOPE_KEY)
-    if _is_of_all_keys(config, wanted) and recorded == Scope.PARTITION:
-        update_properties(storage, {SCOPE_KEY: Scope.TABLE.value})
+    if _is_of_all_keys(config, wanted) and recorded == KeyScope.PARTITION:
+        update_properties(storage, {SCOPE_KEY: KeyScope.TABLE.value})
 
 
 def keep_scope(storage: Storage, config: TableConfig, dropped: Collection[str]) -> None:
@@ -30,7 +30,7 @@ def keep_scope(storage: Storage, config: TableConfig, dropped: Collection[str]) 
     definitions = load_definitions(storage, config)
     is_partitioned = any(one.is_partitioned for one in definitions if one.partition == RECORD_INDEX)
     if config.has_metadata(RECORD_INDEX) and kept_kind(config) is None and not is_partitioned:
-        update_properties(storage, {SCOPE_KEY: Scope.TABLE.value})
+        update_properties(storage, {SCOPE_KEY: KeyScope.TABLE.value})
 
 
 def _is_of_all_keys(config: TableConfig, wanted: WantedIndex) -> bool:

@@ -5,69 +5,65 @@ rows. For keys over all partitions instead of within one, the rows are looked at
 would have to be made anew, which is not done here.
 """
 
+from lakewarden.engine.index.from_files import MIXED, identity_from_files
 from lakewarden.engine.index.identity import described, kept_kind, record_of, recorded_identity
-from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, Scope
+from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, KeyScope
 from lakewarden.engine.index.options import INDEX_TYPE
-from lakewarden.engine.index.settings import (
-    other_record_index,
-    record_index_kind,
-    wanted_identity,
-)
-from lakewarden.engine.index.told import MIXED, told_identity
+from lakewarden.engine.index.settings import other_record_index, record_index_kind, wanted_identity
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.moment import look, reload
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.present import PresentTable, repeated_key
 from lakewarden.engine.services.indexing.result import IndexSet
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 
 
 def set_index(context: Context, *, dry_run: bool = False) -> IndexSet:
     """Record the index that the settings name; what the rows don't allow is refused."""
-    moment = look(context)
-    choice = _checked(context, moment)
+    snapshot = load_for_writing(context)
+    selection = _checked(context, snapshot)
     if dry_run:
-        return _result(moment, choice, "would be")
-    settle(context)
+        return _result(snapshot, selection, "would be")
+    recover_failed_instants(context)
     with context.lock.hold() as held:
-        moment = reload(context)
-        refuse_busy(context, moment)
-        choice = _checked(context, moment)
+        snapshot = reload_under_lock(context)
+        refuse_busy(context, snapshot)
+        selection = _checked(context, snapshot)
         held.assert_held()
-        update_properties(context.storage, record_of(choice, is_named=True))
-    return _result(moment, choice, "is")
+        update_properties(context.storage, record_of(selection, is_named=True))
+    return _result(snapshot, selection, "is")
 
 
-def _checked(context: Context, moment: Snapshot) -> IndexChoice:
+def _checked(context: Context, snapshot: Snapshot) -> IndexChoice:
     """The index to record, if the rows of the table allow it."""
-    settings, existing = context.settings, record_index_kind(moment)
+    settings, existing = context.settings, record_index_kind(snapshot)
     kind = settings[INDEX_TYPE]
     assert kind is not None
     if kind.is_record_index and existing not in (None, kind):
         raise other_record_index(kind, existing)
-    identity = recorded_identity(moment.config) or _told(moment, settings, existing)
-    wanted, _ = wanted_identity(identity, settings, moment.config.key_fields)
-    is_partitioned = moment.config.is_partitioned
-    if is_partitioned and wanted.scope is Scope.PARTITION and _is_of_all_keys(existing):
+    identity = recorded_identity(snapshot.config) or _reported(snapshot, settings, existing)
+    wanted, _ = wanted_identity(identity, settings, snapshot.config.key_fields)
+    is_partitioned = snapshot.config.is_partitioned
+    if is_partitioned and wanted.scope is KeyScope.PARTITION and _is_of_all_keys(existing):
         raise _untrue_index(kind)
-    has_rows = bool(moment.timeline.active.completed())
+    has_rows = bool(snapshot.timeline.active.completed())
     if has_rows and not wanted.equals_in_effect(identity, is_partitioned=is_partitioned):
-        _refuse_other_rows(context, moment, identity, wanted)
+        _refuse_other_rows(context, snapshot, identity, wanted)
     return IndexChoice(kind, buckets=wanted.buckets)
 
 
-def _told(state: Snapshot, settings: Settings, existing: IndexKind | None) -> Identity:
+def _reported(state: Snapshot, settings: Settings, existing: IndexKind | None) -> Identity:
     """What the files tell; file groups that some take for buckets may be declared to be none."""
     try:
-        return told_identity(state, settings, existing)
+        return identity_from_files(state, settings, existing)
     except CorruptTable as error:
         if error.code != MIXED or settings[INDEX_TYPE] is IndexKind.BUCKET:
             raise
-        return Identity(Scope.PARTITION)
+        return Identity(KeyScope.PARTITION)
 
 
 def _is_of_all_keys(existing: IndexKind | None) -> bool:
@@ -87,7 +83,7 @@ def _refuse_other_rows(
             ),
             now="Copy its rows into a new table, made with Table.create(index=...).",
         )
-    if wanted.scope is Scope.TABLE:
+    if wanted.scope is KeyScope.TABLE:
         present = PresentTable(state, context.ports.executor)
         key = repeated_key(present.located(), is_partitioned=False)
         if key is not None:
@@ -117,14 +113,14 @@ def _untrue_index(kind: IndexKind) -> InvalidRequest:
     )
 
 
-def _result(moment: Snapshot, choice: IndexChoice, verb: str) -> IndexSet:
-    record = record_of(choice, is_named=True)
-    changed = {key for key, text in record.items() if moment.config.properties.get(key) != text}
-    was = kept_kind(moment.config)
+def _result(snapshot: Snapshot, selection: IndexChoice, verb: str) -> IndexSet:
+    record = record_of(selection, is_named=True)
+    changed = {key for key, text in record.items() if snapshot.config.properties.get(key) != text}
+    was = kept_kind(snapshot.config)
     return IndexSet(
-        index=choice.kind.value,
-        buckets_count=choice.buckets.count if choice.buckets else None,
+        index=selection.kind.value,
+        buckets_count=selection.buckets.count if selection.buckets else None,
         is_changed=bool(changed) and verb == "is",
-        message=f"The index {verb} {choice.kind.value}"
-        + (f"; it was {was.value}." if was not in (None, choice.kind) else "."),
+        message=f"The index {verb} {selection.kind.value}"
+        + (f"; it was {was.value}." if was not in (None, selection.kind) else "."),
     )

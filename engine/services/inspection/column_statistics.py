@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.column_range import ColumnRange
-from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.metadata.table import COLUMN_STATS
+from lakewarden.engine.metadata.reading.column_range import ColumnRange
+from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS
 from lakewarden.engine.services.inspection.metadata_table import metadata_listing
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import META_COLUMNS
-from lakewarden.engine.view.slices import FileSlice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def overlaps(
 
 def _overlap(partition: str, column: str, ranges: list[ColumnRange], files_count: int) -> Overlap:
     lows, highs = (sorted(side) for side in zip(*map(_pair, ranges), strict=True))
-    # How many ranges have begun at a bound, without those that have ended before it.
+    # How many ranges have started at a bound, without those that have ended before it.
     covering = sorted(
         bisect_right(lows, bound) - bisect_left(highs, bound) for bound in {*lows, *highs}
     )

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewarden.engine.formats.payloads import indexing
+from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.definitions import IndexDefinition, undefined
-from lakewarden.engine.metadata.table import FILES, RECORD_INDEX
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition, undefined
+from lakewarden.engine.metadata.reading.table import FILES, RECORD_INDEX
 from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.ledger import read_ledger
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
 
 
 class IndexState(StrEnum):
@@ -20,7 +20,7 @@ class IndexState(StrEnum):
     REQUESTED = "REQUESTED"
     INFLIGHT = "INFLIGHT"
     READY = "READY"
-    # Its building was begun and is not on the timeline any more.
+    # Its building was started and is not on the timeline any more.
     ABANDONED = "ABANDONED"
 
 
@@ -72,7 +72,7 @@ def _built_by(state: Snapshot, instant: Instant) -> Iterator[str]:
     try:
         plan = indexing.decode_plan(state.storage.read(path), path)
     except CorruptTable:
-        # It was cut short by a crash, so nobody can have begun with it.
+        # It was cut short by a crash, so nobody can have started with it.
         return
     for info in plan.index_partition_infos:
         if info.metadata_partition_path:

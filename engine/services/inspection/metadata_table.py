@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from lakewarden.engine.file_groups.listing import FileSource, StorageListing
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.table import FILES
+from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.view.listing import FileSource, StorageListing
 
 _NO_SIZES: dict[str, int] = {}
 
@@ -70,7 +70,7 @@ def metadata_sizes(state: Snapshot) -> tuple[MetadataSizes, ...]:
 def compare_files(state: Snapshot) -> Iterator[ComparedFile]:
     """All files of the storage and of the metadata table, side by side.
 
-    Files of pending instants are left out: the metadata table learns of them when they complete.
+    Files of pending instants are skipped: the metadata table learns of them when they complete.
     """
     pending = {instant.requested for instant in state.timeline.active.pending()}
     listed = _sizes(metadata_listing(state), frozenset())

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from lakewarden.engine.file_groups.recorded_sizes import assert_whole
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_heads
-from lakewarden.engine.formats.range_source import FileSource
+from lakewarden.engine.formats.range_source import FileRanges
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.log_compaction.plan import Counted
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.view.recorded import assert_whole
-from lakewarden.engine.view.slices import FileSlice
 
 
 def count_blocks(
@@ -37,7 +37,7 @@ def _heads(storage: Storage, slice_: FileSlice) -> Iterator[Block]:
         path = slice_.path(log)
         with storage.open(path) as file:
             assert_whole(path, log, file.size())
-            for block in read_heads(FileSource(file), path):
+            for block in read_heads(FileRanges(file), path):
                 if block.kind is BlockKind.CORRUPT:
                     raise block.corrupt(block.reason)
                 yield block

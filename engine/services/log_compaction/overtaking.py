@@ -4,22 +4,22 @@ A compaction that somebody has planned since takes the same logs into a new base
 the log compaction would lie on top of that, and its rows over newer ones.
 """
 
-from lakewarden.engine.locks.conflicts import Conflicting, Standing
-from lakewarden.engine.locks.plan_conflicts import plan_conflict
-from lakewarden.engine.locks.touched import planned_by
+from lakewarden.engine.conflicts.conflicts import Conflicting, ConflictKind
+from lakewarden.engine.conflicts.plan_conflicts import plan_conflict
+from lakewarden.engine.conflicts.touched_groups import planned_by
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.timeline.instants.instant import Action
 
 
-def assert_no_compaction(moment: Snapshot, instant: str, groups: frozenset[SliceKey]) -> None:
+def assert_no_compaction(snapshot: Snapshot, instant: str, groups: frozenset[FileGroupId]) -> None:
     """Raise where a compaction of the same file groups is pending.
 
     Our planners leave such file groups alone, but Java's compactions are planned all the same.
     """
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     found = tuple(
-        Conflicting(other.requested, other.action, key.partition, key.file_id, Standing.PLANNED)
+        Conflicting(other.requested, other.action, key.partition, key.file_id, ConflictKind.PLANNED)
         for other in active.pending((Action.COMPACTION,))
         for key in sorted(groups & planned_by(active, other).keys)
     )

@@ -8,11 +8,11 @@ logs are put together.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads.compaction import LOG_COMPACTION, CompactionPlan
-from lakewarden.engine.plans.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.services.choice import Choice, LeftOut, Reason
-from lakewarden.engine.view.planned_slices import operation_of
-from lakewarden.engine.view.slices import FileSlice, SliceKey
+from lakewarden.engine.file_groups.planned_slices import operation_of
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.compaction import LOG_COMPACTION, CompactionPlan
+from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
+from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class LogCompactionLimits:
     """How many blocks a file group must have, and how much one plan may take."""
 
     blocks_min: int
@@ -46,47 +46,47 @@ def log_bytes(slice_: FileSlice) -> int:
 
 def sift(
     slices: Sequence[FileSlice],
-    held: Mapping[SliceKey, str],
+    held: Mapping[FileGroupId, str],
     partitions: Collection[str] | None = None,
-) -> Choice[FileSlice]:
+) -> Selection[FileSlice]:
     """The slices whose blocks have to be counted, which means to look into files."""
-    chosen, left_out = [], []
+    chosen, skipped = [], []
     for slice_ in slices:
         plan = held.get(slice_.key)
         if not slice_.log_files:
             why = "It has no logs."
-            left_out.append(LeftOut.of_slice(slice_, Reason.NO_LOGS, why))
+            skipped.append(Skipped.of_slice(slice_, Reason.NO_LOGS, why))
         elif partitions is not None and slice_.partition not in partitions:
             why = "The call selects other partitions."
-            left_out.append(
-                LeftOut.of_slice(slice_, Reason.PARTITION_FILTERED, why, comes_back=True)
+            skipped.append(
+                Skipped.of_slice(slice_, Reason.PARTITION_FILTERED, why, comes_back=True)
             )
         elif plan is not None:
             why = f"The pending plan {plan} has it."
-            left_out.append(
-                LeftOut.of_slice(slice_, Reason.HELD_BY_PLAN, why, held_by=plan, comes_back=True)
+            skipped.append(
+                Skipped.of_slice(slice_, Reason.HELD_BY_PLAN, why, held_by=plan, comes_back=True)
             )
         else:
             chosen.append(slice_)
-    return Choice(tuple(chosen), tuple(left_out))
+    return Selection(tuple(chosen), tuple(skipped))
 
 
-def choose(counted: Sequence[Counted], limits: Limits) -> Choice[FileSlice]:
+def select_groups(counted: Sequence[Counted], limits: LogCompactionLimits) -> Selection[FileSlice]:
     """The slices to compact, in their order; where limits leave some out, those with most blocks.
 
-    A slice with partial records is left out: without the base file they cannot be folded.
+    A slice with partial records is skipped: without the base file they cannot be folded.
     """
-    fit, left_out = _fitting(counted, limits.blocks_min)
+    fit, skipped = _fitting(counted, limits.blocks_min)
     chosen, bytes_left, groups_left = [], limits.bytes_max, limits.groups_max
     for one in sorted(fit, key=lambda one: (-one.blocks, one.slice.key)):
         if groups_left == 0 or (bytes_left is not None and one.log_bytes > bytes_left):
             why = f"The plan is full; its {one.blocks} blocks have {one.log_bytes} bytes."
-            left_out.append(LeftOut.of_slice(one.slice, Reason.OVER_LIMIT, why, comes_back=True))
+            skipped.append(Skipped.of_slice(one.slice, Reason.OVER_LIMIT, why, comes_back=True))
             continue
         chosen.append(one.slice)
         bytes_left = None if bytes_left is None else bytes_left - one.log_bytes
         groups_left = None if groups_left is None else groups_left - 1
-    return Choice(tuple(sorted(chosen, key=lambda slice_: slice_.key)), tuple(left_out))
+    return Selection(tuple(sorted(chosen, key=lambda slice_: slice_.key)), tuple(skipped))
 
 
 def plan_of(
@@ -102,16 +102,16 @@ def plan_of(
     )
 
 
-def _fitting(counted: Sequence[Counted], blocks_min: int) -> tuple[list[Counted], list[LeftOut]]:
-    fit, left_out = [], []
+def _fitting(counted: Sequence[Counted], blocks_min: int) -> tuple[list[Counted], list[Skipped]]:
+    fit, skipped = [], []
     for one in counted:
         if one.has_partial_records:
             why = "Its logs hold records of some columns only, which need the base file."
-            left_out.append(LeftOut.of_slice(one.slice, Reason.PARTIAL_RECORDS, why))
+            skipped.append(Skipped.of_slice(one.slice, Reason.PARTIAL_RECORDS, why))
         elif one.blocks < blocks_min or one.instants < 2:
             # Blocks of one instant are what compacting them would give once more.
             why = f"It has {one.blocks} blocks of {one.instants} instants, and needs {blocks_min}."
-            left_out.append(LeftOut.of_slice(one.slice, Reason.BELOW_THRESHOLD, why))
+            skipped.append(Skipped.of_slice(one.slice, Reason.BELOW_THRESHOLD, why))
         else:
             fit.append(one)
-    return fit, left_out
+    return fit, skipped

@@ -12,28 +12,28 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.planned_slices import slice_of
+from lakewarden.engine.file_groups.recorded_sizes import Sizes
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.commit import RuntimeStats, WriteStat
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
 from lakewarden.engine.formats.log.block import Block
 from lakewarden.engine.formats.log.deletes import Deletes
-from lakewarden.engine.formats.payloads.commit import RuntimeStats, WriteStat
-from lakewarden.engine.formats.payloads.compaction import CompactionOperation
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.changes import NewFile
-from lakewarden.engine.metadata.summaries import summaries_of_rows
-from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.read.entries import Records, log_entries, ordering_columns
-from lakewarden.engine.read.fold import Folded, fold
-from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.services.place import Place
+from lakewarden.engine.metadata.entries.changes import NewFile
+from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
+from lakewarden.engine.read.merge.entries import Records, log_entries, ordering_columns
+from lakewarden.engine.read.merge.fold import Folded, fold
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
-from lakewarden.engine.view.planned_slices import slice_of
-from lakewarden.engine.view.recorded import Sizes
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.carry_out import LOG_VERSION
-from lakewarden.engine.write.log_files import LogDeletes, store_log
-from lakewarden.engine.write.meta_columns import constant
-from lakewarden.engine.write.spec import WriteSpec
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.write.files.log_files import LogDeletes, store_log
+from lakewarden.engine.write.files.meta_columns import constant
+from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.write.files.write_groups import LOG_VERSION
+from lakewarden.engine.write.files.written import WrittenFile
 
 # Keys, the entry that stands for each, and whether it is unconditional.
 Entries: TypeAlias = tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.bool_]]
@@ -57,7 +57,7 @@ class Folding:
 
     spec: WriteSpec
 
-    def __call__(self, place: Place, task: FoldTask) -> WrittenFile:
+    def __call__(self, place: FencedTaskContext, task: FoldTask) -> WrittenFile:
         spec = replace(self.spec, task_attempt=place.task_attempt)
         file = fold_logs(place.storage, spec, task)
         assert file.stat.path is not None

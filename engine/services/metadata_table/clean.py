@@ -1,13 +1,15 @@
 """Cleaning the metadata table: slices that compactions have put others in the place of.
 
 It keeps its past by the rules of the table's own clean. Nobody travels through time here, but who
-has begun to read a slice shall be able to finish.
+has started to read a slice shall be able to finish.
 """
 
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import clean
-from lakewarden.engine.formats.payloads.clean import (
+from lakewarden.engine.file_groups.slices import file_groups
+from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.instant_metadata import clean
+from lakewarden.engine.formats.instant_metadata.clean import (
     CleanFile,
     CleanMetadata,
     CleanPartition,
@@ -16,17 +18,20 @@ from lakewarden.engine.formats.payloads.clean import (
     RetainedInstant,
 )
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.instants import complete, completed_elsewhere, publish, remove
-from lakewarden.engine.metadata.table import MetadataTable
+from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.instants import (
+    complete,
+    completed_elsewhere,
+    publish,
+    remove,
+)
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.clean.horizon import Horizon, Writes, find_horizon
-from lakewarden.engine.services.clean.plan import Cut, OldFile, PartitionView, select
-from lakewarden.engine.services.clean.settings import Retention
+from lakewarden.engine.services.retention.clean_plan import Cut, OldFile, PartitionView, select
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.view.slices import file_groups
-from lakewarden.engine.view.visibility import load_visibility
 
 # Hudi leaves readers so many instants after a compaction to finish with what was before.
 INSTANTS_AFTER_COMPACTION = 3
@@ -47,7 +52,7 @@ class MetadataCleanDraft:
 
 
 def draft_metadata_clean(
-    state: MetadataTable, retention: Retention, *, now_ms: int
+    state: MetadataTable, retention: CleanRetention, *, now_ms: int
 ) -> MetadataCleanDraft:
     """What a clean of the metadata table would delete now; writes nothing."""
     active = state.timeline.active
@@ -89,7 +94,7 @@ def finish_cleans(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
     """Carry out the cleans that somebody has left; those never published whole are removed."""
     done = []
     for files in state.timeline.active.files:
-        if files.begun_as is not Action.CLEAN or files.completed is not None:
+        if files.started_as is not Action.CLEAN or files.completed is not None:
             continue
         plan = _published(state, files)
         if plan is None:
@@ -158,8 +163,8 @@ def _plan(state: MetadataTable, draft: MetadataCleanDraft) -> CleanPlan:
 def _carry_out(state: MetadataTable, instant: str, plan: CleanPlan, ports: Ports) -> bool:
     """Delete what a plan names; False where something of it is needed again."""
     now = state.again()
-    begun = now.begun(instant, Action.CLEAN)
-    if begun is None or begun.completed is not None:
+    started = now.started(instant, Action.CLEAN)
+    if started is None or started.completed is not None:
         raise completed_elsewhere(instant)
     began_ms = ports.clock.now_ms()
     # The table may have been moved since; partition and name stay the same.
@@ -168,7 +173,7 @@ def _carry_out(state: MetadataTable, instant: str, plan: CleanPlan, ports: Ports
         for partition, files in plan.file_paths_to_be_deleted_per_partition.items()
     }
     if any(not _needed(now, partition).isdisjoint(own) for partition, own in names.items()):
-        remove(now, begun)
+        remove(now, started)
         return False
     for partition, own in names.items():
         for name in own:

@@ -15,7 +15,7 @@ class MetadataService(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
+class MaintenanceBlocker:
     """A pending instant of the table that a service waits for."""
 
     instant: str
@@ -35,7 +35,7 @@ class MetadataStep:
     instant: str | None = None
     # Why nothing was done, in a sentence.
     why_nothing: str | None = None
-    blocker: Blocker | None = None
+    blocker: MaintenanceBlocker | None = None
     # File groups compacted, files deleted, or instants archived.
     items: int = 0
     bytes: int = 0

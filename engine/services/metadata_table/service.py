@@ -8,42 +8,42 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.compact import (
+from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
+from lakewarden.engine.metadata.writing.compact import (
     DELTACOMMITS_MAX,
     compact,
     deltacommits_since,
     draft_compaction,
     finish_compactions,
 )
-from lakewarden.engine.metadata.log_compact import (
+from lakewarden.engine.metadata.writing.log_compact import (
     LOG_BLOCKS_MIN,
     LOG_COMPACTION_ENABLED,
     compact_logs,
     draft_log_compaction,
     withdraw_log_compactions,
 )
-from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
-from lakewarden.engine.metadata.writer import refuse_unmaintained
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look, reload
-from lakewarden.engine.plans.settings import STORAGE_THREADS
-from lakewarden.engine.plans.standing import standing
+from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.services.archive.metadata import archive_metadata
-from lakewarden.engine.services.archive.settings import lsm_limits
 from lakewarden.engine.services.metadata_table.clean import (
     clean_metadata,
     draft_metadata_clean,
     finish_cleans,
 )
 from lakewarden.engine.services.metadata_table.result import (
-    Blocker,
+    MaintenanceBlocker,
     MetadataMaintenance,
     MetadataService,
     MetadataStep,
 )
 from lakewarden.engine.services.metadata_table.settings import metadata_limits, metadata_retention
+from lakewarden.engine.services.retention.archive_settings import lsm_limits
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instant import Action, epoch_ms
+from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.describe_pending import describe_pending
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
 
 ALL_SERVICES = tuple(MetadataService)
 
@@ -67,23 +67,23 @@ def maintain_metadata_table(
     active and archived.
     """
     if dry_run or honour_triggers:
-        run = _Run(context, look(context), honours=honour_triggers, is_dry=True)
-        foreseen = MetadataMaintenance(steps=_steps(run, services), is_dry_run=dry_run)
-        if dry_run or not foreseen:
-            return foreseen
+        run = _Run(context, load_for_writing(context), honours=honour_triggers, is_dry=True)
+        dry_run_result = MetadataMaintenance(steps=_steps(run, services), is_dry_run=dry_run)
+        if dry_run or not dry_run_result:
+            return dry_run_result
     with context.lock.hold() as held:
-        moment = reload(context)
-        run = _Run(context, moment, honours=honour_triggers, held=held)
-        if not moment.config.metadata_partitions:
+        snapshot = reload_under_lock(context)
+        run = _Run(context, snapshot, honours=honour_triggers, held=held)
+        if not snapshot.config.metadata_partitions:
             return MetadataMaintenance(steps=_steps(run, services))
-        refuse_unmaintained(context.storage, moment.config)
+        refuse_unmaintained(context.storage, snapshot.config)
         settled = run.settle()
         return MetadataMaintenance(steps=_steps(run, services), settled=settled)
 
 
 def _steps(run: "_Run", services: Collection[MetadataService]) -> tuple[MetadataStep, ...]:
     chosen = [service for service in MetadataService if service in services]
-    if not run.moment.config.metadata_partitions:
+    if not run.snapshot.config.metadata_partitions:
         why = "The table has no metadata table."
         return tuple(MetadataStep(service=one, why_nothing=why) for one in chosen)
     return tuple(run.step(service) for service in chosen)
@@ -94,7 +94,7 @@ class _Run:
     """One call: it looks at the metadata table anew before each service."""
 
     context: Context
-    moment: Snapshot
+    snapshot: Snapshot
     honours: bool
     held: HeldLock | None = None
     is_dry: bool = False
@@ -123,7 +123,7 @@ class _Run:
             return MetadataStep(service=MetadataService.CLEAN, why_nothing=draft.why)
         instant = None
         if not self.is_dry:
-            instant = clean_metadata(state, draft, self.moment.times, self.context.ports)
+            instant = clean_metadata(state, draft, self.snapshot.times, self.context.ports)
         return MetadataStep(
             service=MetadataService.CLEAN,
             is_done=True,
@@ -142,9 +142,9 @@ class _Run:
             why = f"There are {since} deltacommits since the last one; {wanted} are needed."
             return MetadataStep(service=service, why_nothing=why)
         if self.is_dry:
-            operations = draft_compaction(state, self.moment.config).operations
+            operations = draft_compaction(state, self.snapshot.config).operations
             return MetadataStep(service=service, is_done=bool(operations), items=len(operations))
-        done = compact(state, self.moment.config, self.moment.times, self.context.ports)
+        done = compact(state, self.snapshot.config, self.snapshot.times, self.context.ports)
         if done is None:
             return MetadataStep(service=service, why_nothing="There are no logs.")
         self.has_compacted = True
@@ -164,7 +164,7 @@ class _Run:
         if self.honours and not settings[LOG_COMPACTION_ENABLED]:
             why = f"{LOG_COMPACTION_ENABLED.key} is false."
             return MetadataStep(service=service, why_nothing=why)
-        config, times = self.moment.config, self.moment.times
+        config, times = self.snapshot.config, self.snapshot.times
         blocks_min = settings[LOG_BLOCKS_MIN]
         draft = draft_log_compaction(state, config, times, blocks_min=blocks_min)
         if draft.waits_for is not None:
@@ -205,21 +205,21 @@ class _Run:
     def _state(self) -> MetadataTable:
         if self.is_dry and self.seen is not None:
             return self.seen
-        self.seen = load_metadata_table(self.context.storage, self.moment.config)
-        self.moment.times.move_past(self.seen.timeline.active.newest_time())
+        self.seen = load_metadata_table(self.context.storage, self.snapshot.config)
+        self.snapshot.times.move_past(self.seen.timeline.active.newest_time())
         return self.seen
 
     def _blocked(self, service: MetadataService, requested: str) -> MetadataStep:
         """What a pending instant keeps from being done."""
-        active = self.moment.timeline.active
+        active = self.snapshot.timeline.active
         pending = next(one for one in active.pending() if one.requested == requested)
-        since_ms = epoch_ms(requested, self.moment.layout.zone)
+        since_ms = epoch_ms(requested, self.snapshot.layout.zone)
         age = None if since_ms is None else max(self.context.now_ms() - since_ms, 0) // 1000
-        remedy = standing(self.context, self.moment, pending)
+        remedy = describe_pending(self.context, self.snapshot, pending)
         return MetadataStep(
             service=service,
             why_nothing=f"The {pending.action.value} {requested} is pending. {remedy}",
-            blocker=Blocker(
+            blocker=MaintenanceBlocker(
                 instant=requested, action=pending.action.value, age_seconds=age, remedy=remedy
             ),
         )

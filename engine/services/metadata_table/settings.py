@@ -2,12 +2,12 @@
 
 import math
 
-from lakewarden.engine.formats.payloads.clean import CleanPolicy
+from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
-from lakewarden.engine.metadata.upkeep import UPKEEP_SETTINGS
-from lakewarden.engine.services.archive.plan import Limits
-from lakewarden.engine.services.archive.settings import limits_of
-from lakewarden.engine.services.clean.settings import Retention, retention_of
+from lakewarden.engine.metadata.writing.upkeep import UPKEEP_SETTINGS
+from lakewarden.engine.services.retention.archive_plan import ArchiveLimits
+from lakewarden.engine.services.retention.archive_settings import limits_of
+from lakewarden.engine.services.retention.clean_settings import CleanRetention, retention_of
 
 CLEANS_LIKE_TABLE = Setting(
     "hoodie.metadata.derive.from.datatable.clean.policy",
@@ -24,13 +24,13 @@ _COMMITS_MIN = 20
 _VERSIONS_OTHERWISE = 2
 
 
-def metadata_retention(settings: Settings) -> Retention:
+def metadata_retention(settings: Settings) -> CleanRetention:
     """What a clean of the metadata table keeps."""
     if not settings[CLEANS_LIKE_TABLE]:
         policy = CleanPolicy.KEEP_LATEST_FILE_VERSIONS
-        return Retention(policy=policy, versions=_VERSIONS_OTHERWISE)
+        return CleanRetention(policy=policy, versions=_VERSIONS_OTHERWISE)
     table = retention_of(settings)
-    return Retention(
+    return CleanRetention(
         policy=table.policy,
         commits=max(_COMMITS_MIN, int(table.commits * _LONGER)),
         hours=math.ceil(table.hours * _LONGER),
@@ -38,10 +38,10 @@ def metadata_retention(settings: Settings) -> Retention:
     )
 
 
-def metadata_limits(settings: Settings) -> Limits:
+def metadata_limits(settings: Settings) -> ArchiveLimits:
     """How much of the metadata table's timeline stays active: a write more than of its table's."""
     limits = limits_of(settings)
-    return Limits(
+    return ArchiveLimits(
         limits.keep_min + 1,
         limits.keep_max + 1,
         goes_beyond_savepoints=limits.goes_beyond_savepoints,

@@ -3,19 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import savepoint
+from lakewarden.engine.file_groups.file_names import parse_file_name
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.formats.instant_metadata import savepoint
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.live_attempt import live_attempt
-from lakewarden.engine.plans.standing import age_of
-from lakewarden.engine.read.removed import Past, first_missed
-from lakewarden.engine.services.restore.point import all_files, undone_by, visibility_without
+from lakewarden.engine.read.query.removed_files import Past, first_missed
+from lakewarden.engine.services.savepoint.restore_point import (
+    all_files,
+    undone_by,
+    visibility_without,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES, Action, Instant
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.view.file_names import parse_file_name
-from lakewarden.engine.view.listing import StorageListing
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.describe_pending import age_of
+from lakewarden.engine.transaction.state.live_attempt import live_attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +34,13 @@ class Obstacle:
     passes: bool = False
 
 
-def target_of(moment: Snapshot, instant: str) -> Instant:
+def target_of(snapshot: Snapshot, instant: str) -> Instant:
     """The completed write to go back to."""
-    target = moment.completed_write(instant)
+    target = snapshot.completed_write(instant)
     if target is not None:
         return target
-    is_there = bool(moment.timeline.active.with_time(instant))
-    is_archived = not is_there and moment.timeline.completion_time(instant) is not None
+    is_there = bool(snapshot.timeline.active.with_time(instant))
+    is_archived = not is_there and snapshot.timeline.completion_time(instant) is not None
     code = "instant_archived" if is_archived else "not_completed" if is_there else "unknown_instant"
     why = {
         "instant_archived": "It is not on the active timeline.",
@@ -53,22 +57,22 @@ def target_of(moment: Snapshot, instant: str) -> Instant:
 
 
 def obstacles(
-    context: Context, moment: Snapshot, target: Instant, *, from_savepoint: bool = False
+    context: Context, snapshot: Snapshot, target: Instant, *, from_savepoint: bool = False
 ) -> tuple[Obstacle, ...]:
     """Why the table cannot be taken back to a write now; empty when it can be."""
-    undone = undone_by(moment, target)
+    undone = undone_by(snapshot, target)
     return (
-        *(_unsaved(moment, target) if from_savepoint else ()),
-        *_archived(moment, target),
-        *_savepointed(moment, undone),
-        *_cleaned(context, moment, target, undone),
-        *_being_indexed(moment),
-        *_alive(context, moment, undone),
+        *(_unsaved(snapshot, target) if from_savepoint else ()),
+        *_archived(snapshot, target),
+        *_savepointed(snapshot, undone),
+        *_cleaned(context, snapshot, target, undone),
+        *_being_indexed(snapshot),
+        *_alive(context, snapshot, undone),
     )
 
 
-def _unsaved(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
-    if all(one.requested != target.requested for one in moment.timeline.active.savepoints()):
+def _unsaved(snapshot: Snapshot, target: Instant) -> Iterator[Obstacle]:
+    if all(one.requested != target.requested for one in snapshot.timeline.active.savepoints()):
         yield Obstacle(
             code="no_savepoint",
             why=f"The table has no savepoint at {target.requested}.",
@@ -77,9 +81,9 @@ def _unsaved(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
         )
 
 
-def _archived(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
+def _archived(snapshot: Snapshot, target: Instant) -> Iterator[Obstacle]:
     """An archival that was cut short leaves writes in both places, and those stay archived."""
-    for instant in moment.timeline.archive.instants(target.requested, None):
+    for instant in snapshot.timeline.archive.instants(target.requested, None):
         if instant.action in COMPLETED_WRITES and instant.key != target.key:
             yield Obstacle(
                 code="instants_archived",
@@ -90,9 +94,9 @@ def _archived(moment: Snapshot, target: Instant) -> Iterator[Obstacle]:
             return
 
 
-def _savepointed(moment: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+def _savepointed(snapshot: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
     times = {files.instant.requested for files in undone}
-    for one in moment.timeline.active.savepoints():
+    for one in snapshot.timeline.active.savepoints():
         if one.requested in times:
             yield Obstacle(
                 code="savepointed",
@@ -105,13 +109,13 @@ def _savepointed(moment: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[O
 
 
 def _cleaned(
-    context: Context, moment: Snapshot, target: Instant, undone: Sequence[InstantFiles]
+    context: Context, snapshot: Snapshot, target: Instant, undone: Sequence[InstantFiles]
 ) -> Iterator[Obstacle]:
     """Whatever a savepoint has named has to be there, and whatever is seen without what is undone.
 
     Only what cleans say of themselves tells of files that are gone and that nobody has named.
     """
-    active = moment.timeline.active
+    active = snapshot.timeline.active
     gone = frozenset(files.instant.requested for files in undone)
     own = next((one for one in active.savepoints() if one.requested == target.requested), None)
     if own is not None:
@@ -121,8 +125,8 @@ def _cleaned(
             why = f"The file {path} of the savepoint is missing."
             yield Obstacle(code="files_cleaned", why=why, remedy="Choose another savepoint.")
             return
-    past = Past.of(all_files(moment), visibility_without(moment, gone))
-    missed = first_missed(moment, past, target.requested)
+    past = Past.of(all_files(snapshot), visibility_without(snapshot, gone))
+    missed = first_missed(snapshot, past, target.requested)
     if missed is not None:
         yield Obstacle(
             code="files_cleaned",
@@ -145,8 +149,8 @@ def _missing(
                 yield f"{partition}/{name}" if partition else name
 
 
-def _being_indexed(moment: Snapshot) -> Iterator[Obstacle]:
-    for one in moment.timeline.active.pending((Action.INDEXING,)):
+def _being_indexed(snapshot: Snapshot) -> Iterator[Obstacle]:
+    for one in snapshot.timeline.active.pending((Action.INDEXING,)):
         yield Obstacle(
             code="index_pending",
             why=f"The indexing {one.requested} reads instants that the restore would undo.",
@@ -156,7 +160,7 @@ def _being_indexed(moment: Snapshot) -> Iterator[Obstacle]:
 
 
 def _alive(
-    context: Context, moment: Snapshot, undone: Sequence[InstantFiles]
+    context: Context, snapshot: Snapshot, undone: Sequence[InstantFiles]
 ) -> Iterator[Obstacle]:
     """Writers at work hold a restore off, and so do services on what it would take back."""
     for files in undone:
@@ -165,11 +169,11 @@ def _alive(
             continue
         live = live_attempt(context, read_ledger(context.storage, requested))
         if live is not None:
-            age = age_of(context, moment, requested)
+            age = age_of(context, snapshot, requested)
             yield Obstacle(
                 code="instant_held",
                 why=(
-                    f"{live} is running the {files.begun_as.value} {requested}, which "
+                    f"{live} is running the {files.started_as.value} {requested}, which "
                     f"started {age} ago."
                 ),
                 remedy="Wait until it ends.",

@@ -8,28 +8,28 @@ nothing of what it says. Where what was folded is gone, it has to be dropped and
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.payloads import compaction, restore
-from lakewarden.engine.formats.payloads.codec import TORN_PLAN
-from lakewarden.engine.formats.payloads.restore import RestoreMetadata, RestorePlan
-from lakewarden.engine.formats.payloads.rollback import (
+from lakewarden.engine.formats.instant_metadata import compaction, restore
+from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.restore import RestoreMetadata, RestorePlan
+from lakewarden.engine.formats.instant_metadata.rollback import (
     InstantReference,
     RollbackMetadata,
     RollbackPartition,
 )
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.deltacommit import find_written, withdraw_deltacommit
-from lakewarden.engine.metadata.instants import begin, complete
-from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
-from lakewarden.engine.plans.context import Context
+from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
+from lakewarden.engine.metadata.writing.deltacommit import find_written, withdraw_deltacommit
+from lakewarden.engine.metadata.writing.instants import begin, complete
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.state.context import Context
 
 _FOLDS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Reported:
     """One instant's deltacommit and the files it made."""
 
     instant: str
@@ -37,9 +37,9 @@ class _Told:
     files: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def can_forget(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> bool:
+def can_forget(context: Context, snapshot: Snapshot, instants: Sequence[InstantFiles]) -> bool:
     """Whether the metadata table can be taken back to what it was before some instants."""
-    state = load_metadata_table(context.storage, moment.config)
+    state = load_metadata_table(context.storage, snapshot.config)
     for files in instants:
         # It was there before the metadata table, or its deltacommit is archived.
         if files.completed is not None and state.deltacommit(files.instant.requested) is None:
@@ -47,7 +47,7 @@ def can_forget(context: Context, moment: Snapshot, instants: Sequence[InstantFil
     return _can_undo_all(state, _folds(state, instants))
 
 
-def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFiles]) -> bool:
+def undo_folds(context: Context, snapshot: Snapshot, instants: Sequence[InstantFiles]) -> bool:
     """Undo compactions since some instants; under the lock, while the instants are completed.
 
     The newest goes first. Its base files are not seen any more once it is not completed, and what
@@ -55,7 +55,7 @@ def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFil
     a clean has been quicker, for which it is looked once they are not completed any more: one that
     is published later sees that what it would delete is needed again.
     """
-    state = load_metadata_table(context.storage, moment.config)
+    state = load_metadata_table(context.storage, snapshot.config)
     folds = sorted(_folds(state, instants), key=lambda one: one.instant.requested, reverse=True)
     if not folds:
         return True
@@ -76,20 +76,20 @@ def undo_folds(context: Context, moment: Snapshot, instants: Sequence[InstantFil
 
 
 def forget(
-    context: Context, moment: Snapshot, target: str, instants: Sequence[InstantReference]
+    context: Context, snapshot: Snapshot, target: str, instants: Sequence[InstantReference]
 ) -> None:
     """Take out what instants of the data table have told; under the lock, and safe to repeat.
 
     Steps of `metadata-restore`: begin, deltacommits, complete. The instants are pending on the data
     table, so that readers pass over what is left of them.
     """
-    state = load_metadata_table(context.storage, moment.config)
-    moment.times.move_past(state.timeline.active.newest_time())
+    state = load_metadata_table(context.storage, snapshot.config)
+    snapshot.times.move_past(state.timeline.active.newest_time())
     there = [one for one in instants if state.deltacommit(one.commit_time) is not None]
-    begun = state.timeline.active.pending((Action.RESTORE,))
-    if not there and not begun:
+    started = state.timeline.active.pending((Action.RESTORE,))
+    if not there and not started:
         return
-    own = begun[0].requested if begun else moment.times.next()
+    own = started[0].requested if started else snapshot.times.next()
     references = tuple(
         InstantReference(commit_time=one.commit_time, action=Action.DELTA_COMMIT.value)
         for one in there
@@ -97,51 +97,51 @@ def forget(
     plan = RestorePlan(instants_to_rollback=references, savepoint_to_restore_timestamp=target)
     began_ms = context.now_ms()
     begin(state, own, Action.RESTORE, restore.encode_plan(plan))
-    told = [_withdrawn(state, one, moment) for one in references]
+    reported = [_withdrawn(state, one, snapshot) for one in references]
     done = RestoreMetadata(
         start_restore_time=own,
         time_taken_in_millis=context.now_ms() - began_ms,
         instants_to_rollback=tuple(one.commit_time for one in references),
-        hoodie_restore_metadata={one.instant: (_rollback_of(one),) for one in told},
+        hoodie_restore_metadata={one.instant: (_rollback_of(one),) for one in reported},
         restore_instant_info=references,
     )
     complete(state, own, Action.RESTORE, restore.encode(done))
 
 
-def _withdrawn(state: MetadataTable, reference: InstantReference, moment: Snapshot) -> _Told:
+def _withdrawn(state: MetadataTable, reference: InstantReference, snapshot: Snapshot) -> _Reported:
     files = find_written(state, reference.commit_time)
-    told = _Told(reference.commit_time, moment.times.next(), tuple(files.items()))
+    reported = _Reported(reference.commit_time, snapshot.times.next(), tuple(files.items()))
     withdraw_deltacommit(state, reference.commit_time)
-    return told
+    return reported
 
 
-def _rollback_of(told: _Told) -> RollbackMetadata:
+def _rollback_of(reported: _Reported) -> RollbackMetadata:
     return RollbackMetadata(
-        start_rollback_time=told.rolled_back,
-        total_files_deleted=sum(len(names) for _, names in told.files),
-        commits_rollback=(told.instant,),
+        start_rollback_time=reported.rolled_back,
+        total_files_deleted=sum(len(names) for _, names in reported.files),
+        commits_rollback=(reported.instant,),
         partition_metadata={
             partition: RollbackPartition(
                 partition_path=partition,
                 success_delete_files=tuple(f"{partition}/{name}" for name in names),
             )
-            for partition, names in told.files
+            for partition, names in reported.files
         },
         instants_rollback=(
-            InstantReference(commit_time=told.instant, action=Action.DELTA_COMMIT.value),
+            InstantReference(commit_time=reported.instant, action=Action.DELTA_COMMIT.value),
         ),
     )
 
 
 def _folds(state: MetadataTable, instants: Sequence[InstantFiles]) -> list[InstantFiles]:
     """The compactions that hold what one of the instants has told, or are going to."""
-    told = (state.deltacommit(files.instant.requested) for files in instants)
-    firsts = [one.instant.completed for one in told if one and one.instant.completed]
+    reported = (state.deltacommit(files.instant.requested) for files in instants)
+    firsts = [one.instant.completed for one in reported if one and one.instant.completed]
     first = min(firsts, default=None)
     return [
         files
         for files in state.timeline.active.files
-        if files.begun_as in _FOLDS and first is not None and files.instant.requested > first
+        if files.started_as in _FOLDS and first is not None and files.instant.requested > first
     ]
 
 

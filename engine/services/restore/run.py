@@ -9,46 +9,50 @@ pending, nothing else begins meanwhile, and the next one goes on with it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.engine.formats.payloads import restore as payload
-from lakewarden.engine.formats.payloads.restore import RestoreMetadata, RestorePlan
-from lakewarden.engine.formats.payloads.rollback import (
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.formats.instant_metadata import restore as payload
+from lakewarden.engine.formats.instant_metadata.restore import RestoreMetadata, RestorePlan
+from lakewarden.engine.formats.instant_metadata.rollback import (
     InstantReference,
     RollbackMetadata,
     RollbackPartition,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.table import FILES
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.cancelling import append_cancelled, append_withdrawn, scope_of
-from lakewarden.engine.plans.completion import complete
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.failed_writes import settle
-from lakewarden.engine.plans.markers import MarkedFile
-from lakewarden.engine.plans.metadata_rebuild import (
+from lakewarden.engine.metadata.reading.table import FILES
+from lakewarden.engine.services.clean.run import finish_pending
+from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
+from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
+from lakewarden.engine.services.savepoint.restore_point import undone_by
+from lakewarden.engine.services.savepoint.run import repair_savepoints
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in, to_inflight
+from lakewarden.engine.transaction.attempts.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.rollback.metadata_rebuild import (
     drop,
     drop_untrue,
     rebuild,
     untrue_without,
 )
-from lakewarden.engine.plans.moment import look, reload
-from lakewarden.engine.plans.plan_scope import PlanScope
-from lakewarden.engine.plans.publish import create_inflight, publish_in, to_inflight
-from lakewarden.engine.plans.sweep import schedule_sweep
-from lakewarden.engine.plans.take_over import pending_of, remove_torn, take_over
-from lakewarden.engine.plans.traces import clear_traces
-from lakewarden.engine.plans.written_files import remove_written
-from lakewarden.engine.services.clean.run import finish_pending
-from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
-from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
-from lakewarden.engine.services.restore.point import undone_by
-from lakewarden.engine.services.savepoint.run import repair_savepoints
-from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.view.listing import StorageListing
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.ledger_end import (
+    append_cancelled,
+    append_withdrawn,
+    scope_of,
+)
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.markers import MarkedFile
+from lakewarden.engine.transaction.state.plan_scope import PlanScope
+from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
+from lakewarden.engine.transaction.sweep.sweep import schedule_sweep
+from lakewarden.engine.transaction.sweep.written_files import remove_written
 
 _REASON = "The table was restored to {}."
 
@@ -68,7 +72,7 @@ class Restored:
     metadata_dropped: tuple[str, ...] = ()
     # What stands in the way; given by dry runs only.
     obstacles: tuple[Obstacle, ...] = ()
-    # Somebody else had begun it.
+    # Somebody else had started it.
     was_pending: bool = False
 
     def __str__(self) -> str:
@@ -104,57 +108,57 @@ def restore(
     pending = _finish_pending(context)
     if pending is not None and pending.to == instant:
         return pending
-    settle(context)
+    recover_failed_instants(context)
     finish_pending(context)
-    attempt = _published(context, instant, from_savepoint=from_savepoint)
+    attempt = _publish(context, instant, from_savepoint=from_savepoint)
     if attempt is None:
         return Restored(to=instant)
     with attempt:
         to_inflight(context, attempt)
-        return _carried_out(context, attempt)
+        return _execute(context, attempt)
 
 
 def _dry_run(context: Context, instant: str, *, from_savepoint: bool) -> Restored:
-    moment = look(context)
-    target = target_of(moment, instant)
-    there = undone_by(moment, target)
+    snapshot = load_for_writing(context)
+    target = target_of(snapshot, instant)
+    there = undone_by(snapshot, target)
     undone = tuple(files.instant.requested for files in there)
     written = _written(context, frozenset(undone)) if undone else {}
     return Restored(
         to=instant,
         undone=undone,
         files_deleted=sum(len(files) for files in written.values()),
-        metadata_dropped=_would_drop(context, moment, there),
-        obstacles=obstacles(context, moment, target, from_savepoint=from_savepoint),
+        metadata_dropped=_would_drop(context, snapshot, there),
+        obstacles=obstacles(context, snapshot, target, from_savepoint=from_savepoint),
     )
 
 
 def _would_drop(
-    context: Context, moment: Snapshot, undone: Sequence[InstantFiles]
+    context: Context, snapshot: Snapshot, undone: Sequence[InstantFiles]
 ) -> tuple[str, ...]:
     """The partitions of the metadata table that would have to be built again."""
-    had = moment.config.metadata_partitions
+    had = snapshot.config.metadata_partitions
     if not had or not undone:
         return ()
-    can_stay = can_forget(context, moment, undone)
-    gone = untrue_without(context, moment, undone) if can_stay else had
+    can_stay = can_forget(context, snapshot, undone)
+    gone = untrue_without(context, snapshot, undone) if can_stay else had
     return tuple(one for one in gone if one != FILES)
 
 
-def _published(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
+def _publish(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
     """Publish the restore; without an attempt there is nothing to be undone.
 
     Steps of `restore`: lock, reload, refuse, publish, unlock. A crash before `restore.publish`
     leaves nothing, after it a restore that the next one carries out.
     """
     with context.lock.hold() as held:
-        moment = reload(context)
-        target = target_of(moment, instant)
-        standing = obstacles(context, moment, target, from_savepoint=from_savepoint)
-        pending = moment.timeline.active.pending((Action.CLEAN, Action.ROLLBACK))
-        if standing or pending:
-            raise _refused(instant, standing, pending)
-        undone = undone_by(moment, target)
+        snapshot = reload_under_lock(context)
+        target = target_of(snapshot, instant)
+        obstacles_left = obstacles(context, snapshot, target, from_savepoint=from_savepoint)
+        pending = snapshot.timeline.active.pending((Action.CLEAN, Action.ROLLBACK))
+        if obstacles_left or pending:
+            raise _refused(instant, obstacles_left, pending)
+        undone = undone_by(snapshot, target)
         if not undone:
             return None
         plan = RestorePlan(
@@ -162,13 +166,13 @@ def _published(context: Context, instant: str, *, from_savepoint: bool) -> Attem
             savepoint_to_restore_timestamp=instant,
         )
         content = payload.encode_plan(plan)
-        done = publish_in(context, held, moment, Action.RESTORE, content, claims=True)
+        done = publish_in(context, held, snapshot, Action.RESTORE, content, claims=True)
         return done.attempt
 
 
 def _finish_pending(context: Context) -> Restored | None:
     """Go on with a restore that was published and left; it is always finished."""
-    for one in look(context).timeline.active.pending((Action.RESTORE,)):
+    for one in load_for_writing(context).timeline.active.pending((Action.RESTORE,)):
         if remove_torn(context, Action.RESTORE, one.requested):
             continue
         taken = take_over(context, Action.RESTORE, one.requested)
@@ -182,7 +186,7 @@ def _finish_pending(context: Context) -> Restored | None:
             )
         if taken.attempt is not None:
             with taken.attempt as attempt:
-                return replace(_carried_out(context, attempt), was_pending=True)
+                return replace(_execute(context, attempt), was_pending=True)
     return None
 
 
@@ -192,7 +196,7 @@ def _plan(storage: Storage, files: InstantFiles) -> RestorePlan:
     return payload.decode_plan(storage.read(path), path)
 
 
-def _carried_out(context: Context, attempt: Attempt) -> Restored:
+def _execute(context: Context, attempt: Attempt) -> Restored:
     """Do what a plan says, from wherever an earlier attempt has come to.
 
     Steps of `restore-execution`: lock, reload, overtaken, ledgers, metadata-compactions, hide,
@@ -200,33 +204,33 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
     second-unlock, tidy.
     """
     began_ms = context.now_ms()
-    files = pending_of(look(context), Action.RESTORE, attempt.instant)
+    files = pending_of(load_for_writing(context), Action.RESTORE, attempt.instant)
     assert files is not None
     plan = _plan(context.storage, files)
     target = plan.savepoint_to_restore_timestamp or ""
     with context.lock.hold() as held:
-        moment = reload(context)
+        snapshot = reload_under_lock(context)
         attempt.look()
-        _withdraw_overtaken(context, held, moment, attempt, plan)
-        _unpublish(context, held, moment, plan)
+        _withdraw_overtaken(context, held, snapshot, attempt, plan)
+        _unpublish(context, held, snapshot, plan)
     gone = frozenset(one.commit_time for one in plan.instants_to_rollback)
     written = _written(context, gone)
     deleted = _remove(context, attempt, written)
     with context.lock.hold() as held:
-        moment = reload(context)
+        snapshot = reload_under_lock(context)
         ledger = attempt.look()
         undone = [
-            _Undone(one, written.get(one.commit_time, ()), moment.times.next())
+            _Undone(one, written.get(one.commit_time, ()), snapshot.times.next())
             for one in plan.instants_to_rollback
         ]
-        dropped = _take_back_metadata(context, held, moment, attempt, plan)
+        dropped = _take_back_metadata(context, held, snapshot, attempt, plan)
         held.assert_held()
-        for pending in _on_timeline(moment, plan):
+        for pending in _on_timeline(snapshot, plan):
             for file in (pending.inflight, pending.requested):
                 if file is not None:
                     context.storage.delete(file.entry.path)
         metadata = _metadata(context, attempt, undone, context.now_ms() - began_ms)
-        done = complete(context, held, moment, ledger, payload.encode(metadata))
+        done = complete(context, held, snapshot, ledger, payload.encode(metadata))
     _tidy_up(context, attempt, plan)
     return Restored(
         to=target,
@@ -239,18 +243,18 @@ def _carried_out(context: Context, attempt: Attempt) -> Restored:
 
 
 def _withdraw_overtaken(
-    context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
+    context: Context, held: HeldLock, snapshot: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> None:
-    """Step `restore-execution.overtaken`: give up if something has begun that is not in the plan.
+    """Step `restore-execution.overtaken`: give up if something has started that is not in the plan.
 
     That came between the look by which it was planned and its publication, while the lock was lost;
     whoever comes after the publication is refused.
     """
     planned = {one.commit_time for one in plan.instants_to_rollback}
-    target = moment.completed_write(plan.savepoint_to_restore_timestamp or "")
+    target = snapshot.completed_write(plan.savepoint_to_restore_timestamp or "")
     if target is None or attempt.number > 1:
         return
-    newer = [one for one in undone_by(moment, target) if one.instant.requested not in planned]
+    newer = [one for one in undone_by(snapshot, target) if one.instant.requested not in planned]
     if not newer:
         return
     other = newer[0].instant
@@ -258,7 +262,7 @@ def _withdraw_overtaken(
     held.assert_held()
     ledger = read_ledger(context.storage, attempt.instant)
     append_cancelled(context, ledger, Action.RESTORE, PlanScope(), reason=reason)
-    files = pending_of(moment, Action.RESTORE, attempt.instant)
+    files = pending_of(snapshot, Action.RESTORE, attempt.instant)
     for file in (files.inflight, files.requested) if files else ():
         if file is not None:
             context.storage.delete(file.entry.path)
@@ -271,40 +275,40 @@ def _withdraw_overtaken(
     )
 
 
-def _unpublish(context: Context, held: HeldLock, moment: Snapshot, plan: RestorePlan) -> None:
+def _unpublish(context: Context, held: HeldLock, snapshot: Snapshot, plan: RestorePlan) -> None:
     """Steps `restore-execution.ledgers` to `restore-execution.hide`: readers see the target."""
     target = plan.savepoint_to_restore_timestamp or ""
-    there = _on_timeline(moment, plan)
+    there = _on_timeline(snapshot, plan)
     reason = _REASON.format(target)
     for files in there:
         ledger = read_ledger(context.storage, files.instant.requested)
         held.assert_held()
         if files.completed is None:
-            scope = scope_of(moment, files)
-            append_cancelled(context, ledger, files.begun_as, scope, reason=reason)
+            scope = scope_of(snapshot, files)
+            append_cancelled(context, ledger, files.started_as, scope, reason=reason)
         else:
-            append_withdrawn(context, ledger, files.begun_as, reason=reason)
-    if moment.config.metadata_partitions:
+            append_withdrawn(context, ledger, files.started_as, reason=reason)
+    if snapshot.config.metadata_partitions:
         held.assert_held()
-        if can_forget(context, moment, there) and undo_folds(context, moment, there):
-            drop_untrue(context, moment, untrue_without(context, moment, there))
+        if can_forget(context, snapshot, there) and undo_folds(context, snapshot, there):
+            drop_untrue(context, snapshot, untrue_without(context, snapshot, there))
         else:
-            drop(context, moment)
+            drop(context, snapshot)
     for files in there:
         if files.completed is not None:
             if files.inflight is None:
-                begun = Instant(files.instant.requested, files.begun_as, State.INFLIGHT)
-                create_inflight(context, moment.layout, begun)
+                started = Instant(files.instant.requested, files.started_as, State.INFLIGHT)
+                create_inflight(context, snapshot.layout, started)
             held.assert_held()
             context.storage.delete(files.completed.entry.path)
 
 
-def _on_timeline(moment: Snapshot, plan: RestorePlan) -> list[InstantFiles]:
+def _on_timeline(snapshot: Snapshot, plan: RestorePlan) -> list[InstantFiles]:
     """The instants of a plan that an earlier attempt has not removed yet, in its order."""
     found = []
     for one in plan.instants_to_rollback:
-        for instant in moment.timeline.active.with_time(one.commit_time):
-            files = moment.timeline.active.files_of(instant)
+        for instant in snapshot.timeline.active.with_time(one.commit_time):
+            files = snapshot.timeline.active.files_of(instant)
             if files is not None and instant.action.is_write:
                 found.append(files)
     return found
@@ -335,13 +339,13 @@ def _remove(
 
 
 def _take_back_metadata(
-    context: Context, held: HeldLock, moment: Snapshot, attempt: Attempt, plan: RestorePlan
+    context: Context, held: HeldLock, snapshot: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> tuple[str, ...]:
     held.assert_held()
-    dropped = rebuild(context, moment, attempt.instant)
-    if moment.config.metadata_partitions:
+    dropped = rebuild(context, snapshot, attempt.instant)
+    if snapshot.config.metadata_partitions:
         target = plan.savepoint_to_restore_timestamp or ""
-        forget(context, moment, target, plan.instants_to_rollback)
+        forget(context, snapshot, target, plan.instants_to_rollback)
     return dropped
 
 
@@ -389,17 +393,17 @@ def _tidy_up(context: Context, attempt: Attempt, plan: RestorePlan) -> None:
     attempt.stop()
     try:
         for one in plan.instants_to_rollback:
-            clear_traces(context.storage, read_ledger(context.storage, one.commit_time))
-        clear_traces(context.storage, read_ledger(context.storage, attempt.instant))
+            clean_up_instant(context.storage, read_ledger(context.storage, one.commit_time))
+        clean_up_instant(context.storage, read_ledger(context.storage, attempt.instant))
     except LakewardenError:
         return
 
 
 def _refused(
-    instant: str, standing: Sequence[Obstacle], pending: Sequence[Instant]
+    instant: str, obstacles_left: Sequence[Obstacle], pending: Sequence[Instant]
 ) -> LakewardenError:
     what = f"The table was not restored to {instant}."
-    if not standing:
+    if not obstacles_left:
         other = pending[0]
         return Conflict(
             "instant_held",
@@ -408,14 +412,14 @@ def _refused(
             now="Wait until it ends.",
             instant=other.requested,
         )
-    first = standing[0]
-    more = f" {len(standing) - 1} more obstacles." if len(standing) > 1 else ""
-    kind = Conflict if all(one.passes for one in standing) else InvalidRequest
+    first = obstacles_left[0]
+    more = f" {len(obstacles_left) - 1} more obstacles." if len(obstacles_left) > 1 else ""
+    kind = Conflict if all(one.passes for one in obstacles_left) else InvalidRequest
     return kind(
         first.code,
         what=what,
         why=f"{first.why}{more}",
         now=first.remedy,
         instant=first.instant or instant,
-        obstacles=tuple(standing),
+        obstacles=tuple(obstacles_left),
     )

@@ -7,26 +7,37 @@ it, whatever is written, cleaned and archived later.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.avro.container import is_whole_container
-from lakewarden.engine.formats.payloads import clean as clean_payload
-from lakewarden.engine.formats.payloads import savepoint as payload
-from lakewarden.engine.formats.payloads.savepoint import SavepointMetadata, SavepointPartition
+from lakewarden.engine.formats.instant_metadata import clean as clean_payload
+from lakewarden.engine.formats.instant_metadata import savepoint as payload
+from lakewarden.engine.formats.instant_metadata.savepoint import (
+    SavepointMetadata,
+    SavepointPartition,
+)
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look, observe, reload
-from lakewarden.engine.plans.publish import create_inflight
-from lakewarden.engine.plans.rollback_plans import pending_rollbacks
-from lakewarden.engine.read.removed import Past, first_missed
-from lakewarden.engine.services.clean.carry_out import orders_of
-from lakewarden.engine.services.restore.point import all_files, undone_by, visibility_without
+from lakewarden.engine.read.query.removed_files import Past, first_missed
+from lakewarden.engine.services.retention.file_removal import files_to_delete
+from lakewarden.engine.services.savepoint.restore_point import (
+    all_files,
+    undone_by,
+    visibility_without,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Unknown
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.instant_files import create_instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant_files import create_instant
 from lakewarden.engine.timeline.removals import may_have_removed
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.transaction.attempts.publish import create_inflight
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import (
+    load_for_display,
+    load_for_writing,
+    reload_under_lock,
+)
+from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,33 +80,33 @@ def savepoint(
     two always sees the other.
     """
     if dry_run:
-        return _foreseen(context, instant, user, comment)
+        return _dry_run(context, instant, user, comment)
     with context.lock.hold() as held:
-        moment = _repaired(context, held, reload(context))
-        target = _target(moment, instant)
-        there = _completed_at(moment.timeline.active, target.requested)
+        snapshot = _repair(context, held, reload_under_lock(context))
+        target = _target(snapshot, instant)
+        there = _completed_at(snapshot.timeline.active, target.requested)
         if there is not None:
-            return _value(moment.timeline.active, there, was_there=True)
-        metadata = _metadata(context, moment, target, user, comment)
-        _refuse_doomed(context, moment, target, metadata)
-        _refuse_rolling_back(moment, target)
-        done = Instant(target.requested, Action.SAVEPOINT, State.COMPLETED, moment.times.next())
+            return _value(snapshot.timeline.active, there, was_there=True)
+        metadata = _metadata(context, snapshot, target, user, comment)
+        _refuse_doomed(context, snapshot, target, metadata)
+        _refuse_rolling_back(snapshot, target)
+        done = Instant(target.requested, Action.SAVEPOINT, State.COMPLETED, snapshot.times.next())
         held.assert_held()
-        begun = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT)
-        create_inflight(context, moment.layout, begun)
-        answer = create_instant(context.storage, moment.layout, done, payload.encode(metadata))
+        started = Instant(target.requested, Action.SAVEPOINT, State.INFLIGHT)
+        create_inflight(context, snapshot.layout, started)
+        answer = create_instant(context.storage, snapshot.layout, done, payload.encode(metadata))
         if isinstance(answer, Unknown):
             raise _unsettled(target, answer.cause)
-        _withdraw_overtaken(context, moment, target, metadata)
+        _withdraw_overtaken(context, snapshot, target, metadata)
         return _of(done, metadata)
 
 
 def _withdraw_overtaken(
-    context: Context, moment: Snapshot, target: Instant, metadata: SavepointMetadata
+    context: Context, snapshot: Snapshot, target: Instant, metadata: SavepointMetadata
 ) -> None:
     """Step `savepoint.compare`: give up a savepoint whose files were removed meanwhile."""
-    now = look(context)
-    if not may_have_removed(moment.timeline.active, now.timeline.active):
+    now = load_for_writing(context)
+    if not may_have_removed(snapshot.timeline.active, now.timeline.active):
         return
     try:
         _refuse_doomed(context, now, target, metadata)
@@ -106,16 +117,16 @@ def _withdraw_overtaken(
         raise
 
 
-def _refuse_gone(moment: Snapshot, target: Instant, metadata: SavepointMetadata) -> None:
+def _refuse_gone(snapshot: Snapshot, target: Instant, metadata: SavepointMetadata) -> None:
     there = {
-        (partition, file.name) for partition, files in all_files(moment).items() for file in files
+        (partition, file.name) for partition, files in all_files(snapshot).items() for file in files
     }
     named = {
         (partition, name)
         for partition, listed in metadata.partition_metadata.items()
         for name in listed.savepoint_data_file
     }
-    if moment.completed_write(target.requested) is None or not named <= there:
+    if snapshot.completed_write(target.requested) is None or not named <= there:
         raise Conflict(
             "savepoint_overtaken",
             what=f"No savepoint was made at {target.requested}.",
@@ -125,8 +136,8 @@ def _refuse_gone(moment: Snapshot, target: Instant, metadata: SavepointMetadata)
         )
 
 
-def _refuse_rolling_back(moment: Snapshot, target: Instant) -> None:
-    found = pending_rollbacks(moment.timeline.active).pending.get(target.requested)
+def _refuse_rolling_back(snapshot: Snapshot, target: Instant) -> None:
+    found = pending_rollbacks(snapshot.timeline.active).pending.get(target.requested)
     if found is not None:
         raise Conflict(
             "being_rolled_back",
@@ -146,18 +157,18 @@ def _remove(context: Context, active: ActiveTimeline, target: Instant) -> None:
                 context.storage.delete(file.entry.path)
 
 
-def _foreseen(context: Context, instant: str | None, user: str, comment: str) -> Savepoint:
+def _dry_run(context: Context, instant: str | None, user: str, comment: str) -> Savepoint:
     """What would be kept, as things stand without the lock."""
-    moment = look(context)
-    target = _target(moment, instant)
-    there = _completed_at(moment.timeline.active, target.requested)
-    if there is not None and is_whole(moment.timeline.active, there):
-        found = _value(moment.timeline.active, there, was_there=True)
+    snapshot = load_for_writing(context)
+    target = _target(snapshot, instant)
+    there = _completed_at(snapshot.timeline.active, target.requested)
+    if there is not None and is_whole(snapshot.timeline.active, there):
+        found = _value(snapshot.timeline.active, there, was_there=True)
         return replace(found, is_dry_run=True)
-    metadata = _metadata(context, moment, target, user, comment)
-    _refuse_doomed(context, moment, target, metadata)
-    foreseen = Instant(target.requested, Action.SAVEPOINT, State.REQUESTED)
-    return replace(_of(foreseen, metadata), is_dry_run=True)
+    metadata = _metadata(context, snapshot, target, user, comment)
+    _refuse_doomed(context, snapshot, target, metadata)
+    dry_run_result = Instant(target.requested, Action.SAVEPOINT, State.REQUESTED)
+    return replace(_of(dry_run_result, metadata), is_dry_run=True)
 
 
 def delete_savepoint(context: Context, instant: str, *, dry_run: bool = False) -> Savepoint:
@@ -169,18 +180,18 @@ def delete_savepoint(context: Context, instant: str, *, dry_run: bool = False) -
     if dry_run:
         return _to_be_deleted(context, instant)
     with context.lock.hold() as held:
-        moment = _repaired(context, held, reload(context))
-        there = _completed_at(moment.timeline.active, instant)
+        snapshot = _repair(context, held, reload_under_lock(context))
+        there = _completed_at(snapshot.timeline.active, instant)
         if there is None:
             raise _unknown(instant)
-        value = _value(moment.timeline.active, there)
+        value = _value(snapshot.timeline.active, there)
         held.assert_held()
-        _remove(context, moment.timeline.active, there)
+        _remove(context, snapshot.timeline.active, there)
         return value
 
 
 def _to_be_deleted(context: Context, instant: str) -> Savepoint:
-    active = look(context).timeline.active
+    active = load_for_writing(context).timeline.active
     there = _completed_at(active, instant)
     if there is None or not is_whole(active, there):
         raise _unknown(instant)
@@ -189,7 +200,7 @@ def _to_be_deleted(context: Context, instant: str) -> Savepoint:
 
 def list_savepoints(context: Context) -> tuple[Savepoint, ...]:
     """The savepoints there are, oldest first."""
-    active = observe(context).timeline.active
+    active = load_for_display(context).timeline.active
     return tuple(_value(active, one) for one in active.savepoints() if is_whole(active, one))
 
 
@@ -200,20 +211,20 @@ def is_whole(active: ActiveTimeline, instant: Instant) -> bool:
 
 def repair_savepoints(context: Context) -> None:
     """Remove what is left of savepoints whose making, or removal, ended in the middle."""
-    active = look(context).timeline.active
+    active = load_for_writing(context).timeline.active
     if _unfinished(active):
         with context.lock.hold() as held:
-            _repaired(context, held, reload(context))
+            _repair(context, held, reload_under_lock(context))
 
 
-def _repaired(context: Context, held: HeldLock, moment: Snapshot) -> Snapshot:
-    unfinished = _unfinished(moment.timeline.active)
+def _repair(context: Context, held: HeldLock, snapshot: Snapshot) -> Snapshot:
+    unfinished = _unfinished(snapshot.timeline.active)
     if not unfinished:
-        return moment
+        return snapshot
     held.assert_held()
     for path in unfinished:
         context.storage.delete(path)
-    return reload(context)
+    return reload_under_lock(context)
 
 
 def _unfinished(active: ActiveTimeline) -> list[str]:
@@ -227,8 +238,8 @@ def _unfinished(active: ActiveTimeline) -> list[str]:
     return found
 
 
-def _target(moment: Snapshot, instant: str | None) -> Instant:
-    active = moment.timeline.active
+def _target(snapshot: Snapshot, instant: str | None) -> Instant:
+    active = snapshot.timeline.active
     if instant is None:
         newest = max(active.completed(), default=None)
         if newest is None:
@@ -236,33 +247,36 @@ def _target(moment: Snapshot, instant: str | None) -> Instant:
                 "", "nothing_written", "The table has no completed write.", "Write to it first."
             )
         return newest
-    target = moment.completed_write(instant)
+    target = snapshot.completed_write(instant)
     if target is not None:
         return target
     if active.with_time(instant):
         why = "It is not a completed write."
         raise _refused(instant, "not_completed", why, "Choose a completed write.")
-    if moment.timeline.completion_time(instant) is not None:
+    if snapshot.timeline.completion_time(instant) is not None:
         why = "It is not on the active timeline."
         raise _refused(instant, "instant_archived", why, "Choose a write of the active timeline.")
     raise _refused(instant, "unknown_instant", "There is none.", "Choose a write of the timeline.")
 
 
 def _metadata(
-    context: Context, moment: Snapshot, target: Instant, user: str, comment: str
+    context: Context, snapshot: Snapshot, target: Instant, user: str, comment: str
 ) -> SavepointMetadata:
     """What is to be kept; refused where a clean has removed some of it."""
-    files = all_files(moment)
-    gone = frozenset(one.instant.requested for one in undone_by(moment, target))
+    files = all_files(snapshot)
+    gone = frozenset(one.instant.requested for one in undone_by(snapshot, target))
     # A reader names the moment by requested time, a restore goes by completion: with writers
     # side by side that may be two states of the table, and both can be come back to.
     pasts = [
         Past.of(files, visibility)
-        for visibility in (moment.visibility(target.requested), visibility_without(moment, gone))
+        for visibility in (
+            snapshot.visibility(target.requested),
+            visibility_without(snapshot, gone),
+        )
     ]
     names: dict[str, dict[str, None]] = {}
     for past in pasts:
-        _refuse_cleaned(moment, target, past)
+        _refuse_cleaned(snapshot, target, past)
         for slice_ in (group.latest_merged() for group in past.groups):
             names.setdefault(slice_.partition, {}).update(dict.fromkeys(_names(slice_)))
     return SavepointMetadata(
@@ -292,15 +306,15 @@ def _names(slice_: FileSlice) -> Iterable[str]:
 
 
 def _refuse_doomed(
-    context: Context, moment: Snapshot, target: Instant, metadata: SavepointMetadata
+    context: Context, snapshot: Snapshot, target: Instant, metadata: SavepointMetadata
 ) -> None:
     """Refuse while a clean is about to delete what the savepoint would name."""
-    for pending in moment.timeline.active.pending((Action.CLEAN,)):
-        files = moment.timeline.active.files_of(pending)
+    for pending in snapshot.timeline.active.pending((Action.CLEAN,)):
+        files = snapshot.timeline.active.files_of(pending)
         if files is None or files.requested is None:
             continue
         path = files.requested.entry.path
-        orders = orders_of(clean_payload.decode_plan(context.storage.read(path), path), path)
+        orders = files_to_delete(clean_payload.decode_plan(context.storage.read(path), path), path)
         for partition, listed in metadata.partition_metadata.items():
             doomed = set(orders.files.get(partition, ()))
             if doomed & set(listed.savepoint_data_file):

@@ -7,8 +7,8 @@ manifest first and moves `_version_` then, so that a reader finds an old snapsho
 import re
 from dataclasses import dataclass
 
+from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.formats.json_text import parse_json
-from lakewarden.engine.formats.payloads.binding import value_of
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.port import Storage
 
@@ -40,7 +40,7 @@ class LsmFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ManifestSnapshot:
     """The files of the archived timeline at one version; version 0 stands for no archive yet."""
 
     version: int
@@ -58,7 +58,7 @@ class _Manifest:
     files: tuple[_FileEntry, ...]
 
 
-def load_snapshot(storage: Storage, folder: str) -> Snapshot:
+def load_manifest(storage: Storage, folder: str) -> ManifestSnapshot:
     """The current snapshot of the archive in a folder."""
     content = storage.read_if_present(f"{folder}/{VERSION_FILE}") or b""
     version = int(content) if content.isdigit() and len(content) <= _DIGITS_MAX else 0
@@ -66,10 +66,10 @@ def load_snapshot(storage: Storage, folder: str) -> Snapshot:
     manifest = storage.read_if_present(path) if version else None
     if manifest is None:
         return _newest_snapshot(storage, folder)
-    return Snapshot(version, decode_manifest(manifest, path))
+    return ManifestSnapshot(version, decode_manifest(manifest, path))
 
 
-def _newest_snapshot(storage: Storage, folder: str) -> Snapshot:
+def _newest_snapshot(storage: Storage, folder: str) -> ManifestSnapshot:
     """The snapshot of the newest manifest: the current one where no `_version_` says so.
 
     Java replaces `_version_` by deleting and creating it, and may die in between. A manifest that
@@ -79,8 +79,8 @@ def _newest_snapshot(storage: Storage, folder: str) -> Snapshot:
         path = manifest_path(folder, version)
         manifest = storage.read(path)
         if _ENDING.search(manifest):
-            return Snapshot(version, decode_manifest(manifest, path))
-    return Snapshot(0)
+            return ManifestSnapshot(version, decode_manifest(manifest, path))
+    return ManifestSnapshot(0)
 
 
 def manifest_path(folder: str, version: int) -> str:

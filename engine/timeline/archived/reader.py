@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.archived.manifest import LsmFile, Snapshot, load_snapshot
+from lakewarden.engine.timeline.archived.manifest import LsmFile, ManifestSnapshot, load_manifest
 from lakewarden.engine.timeline.archived.rows import (
     TIME_COLUMNS,
     ArchivedInstant,
@@ -16,7 +16,7 @@ from lakewarden.engine.timeline.archived.rows import (
     instants,
     read_rows,
 )
-from lakewarden.engine.timeline.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 
 # How far the clocks and zones of writers and of their storage may be apart, at most.
 _CLOCKS_APART_MS = 26 * 3_600_000
@@ -31,8 +31,8 @@ class LsmArchive:
         self._instants: dict[str, tuple[Instant, ...]] = {}
 
     @lazy
-    def snapshot(self) -> Snapshot:
-        return load_snapshot(self._storage, self._folder)
+    def snapshot(self) -> ManifestSnapshot:
+        return load_manifest(self._storage, self._folder)
 
     def instants(self, since: str | None = None, until: str | None = None) -> tuple[Instant, ...]:
         """The instants requested from `since` to `until`, both included, in their order."""

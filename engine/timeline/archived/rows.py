@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewarden.engine.formats.payloads.codec import schema_text
+from lakewarden.engine.formats.instant_metadata.codec import schema_text
 from lakewarden.engine.kernel.errors import corrupt
-from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 
 ROW_VERSION = 1
 TIME_COLUMNS = ("instantTime", "completionTime", "action")

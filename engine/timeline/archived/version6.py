@@ -10,10 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.formats.payloads import (
+from lakewarden.engine.formats.instant_metadata import (
     clean,
     commit,
     compaction,
@@ -22,12 +19,15 @@ from lakewarden.engine.formats.payloads import (
     rollback,
     savepoint,
 )
-from lakewarden.engine.formats.payloads.binding import value_of
+from lakewarden.engine.formats.instant_metadata.binding import value_of
+from lakewarden.engine.formats.log.block import BlockKind
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
-from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 
 _FILE_NAME = re.compile(r"\.commits_\.archive\.([0-9]+).*")
 _TIME_COLUMNS = ("commitTime", "actionType", "actionState", "stateTransitionTime")

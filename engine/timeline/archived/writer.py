@@ -15,10 +15,10 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import (
     VERSION_FILE,
     LsmFile,
-    Snapshot,
+    ManifestSnapshot,
     decode_manifest,
     encode_manifest,
-    load_snapshot,
+    load_manifest,
     manifest_path,
     manifest_versions,
     parse_file_name,
@@ -42,7 +42,7 @@ class LsmLimits:
     kept_snapshots: int = 3
 
 
-def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> Snapshot:
+def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> ManifestSnapshot:
     """Add instants to the archive as one file of level 0; the answer is the new snapshot.
 
     Steps of `archive-file`: file, manifest, version. Nobody refers to the file before the manifest
@@ -57,14 +57,14 @@ def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> S
         )
     ordered = sorted(rows, key=lambda row: row.instant.key)
     first, last = ordered[0].instant.requested, ordered[-1].instant.requested
-    current = load_snapshot(storage, folder)
+    current = load_manifest(storage, folder)
     if any(file.name == LsmFile(first, last, 0).name for file in current.files):
         return current
     file = _write_file(storage, folder, LsmFile(first, last, 0), row_table(ordered))
     return _write_snapshot(storage, folder, current, (*current.files, file))
 
 
-def compact_and_clean(storage: Storage, folder: str, limits: LsmLimits) -> Snapshot:
+def compact_and_clean(storage: Storage, folder: str, limits: LsmLimits) -> ManifestSnapshot:
     """Merge the files of every level that has enough of them, then remove what is outdated."""
     level = 0
     while level < HIGHEST_LEVEL and _compact_level(storage, folder, level, limits):
@@ -72,7 +72,7 @@ def compact_and_clean(storage: Storage, folder: str, limits: LsmLimits) -> Snaps
     # Each merge makes a snapshot of its own; readers of the one before them all must be able to
     # finish.
     clean(storage, folder, limits.kept_snapshots + level)
-    return load_snapshot(storage, folder)
+    return load_manifest(storage, folder)
 
 
 def levels_to_merge(files: Sequence[LsmFile], limits: LsmLimits) -> tuple[tuple[LsmFile, ...], ...]:
@@ -107,7 +107,7 @@ def clean(storage: Storage, folder: str, kept_snapshots: int) -> int:
 
 
 def _compact_level(storage: Storage, folder: str, level: int, limits: LsmLimits) -> bool:
-    current = load_snapshot(storage, folder)
+    current = load_manifest(storage, folder)
     inputs = files_to_merge(current.files, level, limits)
     if len(inputs) < 2:
         return False
@@ -156,9 +156,9 @@ def _read_file(storage: Storage, folder: str, file: LsmFile) -> pa.Table:
 
 
 def _write_snapshot(
-    storage: Storage, folder: str, current: Snapshot, files: tuple[LsmFile, ...]
-) -> Snapshot:
-    following = Snapshot(current.version + 1, tuple(sorted(files)))
+    storage: Storage, folder: str, current: ManifestSnapshot, files: tuple[LsmFile, ...]
+) -> ManifestSnapshot:
+    following = ManifestSnapshot(current.version + 1, tuple(sorted(files)))
     storage.put(manifest_path(folder, following.version), encode_manifest(following.files))
     storage.put(f"{folder}/{VERSION_FILE}", str(following.version).encode())
     return following

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from lakewarden.cli.output import Answer, Row
+from lakewarden.cli.output import ResultTable, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def answer(spark: "SparkSession", statement: str) -> Answer | None:
+def answer(spark: "SparkSession", statement: str) -> ResultTable | None:
     """The rows of a statement, or None for one that gives none."""
     frame = spark.sql(statement)
-    return Answer(frame.columns, _rows(frame)) if frame.columns else None
+    return ResultTable(frame.columns, _rows(frame)) if frame.columns else None
 
 
 def _rows(frame: "DataFrame") -> Iterator[Row]:

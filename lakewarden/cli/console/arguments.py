@@ -4,16 +4,21 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakewarden.cli.console.command import SqlWish
+from lakewarden.cli.console.command import SqlCommand
 from lakewarden.cli.output import FORMATS
-from lakewarden.cli.parser import Parser
+from lakewarden.cli.parser import CommandParser
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.sql_ext.server.wish import CONNECT_PORT, LOOPBACK, THRIFT_PORT, ServerWish
+from lakewarden.sql_ext.server.server_options import (
+    CONNECT_PORT,
+    LOOPBACK,
+    THRIFT_PORT,
+    ServerOptions,
+)
 
 
-def parse_sql(arguments: Sequence[str]) -> SqlWish:
+def parse_sql(arguments: Sequence[str]) -> SqlCommand:
     """What `lakewarden sql` is asked to do."""
-    parser = Parser(
+    parser = CommandParser(
         prog="lakewarden sql", description="Run SQL statements, or type them.", allow_abbrev=False
     )
     parser.add_argument(
@@ -29,7 +34,7 @@ def parse_sql(arguments: Sequence[str]) -> SqlWish:
     )
     _add_settings(parser)
     given = parser.parse_args(arguments)
-    return SqlWish(
+    return SqlCommand(
         statements=tuple(given.execute),
         files=tuple(given.file),
         remote=given.remote,
@@ -39,9 +44,9 @@ def parse_sql(arguments: Sequence[str]) -> SqlWish:
     )
 
 
-def parse_serve(arguments: Sequence[str]) -> ServerWish:
+def parse_serve(arguments: Sequence[str]) -> ServerOptions:
     """What `lakewarden serve` is asked to be."""
-    parser = Parser(
+    parser = CommandParser(
         prog="lakewarden serve",
         description="Let JDBC and Spark Connect clients work in a session of this process.",
         allow_abbrev=False,
@@ -70,10 +75,10 @@ def parse_serve(arguments: Sequence[str]) -> ServerWish:
     parser.add_argument("--read-only", action="store_true", help="refuse all changes")
     parser.add_argument("--warehouse", metavar="FOLDER", help="keep the catalog there")
     _add_settings(parser)
-    return _server_wish(parser.parse_args(arguments))
+    return _server_options(parser.parse_args(arguments))
 
 
-def _server_wish(given: argparse.Namespace) -> ServerWish:
+def _server_options(given: argparse.Namespace) -> ServerOptions:
     if (given.user is None) != (given.password_file is None):
         raise InvalidRequest(
             "bad_arguments",
@@ -82,7 +87,7 @@ def _server_wish(given: argparse.Namespace) -> ServerWish:
             now="Give both, or neither.",
         )
     passwords = {given.user: _secret(given.password_file)} if given.user else {}
-    return ServerWish(
+    return ServerOptions(
         host=given.host,
         thrift_port=None if given.no_thrift else given.port,
         connect_port=None if given.no_connect else given.connect_port,

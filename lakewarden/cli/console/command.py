@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqlWish:
+class SqlCommand:
     """What a console is asked to do."""
 
     statements: tuple[str, ...] = ()
@@ -28,33 +28,33 @@ class SqlWish:
     limit: int | None = None
 
 
-def run_sql(wish: SqlWish) -> bool:
+def run_sql(command: SqlCommand) -> bool:
     """Run what is asked for; whether all of it worked."""
-    spark = open_session(wish)
+    spark = open_session(command)
     try:
-        console = Console(spark, wish.output, wish.limit)
-        is_typed = not (wish.statements or wish.files) and sys.stdin.isatty()
-        return console.run(_texts(wish, spark), goes_on=is_typed) or is_typed
+        console = Console(spark, command.output, command.limit)
+        is_typed = not (command.statements or command.files) and sys.stdin.isatty()
+        return console.run(_texts(command, spark), goes_on=is_typed) or is_typed
     finally:
         spark.stop()
 
 
-def open_session(wish: SqlWish) -> "SparkSession":
+def open_session(command: SqlCommand) -> "SparkSession":
     """A session in this process that knows our statements, or one at a server that does."""
-    settings = dict(wish.settings)
-    if wish.remote is None:
+    settings = dict(command.settings)
+    if command.remote is None:
         quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
         return session({"spark.log.level": "ERROR", **quiet, **settings})
-    builder = import_module("pyspark.sql").SparkSession.builder.remote(wish.remote)
+    builder = import_module("pyspark.sql").SparkSession.builder.remote(command.remote)
     for key, value in settings.items():
         builder = builder.config(key, value)
     found: SparkSession = builder.getOrCreate()
     return found
 
 
-def _texts(wish: SqlWish, spark: "SparkSession") -> Iterable[str]:
-    if wish.statements or wish.files:
-        return _given(wish)
+def _texts(command: SqlCommand, spark: "SparkSession") -> Iterable[str]:
+    if command.statements or command.files:
+        return _given(command)
     if sys.stdin.isatty():
         # Only a terminal needs what draws prompts.
         found: Iterator[str] = import_module("lakewarden.cli.console.terminal").typed(spark)
@@ -62,9 +62,9 @@ def _texts(wish: SqlWish, spark: "SparkSession") -> Iterable[str]:
     return iter([sys.stdin.read()])
 
 
-def _given(wish: SqlWish) -> Iterator[str]:
-    yield from wish.statements
-    for name in wish.files:
+def _given(command: SqlCommand) -> Iterator[str]:
+    yield from command.statements
+    for name in command.files:
         try:
             yield Path(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as cause:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from lakewarden.cli.console.answers import answer, complaint
-from lakewarden.cli.output import FORMATS, Answer
+from lakewarden.cli.output import FORMATS, ResultTable
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.sql_ext.statements import split_statements
 
@@ -65,7 +65,7 @@ class Console:
         found = answer(self.spark, statement)
         if found is not None:
             rows = islice(found.rows, self.limit)
-            yield from FORMATS[self.output](Answer(found.columns, rows))
+            yield from FORMATS[self.output](ResultTable(found.columns, rows))
 
     def _stop_jobs(self) -> None:
         """What an interrupted statement has started must not go on behind the prompt."""

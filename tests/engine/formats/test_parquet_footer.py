@@ -11,7 +11,7 @@ import pytest
 
 from lakewarden.engine.formats.bloom import build_bloom
 from lakewarden.engine.formats.parquet_footer import (
-    ColumnRange,
+    FooterRange,
     KeyFooter,
     column_ranges,
     key_footer,
@@ -46,7 +46,7 @@ def footer_of(table: pa.Table, *, row_group_size: int = 1000) -> pq.FileMetaData
     return pq.ParquetFile(io.BytesIO(sink.getvalue())).metadata
 
 
-def ranges_of(table: pa.Table, *, row_group_size: int = 1000) -> dict[str, ColumnRange]:
+def ranges_of(table: pa.Table, *, row_group_size: int = 1000) -> dict[str, FooterRange]:
     found = column_ranges(footer_of(table, row_group_size=row_group_size))
     return {column.name: column for column in found}
 

@@ -5,15 +5,15 @@ import io
 import pyarrow as pa
 import pytest
 
-from lakewarden.engine.formats.range_source import BufferSource, FileSource, RangeSource
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges, RangeSource
 
 CONTENT = bytes(range(100))
 SOURCES: list[RangeSource] = [
     BufferSource(CONTENT),
     BufferSource(memoryview(b"--" + CONTENT + b"--")[2:-2]),
     BufferSource(pa.py_buffer(CONTENT)),
-    FileSource(pa.BufferReader(CONTENT)),
-    FileSource(pa.PythonFile(io.BytesIO(CONTENT), mode="r")),
+    FileRanges(pa.BufferReader(CONTENT)),
+    FileRanges(pa.PythonFile(io.BytesIO(CONTENT), mode="r")),
 ]
 
 

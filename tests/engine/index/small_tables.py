@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.bloom import build_bloom
 from lakewarden.engine.formats.log.deletes import Deletes
-from lakewarden.engine.formats.log.write import Origin, avro_blocks, delete_block
+from lakewarden.engine.formats.log.write import BlockOrigin, avro_blocks, delete_block
 from lakewarden.engine.formats.parquet_footer import KeyFooter
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import META_COLUMNS
 
 COLUMNS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -78,9 +78,9 @@ class SmallTable:
         with self.storage.create(f"{partition}/{name}") as sink:
             writer = pq.ParquetWriter(sink, table.schema, store_schema=False)
             writer.write_table(table, row_group_size=row_group_rows)
-            told = [key for key, _ in rows] if footer_keys is None else footer_keys
-            if told:
-                writer.add_key_value_metadata(_footer(told))
+            reported = [key for key, _ in rows] if footer_keys is None else footer_keys
+            if reported:
+                writer.add_key_value_metadata(_footer(reported))
             writer.close()
         self._begin(partition, instant)
         return name
@@ -91,7 +91,7 @@ class SmallTable:
         """A log file with records and unconditional deletes by a delta commit of its own."""
         instant = self._commit()
         name = f".{file_id}_{instant}.log.1_0-0-0"
-        origin = Origin(instant, avro_text(WITH_META))
+        origin = BlockOrigin(instant, avro_text(WITH_META))
         blocks = list(avro_blocks(_table(partition, file_id, rows, instant), origin))
         if deleted:
             blocks.append(delete_block(_deletes(deleted, partition), origin))

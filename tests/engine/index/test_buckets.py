@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.index.buckets import (
-    bucket_file_id,
-    bucket_numbers,
-    bucket_of,
-    hashed_values,
-)
+from lakewarden.engine.index.buckets import bucket_file_id, bucket_numbers, bucket_of, hashed_values
 from lakewarden.engine.index.kinds import Buckets
 
 TWO_OF_THREE = Buckets(("a", "c"), 1 << 20, ("a", "b", "c"))

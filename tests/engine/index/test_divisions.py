@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden.engine.index.buckets import bucket_hashes, bucket_numbers
-from lakewarden.engine.index.divisions import Division, Group, division
+from lakewarden.engine.index.divisions import Division, GroupKeys, division
 from lakewarden.engine.index.kinds import Buckets
 
 
@@ -16,12 +16,12 @@ def test_the_true_count_is_always_possible(count: int, hashed: tuple[str, ...]) 
     numbers = bucket_numbers(keys, buckets)
     assert ((bucket_hashes(keys, buckets) - numbers) % count == 0).all()
     groups = [
-        Group(number, keys.filter(pa.array(numbers == number)), ("a", "b"))
+        GroupKeys(number, keys.filter(pa.array(numbers == number)), ("a", "b"))
         for number in sorted(set(numbers.tolist()))
     ]
-    told = division(hashed, groups, groups[-1].number + 1)
-    assert told.allows(count)
-    assert told.is_possible
+    reported = division(hashed, groups, groups[-1].number + 1)
+    assert reported.allows(count)
+    assert reported.is_possible
     for others in {("a",), ("b",), ("a", "b")} - {hashed} if count == 256 else ():
         assert not division(others, groups, groups[-1].number + 1).is_possible
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import replace
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
+from lakewarden.engine.formats.instant_metadata import replace
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.index.kinds import Buckets, IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.settings import record_index_kind
@@ -15,7 +15,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from tests.engine.index.small_tables import keyed_rows
 from tests.golden_tables import GOLDEN_TABLES, GoldenTable
@@ -52,9 +52,9 @@ def state_of(golden: GoldenTable, name: str) -> Snapshot:
     return load_snapshot(open_storage(Location(str(golden(name)))))
 
 
-def check_found(golden: GoldenTable, name: str, choice: IndexChoice) -> None:
+def check_found(golden: GoldenTable, name: str, selection: IndexChoice) -> None:
     rows = Table(golden(name)).read_arrow()
-    matches = locate(state_of(golden, name), as_keyed(rows), choice, LocalExecutor(1))
+    matches = locate(state_of(golden, name), as_keyed(rows), selection, LocalExecutor(1))
     found = {
         (row, matches.slices[at].partition, matches.slices[at].file_id)
         for row, at in zip(matches.rows.tolist(), matches.at.tolist(), strict=True)
@@ -81,9 +81,9 @@ def test_every_key_is_in_the_group_of_its_bucket(
 
 
 def test_another_count_of_buckets_is_refused(golden: GoldenTable) -> None:
-    choice = IndexChoice(IndexKind.BUCKET, buckets=Buckets(("id",), 3, ("id",)))
+    selection = IndexChoice(IndexKind.BUCKET, buckets=Buckets(("id",), 3, ("id",)))
     with pytest.raises(InvalidRequest) as refused:
-        check_found(golden, "mor_bucket_simple", choice)
+        check_found(golden, "mor_bucket_simple", selection)
     assert refused.value.code == "not_in_buckets"
 
 
@@ -103,8 +103,8 @@ def test_an_entry_that_names_a_replaced_group_is_forgotten(golden_copy: GoldenTa
     )
     instant = ".hoodie/timeline/20991231000000000_20991231000000001.replacecommit"
     storage.put(instant, replace.encode(replacing))
-    choice = IndexChoice(IndexKind.GLOBAL_RECORD_INDEX)
-    matches = locate(load_snapshot(storage), as_keyed(rows), choice, LocalExecutor(1))
+    selection = IndexChoice(IndexKind.GLOBAL_RECORD_INDEX)
+    matches = locate(load_snapshot(storage), as_keyed(rows), selection, LocalExecutor(1))
     assert 0 < len(matches) < len(rows)
     assert 0 not in matches.rows
 
@@ -113,6 +113,6 @@ def test_the_partitioned_index_looks_into_the_partition_of_a_row(golden: GoldenT
     state = state_of(golden, "cow_record_index_partitioned")
     rows = Table(golden("cow_record_index_partitioned")).read_arrow()
     nowhere = keyed_rows([("nowhere", key) for key in rows.column(RECORD_KEY).to_pylist()])
-    choice = IndexChoice(IndexKind.RECORD_INDEX)
-    assert len(locate(state, nowhere, choice, LocalExecutor(1))) == 0
-    assert len(locate(state, as_keyed(rows), choice, LocalExecutor(1))) == len(rows)
+    selection = IndexChoice(IndexKind.RECORD_INDEX)
+    assert len(locate(state, nowhere, selection, LocalExecutor(1))) == 0
+    assert len(locate(state, as_keyed(rows), selection, LocalExecutor(1))) == len(rows)

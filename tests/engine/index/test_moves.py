@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches
 from lakewarden.engine.index.moves import Moves, moved
 from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import SliceKey
-from lakewarden.engine.write.route import route
-from lakewarden.engine.write.sizes import SizeLimits
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.write.routing.route import route
+from lakewarden.engine.write.routing.sizes import SizeLimits
 from tests.engine.index.small_tables import SmallTable, keyed_rows
 
 MOVING = IndexChoice(IndexKind.GLOBAL_SIMPLE, moves=True)
@@ -39,7 +39,7 @@ def pairs(matches: Matches) -> list[tuple[int, str]]:
     ]
 
 
-def told(moves: Moves) -> tuple[list[str], list[tuple[int, str]], list[tuple[int, str]]]:
+def reported(moves: Moves) -> tuple[list[str], list[tuple[int, str]], list[tuple[int, str]]]:
     """The partitions of the rows, the pairs that stay and those that depart."""
     return moves.rows.partitions.to_pylist(), pairs(moves.matches), pairs(moves.departures)
 
@@ -52,36 +52,36 @@ def table_with_k1(**properties: str) -> SmallTable:
 
 def test_a_newer_row_takes_its_key_along() -> None:
     rows = keyed_rows([("b", "k1")], ordering={0: 5})
-    assert told(decided(table_with_k1(), rows, MOVING)) == (["b"], [], [(0, "f1-0")])
+    assert reported(decided(table_with_k1(), rows, MOVING)) == (["b"], [], [(0, "f1-0")])
 
 
 def test_an_older_row_goes_to_where_its_key_is() -> None:
     rows = keyed_rows([("b", "k1")], ordering={0: 4})
-    assert told(decided(table_with_k1(), rows, MOVING)) == (["a"], [(0, "f1-0")], [])
+    assert reported(decided(table_with_k1(), rows, MOVING)) == (["a"], [(0, "f1-0")], [])
 
 
 def test_by_commit_time_every_row_is_newer() -> None:
     rows = keyed_rows([("b", "k1")], ordering={0: 4})
     table = table_with_k1(**COMMIT_TIME)
-    assert told(decided(table, rows, MOVING)) == (["b"], [], [(0, "f1-0")])
+    assert reported(decided(table, rows, MOVING)) == (["b"], [], [(0, "f1-0")])
 
 
-def test_the_newest_version_in_the_logs_is_the_one_to_beat() -> None:
+def test_the_newest_version_in_the_logs_is_the_one_to_heartbeat() -> None:
     table = table_with_k1()
     table.log_file("a", "f1-0", [("k1", 9)])
     rows = keyed_rows([("b", "k1")], ordering={0: 8})
-    assert told(decided(table, rows, MOVING)) == (["a"], [(0, "f1-0")], [])
+    assert reported(decided(table, rows, MOVING)) == (["a"], [(0, "f1-0")], [])
 
 
 def test_an_index_that_moves_nothing_writes_where_the_key_is() -> None:
     rows = keyed_rows([("b", "k1"), ("b", "k2")], ordering={0: 9})
-    assert told(decided(table_with_k1(), rows, STAYING)) == (["a", "b"], [(0, "f1-0")], [])
+    assert reported(decided(table_with_k1(), rows, STAYING)) == (["a", "b"], [(0, "f1-0")], [])
 
 
 @pytest.mark.parametrize("index", [MOVING, STAYING])
 def test_a_delete_goes_to_where_its_key_is(index: IndexChoice) -> None:
     rows = keyed_rows([("b", "k1")], deletes=[0], ordering={0: 9})
-    assert told(decided(table_with_k1(), rows, index)) == (["a"], [(0, "f1-0")], [])
+    assert reported(decided(table_with_k1(), rows, index)) == (["a"], [(0, "f1-0")], [])
 
 
 @pytest.mark.parametrize("index", [MOVING, STAYING])
@@ -91,14 +91,14 @@ def test_a_key_that_logs_deleted_elsewhere_is_not_there(
 ) -> None:
     table = table_with_k1(**properties)
     table.log_file("a", "f1-0", deleted=["k1"])
-    assert told(decided(table, keyed_rows([("b", "k1")]), index)) == (["b"], [], [])
+    assert reported(decided(table, keyed_rows([("b", "k1")]), index)) == (["b"], [], [])
 
 
 @pytest.mark.parametrize("index", [MOVING, STAYING])
 def test_a_key_that_comes_back_to_its_partition_returns_to_its_group(index: IndexChoice) -> None:
     table = table_with_k1()
     table.log_file("a", "f1-0", deleted=["k1"])
-    assert told(decided(table, keyed_rows([("a", "k1")]), index)) == (["a"], [(0, "f1-0")], [])
+    assert reported(decided(table, keyed_rows([("a", "k1")]), index)) == (["a"], [(0, "f1-0")], [])
 
 
 def table_with_moved_k1() -> SmallTable:
@@ -110,13 +110,13 @@ def table_with_moved_k1() -> SmallTable:
 
 def test_a_key_that_moved_away_and_back_returns_to_its_group() -> None:
     rows = keyed_rows([("a", "k1")], ordering={0: 7})
-    found = told(decided(table_with_moved_k1(), rows, MOVING))
+    found = reported(decided(table_with_moved_k1(), rows, MOVING))
     assert found == (["a"], [(0, "f1-0")], [(0, "f2-0")])
 
 
 def test_a_row_that_must_stay_elsewhere_does_not_revive_its_old_group() -> None:
     rows = keyed_rows([("a", "k1")], ordering={0: 7})
-    assert told(decided(table_with_moved_k1(), rows, STAYING)) == (["b"], [(0, "f2-0")], [])
+    assert reported(decided(table_with_moved_k1(), rows, STAYING)) == (["b"], [(0, "f2-0")], [])
 
 
 def test_keys_that_live_in_two_partitions_become_one() -> None:
@@ -124,13 +124,13 @@ def test_keys_that_live_in_two_partitions_become_one() -> None:
     table.base_file("b", "f2-0", [("k1", 6)])
     table.base_file("c", "f3-0", [("k1", 6)])
     rows = keyed_rows([("b", "k1")], ordering={0: 7})
-    found = told(decided(table, rows, MOVING))
+    found = reported(decided(table, rows, MOVING))
     assert found == (["b"], [(0, "f2-0")], [(0, "f1-0"), (0, "f3-0")])
 
 
 def test_an_index_of_each_partition_moves_nothing() -> None:
     simple = IndexChoice(IndexKind.SIMPLE)
-    assert told(decided(table_with_k1(), keyed_rows([("b", "k1")]), simple)) == (["b"], [], [])
+    assert reported(decided(table_with_k1(), keyed_rows([("b", "k1")]), simple)) == (["b"], [], [])
 
 
 def test_values_that_do_not_count_move_along_with_the_key() -> None:
@@ -192,15 +192,15 @@ def expected(
     return result
 
 
-def carried_out(
+def executed(
     homes: dict[str, Home], table: SmallTable, rows: KeyedRows, index: IndexChoice
 ) -> dict[str, Home]:
     """Where keys are once every group has done its work; no key may be in two groups."""
     moves = decided(table, rows, index)
     routed = route(moves.rows, moves.matches, (), LIMITS, SeededIds(1), departures=moves.departures)
-    groups = {SliceKey(path, f"{path}-0"): dict[str, int]() for path in "abc"}
+    groups = {FileGroupId(path, f"{path}-0"): dict[str, int]() for path in "abc"}
     for key, (path, time) in homes.items():
-        groups[SliceKey(path, f"{path}-0")][key] = time
+        groups[FileGroupId(path, f"{path}-0")][key] = time
     times = rows.rows.column("ts").to_pylist()
     for work in routed.groups:
         content = groups.setdefault(work.key, {})
@@ -231,5 +231,5 @@ def test_every_key_ends_up_where_the_rules_say(
         deletes=[at for at, (_, _, deletes) in enumerate(incoming.values()) if deletes],
         ordering={at: time for at, (_, time, _) in enumerate(incoming.values())},
     )
-    found = carried_out(homes, table, rows, index)
+    found = executed(homes, table, rows, index)
     assert found == expected(homes, incoming, moves=index.moves)

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.index.kinds import Buckets, IndexChoice, IndexKind
-from lakewarden.engine.index.settings import choose_index
+from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
@@ -15,7 +15,7 @@ from tests.golden_tables import GoldenTable
 
 def chosen(state: Snapshot, **options: str) -> IndexChoice:
     arguments = {name.replace("__", "."): value for name, value in options.items()}
-    return choose_index(state, Settings.of(arguments=arguments))
+    return select_index(state, Settings.of(arguments=arguments))
 
 
 def golden_state(golden: GoldenTable, name: str) -> Snapshot:
@@ -40,9 +40,9 @@ def test_without_options_the_tables_partitioned_record_index_is_used(golden: Gol
     ("asked", "used"), [("RECORD_INDEX", "GLOBAL_SIMPLE"), ("RECORD_LEVEL_INDEX", "SIMPLE")]
 )
 def test_a_record_index_that_is_missing_is_replaced_by_reading_keys(asked: str, used: str) -> None:
-    choice = chosen(SmallTable().state(), hoodie__index__type=asked)
-    assert choice.kind is IndexKind(used)
-    assert choice.instead_of is not None
+    selection = chosen(SmallTable().state(), hoodie__index__type=asked)
+    assert selection.kind is IndexKind(used)
+    assert selection.instead_of is not None
 
 
 def test_a_record_index_of_the_other_kind_is_refused(golden: GoldenTable) -> None:
@@ -61,12 +61,12 @@ def test_keys_move_by_default_where_they_do_in_hudi(kind: str, *, moves: bool) -
 
 
 def test_moving_keys_can_be_switched_off() -> None:
-    choice = chosen(
+    selection = chosen(
         SmallTable().state(),
         hoodie__index__type="GLOBAL_SIMPLE",
         hoodie__simple__index__update__partition__path="false",
     )
-    assert choice.moves is False
+    assert selection.moves is False
 
 
 def test_nothing_moves_in_a_table_without_partitions() -> None:
@@ -75,8 +75,8 @@ def test_nothing_moves_in_a_table_without_partitions() -> None:
 
 
 def test_a_bucket_index_hashes_the_whole_key_by_default() -> None:
-    choice = chosen(SmallTable().state(), hoodie__index__type="BUCKET")
-    assert choice.buckets == Buckets(("id",), 256, ("id",))
+    selection = chosen(SmallTable().state(), hoodie__index__type="BUCKET")
+    assert selection.buckets == Buckets(("id",), 256, ("id",))
 
 
 def test_consistent_hashing_is_refused_by_name() -> None:

@@ -8,7 +8,7 @@ from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from tests.engine.index.small_tables import SmallTable, keyed_rows
 
 Pairs = list[tuple[int, str]]
@@ -119,10 +119,10 @@ def test_a_file_without_key_footers_is_read() -> None:
     assert located(table, keyed_rows([("a", "k1")]), IndexKind.BLOOM) == [(0, "f1-0")]
 
 
-@pytest.mark.parametrize("told", [["k2"], ["k0", "k2"]], ids=["by range", "by filter"])
-def test_a_key_that_the_footer_rules_out_is_not_looked_for(told: list[str]) -> None:
+@pytest.mark.parametrize("reported", [["k2"], ["k0", "k2"]], ids=["by range", "by filter"])
+def test_a_key_that_the_footer_rules_out_is_not_looked_for(reported: list[str]) -> None:
     table = SmallTable()
-    table.base_file("a", "f1-0", [("k1", 1)], footer_keys=told)
+    table.base_file("a", "f1-0", [("k1", 1)], footer_keys=reported)
     assert located(table, keyed_rows([("a", "k1")]), IndexKind.BLOOM) == []
 
 

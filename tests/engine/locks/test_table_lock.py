@@ -10,30 +10,30 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, Unavailable
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.locks.port import Acquiring
+from lakewarden.engine.locks.providers.file_system import Expiry, FileSystemLock
+from lakewarden.engine.locks.providers.port import Acquiring
 from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.run.background import ThreadBackground
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan, parse_plan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from tests.engine.locks.worlds import World
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan, parse_plan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from tests.engine.locks.lock_setup import LockSetup
 
 LOCK = ".hoodie/lock"
 FILE = {"hoodie.write.lock.provider": "file_system"}
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> LockSetup:
+    return LockSetup()
 
 
 @pytest.fixture
-def storage(world: World) -> Storage:
+def storage(world: LockSetup) -> Storage:
     return fresh_memory_storage(clock=world.clock)
 
 
@@ -42,7 +42,7 @@ def lock_of(storage: Storage, ports: Ports, wait_seconds: float = 10.0) -> Table
     return TableLock(provider, Patience(wait_seconds), ports)
 
 
-def give_back(storage: Storage, world: World, after_ms: int) -> None:
+def give_back(storage: Storage, world: LockSetup, after_ms: int) -> None:
     """Let the lock vanish once the clock has come that far."""
     due = world.clock.now_ms() + after_ms
     advance = world.clock.advance
@@ -57,20 +57,20 @@ def give_back(storage: Storage, world: World, after_ms: int) -> None:
 
 class TestHolding:
     def test_the_lock_is_there_while_held_and_gone_after(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         with lock_of(storage, world.ports(1)).hold() as held:
             held.assert_held()
             assert storage.read_if_present(LOCK) is not None
         assert storage.read_if_present(LOCK) is None
 
-    def test_it_is_given_back_after_an_exception(self, world: World, storage: Storage) -> None:
+    def test_it_is_given_back_after_an_exception(self, world: LockSetup, storage: Storage) -> None:
         with pytest.raises(RuntimeError), lock_of(storage, world.ports(1)).hold():
             raise RuntimeError
         assert storage.read_if_present(LOCK) is None
 
     def test_who_has_not_begun_waits_as_long_as_it_is_wanted(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         def never() -> None:
             raise InterruptedError
@@ -84,7 +84,7 @@ class TestHolding:
         with lock_of(storage, ports).hold(while_wanted=True) as held:
             held.assert_held()
 
-    def test_a_dead_process_gives_nothing_back(self, world: World, storage: Storage) -> None:
+    def test_a_dead_process_gives_nothing_back(self, world: LockSetup, storage: Storage) -> None:
         plan = FaultPlan((Fault(3, FaultKind.FAIL_BEFORE, is_fatal=True),))
         faulty = FaultyStorage(storage, plan)
         with pytest.raises(Crashed), lock_of(faulty, world.ports(1)).hold():
@@ -95,14 +95,14 @@ class TestHolding:
             held.assert_held()
 
     def test_a_failing_release_is_told_and_does_no_harm(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         faulty = FaultyStorage(storage, parse_plan("3:fail_before"))
         with lock_of(faulty, world.ports(1)).hold():
             pass
         assert [event.name for event in world.events.events] == ["lock_not_released"]
 
-    def test_the_holder_is_shown(self, world: World, storage: Storage) -> None:
+    def test_the_holder_is_shown(self, world: LockSetup, storage: Storage) -> None:
         lock = lock_of(storage, world.ports(1))
         assert lock.holder() is None
         with lock.hold():
@@ -130,7 +130,7 @@ class TestHolding:
 
 
 class TestWaiting:
-    def test_a_lock_that_comes_free_is_taken_soon(self, world: World, storage: Storage) -> None:
+    def test_a_lock_that_comes_free_is_taken_soon(self, world: LockSetup, storage: Storage) -> None:
         storage.put(LOCK, b"")
         give_back(storage, world, after_ms=1_000)
         began = world.clock.now_ms()
@@ -138,7 +138,7 @@ class TestWaiting:
             waited_ms = world.clock.now_ms() - began
         assert 1_000 <= waited_ms <= 1_200
 
-    def test_a_long_wait_looks_seldom(self, world: World, storage: Storage) -> None:
+    def test_a_long_wait_looks_seldom(self, world: LockSetup, storage: Storage) -> None:
         storage.put(LOCK, b"")
         faulty = FaultyStorage(storage)
         with pytest.raises(Conflict), lock_of(faulty, world.ports(1), wait_seconds=250).hold():
@@ -146,7 +146,7 @@ class TestWaiting:
         assert len(faulty.calls) < 1_000
 
     def test_giving_up_names_owner_age_place_and_remedy(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         with lock_of(storage, world.ports(1)).hold():
             world.clock.advance(3_000)
@@ -156,7 +156,7 @@ class TestWaiting:
         for word in ("process 1 on host-one", "13.0 s", LOCK, "10.0 s", "hoodie.write.lock."):
             assert word in str(caught.value)
 
-    def test_without_patience_there_is_one_try(self, world: World, storage: Storage) -> None:
+    def test_without_patience_there_is_one_try(self, world: LockSetup, storage: Storage) -> None:
         storage.put(LOCK, b"")
         faulty = FaultyStorage(storage)
         with pytest.raises(Conflict), lock_of(faulty, world.ports(1), wait_seconds=0).hold():
@@ -165,13 +165,15 @@ class TestWaiting:
         assert operations == ["create_exclusive", "read_if_present", "stat"]
 
     def test_a_storage_out_of_reach_for_a_moment_is_waited_for(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         faulty = FaultyStorage(storage, parse_plan("1:fail_before 3:lost_answer"))
         with lock_of(faulty, world.ports(1)).hold() as held:
             held.assert_held()
 
-    def test_a_storage_out_of_reach_for_good_is_named(self, world: World, storage: Storage) -> None:
+    def test_a_storage_out_of_reach_for_good_is_named(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
         faults = tuple(Fault(number, FaultKind.FAIL_BEFORE) for number in range(1, 2_000))
         faulty = FaultyStorage(storage, FaultPlan(faults))
         with pytest.raises(Unavailable) as caught, lock_of(faulty, world.ports(1)).hold():
@@ -179,7 +181,7 @@ class TestWaiting:
         assert caught.value.code == "lock_unavailable"
         assert LOCK in str(caught.value)
 
-    def test_what_is_denied_is_not_waited_for(self, world: World, storage: Storage) -> None:
+    def test_what_is_denied_is_not_waited_for(self, world: LockSetup, storage: Storage) -> None:
         provider = Denied(storage, ".hoodie", Expiry(60.0), world.ports(1))
         lock = TableLock(lambda: provider, Patience(60.0), world.ports(1))
         with pytest.raises(Unavailable) as caught, lock.hold():
@@ -199,7 +201,7 @@ class Denied(FileSystemLock):
 
 
 class TestLosing:
-    def test_a_lock_in_other_hands_is_lost(self, world: World, storage: Storage) -> None:
+    def test_a_lock_in_other_hands_is_lost(self, world: LockSetup, storage: Storage) -> None:
         with lock_of(storage, world.ports(1)).hold() as held:
             storage.put(LOCK, b"another")
             with pytest.raises(Conflict) as caught:
@@ -208,7 +210,7 @@ class TestLosing:
         assert LOCK in str(caught.value)
         assert storage.read(LOCK) == b"another"
 
-    def test_it_is_renewed_in_the_background(self, world: World, storage: Storage) -> None:
+    def test_it_is_renewed_in_the_background(self, world: LockSetup, storage: Storage) -> None:
         with lock_of(storage, world.ports(1)).hold() as held:
             for _ in range(10):
                 world.clock.advance(15_000)
@@ -218,7 +220,7 @@ class TestLosing:
             held.assert_held()
 
     def test_a_renewal_that_finds_it_lost_is_remembered(
-        self, world: World, storage: Storage
+        self, world: LockSetup, storage: Storage
     ) -> None:
         with lock_of(storage, world.ports(1)).hold() as held:
             mine = storage.read(LOCK)
@@ -228,13 +230,13 @@ class TestLosing:
             with pytest.raises(Conflict):
                 held.assert_held()
 
-    def test_a_renewal_out_of_reach_is_no_loss(self, world: World, storage: Storage) -> None:
+    def test_a_renewal_out_of_reach_is_no_loss(self, world: LockSetup, storage: Storage) -> None:
         faulty = FaultyStorage(storage, parse_plan("3:fail_before"))
         with lock_of(faulty, world.ports(1)).hold() as held:
             world.background.tick()
             held.assert_held()
 
-    def test_nothing_is_renewed_after_the_end(self, world: World, storage: Storage) -> None:
+    def test_nothing_is_renewed_after_the_end(self, world: LockSetup, storage: Storage) -> None:
         with lock_of(storage, world.ports(1)).hold():
             pass
         storage.put(LOCK, b"another")
@@ -243,7 +245,7 @@ class TestLosing:
         world.background.tick()
         assert storage.stat(LOCK) == modified
 
-    def test_no_thread_is_left_after_the_end(self, world: World, storage: Storage) -> None:
+    def test_no_thread_is_left_after_the_end(self, world: LockSetup, storage: Storage) -> None:
         ports = replace(world.ports(1), background=ThreadBackground())
         before = threading.active_count()
         with lock_of(storage, ports).hold():
@@ -252,14 +254,14 @@ class TestLosing:
 
 
 class TestOpening:
-    def test_a_local_table_has_a_lock_file(self, tmp_path: Path, world: World) -> None:
+    def test_a_local_table_has_a_lock_file(self, tmp_path: Path, world: LockSetup) -> None:
         storage = open_storage(Location(str(tmp_path)))
         with open_lock(storage, Settings(), world.ports(1)).hold():
             assert (tmp_path / LOCK).exists()
         assert not (tmp_path / LOCK).exists()
 
     def test_a_table_in_memory_is_locked_in_the_process(
-        self, storage: Storage, world: World
+        self, storage: Storage, world: LockSetup
     ) -> None:
         lock = open_lock(storage, Settings(), world.ports(1))
         assert lock.name.startswith("in-process lock")
@@ -273,11 +275,13 @@ class TestOpening:
             "file_system",
         ],
     )
-    def test_a_provider_has_many_names(self, storage: Storage, world: World, provider: str) -> None:
+    def test_a_provider_has_many_names(
+        self, storage: Storage, world: LockSetup, provider: str
+    ) -> None:
         settings = Settings.of(arguments={"hoodie.write.lock.provider": provider})
         assert open_lock(storage, settings, world.ports(1)).name.endswith(LOCK)
 
-    def test_the_folder_of_the_lock_file_can_be_set(self, tmp_path: Path, world: World) -> None:
+    def test_the_folder_of_the_lock_file_can_be_set(self, tmp_path: Path, world: LockSetup) -> None:
         storage = open_storage(Location(str(tmp_path / "table")))
         folder = tmp_path / "locks"
         settings = Settings.of(arguments={"hoodie.write.lock.filesystem.path": str(folder)})
@@ -285,7 +289,7 @@ class TestOpening:
             assert (folder / "lock").exists()
 
     def test_a_table_does_not_lead_its_lock_out_of_its_folder(
-        self, tmp_path: Path, world: World
+        self, tmp_path: Path, world: LockSetup
     ) -> None:
         place = tmp_path / "table"
         storage = open_storage(Location(str(place)))
@@ -299,7 +303,7 @@ class TestOpening:
         with open_lock(storage, Settings.of(table=inside), world.ports(1)).hold():
             assert (place / ".hoodie/.locks/lock").exists()
 
-    def test_the_patience_is_that_of_the_settings(self, storage: Storage, world: World) -> None:
+    def test_the_patience_is_that_of_the_settings(self, storage: Storage, world: LockSetup) -> None:
         storage.put(LOCK, b"")
         patience = {
             "hoodie.write.lock.wait_time_ms": 1_000,
@@ -320,7 +324,7 @@ class TestOpening:
         ],
     )
     def test_other_providers_are_refused_by_name(
-        self, storage: Storage, world: World, provider: str
+        self, storage: Storage, world: LockSetup, provider: str
     ) -> None:
         settings = Settings.of(arguments={"hoodie.write.lock.provider": provider})
         with pytest.raises(InvalidRequest, match=provider) as caught:

@@ -16,10 +16,10 @@ from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.range_source import BufferSource
-from lakewarden.engine.metadata.changes import ColumnSummary, NewFile
-from lakewarden.engine.metadata.entries import Entries
-from lakewarden.engine.metadata.record_schema import RECORD_SCHEMA_TEXT
-from lakewarden.engine.metadata.summaries import (
+from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.record_schema import RECORD_SCHEMA_TEXT
+from lakewarden.engine.metadata.entries.changes import ColumnSummary, NewFile
+from lakewarden.engine.metadata.entries.summaries import (
     columns_with_nan,
     summaries_of_footer,
     summaries_of_rows,

@@ -8,19 +8,19 @@ import pyarrow as pa
 from lakewarden.engine.formats.avro.arrow_types import avro_schema
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.zones import UTC
-from lakewarden.engine.metadata.changes import NewFile, TableChange
-from lakewarden.engine.metadata.create import Choices, create_metadata_table
-from lakewarden.engine.metadata.definitions import IndexDefinition, load_definitions
-from lakewarden.engine.metadata.summaries import summaries_of_rows
-from lakewarden.engine.metadata.table import MetadataTable
-from lakewarden.engine.metadata.writer import rollback_change, write_change
+from lakewarden.engine.metadata.building.create import BuildOptions, create_metadata_table
+from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
+from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
+from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.writer import rollback_change, write_change
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.properties_file import write_properties
-from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.timeline import Timeline
 
@@ -66,7 +66,7 @@ class TableInMemory:
         partitions: Sequence[str] = ALL,
         *,
         is_partitioned: bool = True,
-        choices: Choices | None = None,
+        choices: BuildOptions | None = None,
     ) -> "TableInMemory":
         properties = {
             "hoodie.table.name": "orders",
@@ -84,7 +84,7 @@ class TableInMemory:
         return self.create_metadata(partitions, choices=choices)
 
     def create_metadata(
-        self, partitions: Sequence[str], *, choices: Choices | None = None
+        self, partitions: Sequence[str], *, choices: BuildOptions | None = None
     ) -> "TableInMemory":
         create_metadata_table(
             self.storage, self.config, partitions, self.times, self.ports, choices=choices

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from lakewarden.engine.metadata.column_stats import range_of
+from lakewarden.engine.metadata.reading.column_stats import range_of
 
 
 def wrapped(unscaled: int) -> dict[str, object]:

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakewarden.engine.formats.payloads import clean, commit, replace
-from lakewarden.engine.metadata.changes import Located, TableChange
-from lakewarden.engine.metadata.content import content_of
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata import clean, commit, replace
+from lakewarden.engine.metadata.entries.changes import Located, TableChange
+from lakewarden.engine.metadata.entries.content import content_of
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.schema import RECORD_KEY
-from lakewarden.engine.timeline.instant import Action, Instant
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 from tests.engine.metadata.java_entries import Record, new_file, of_entries, of_logs
 from tests.golden_tables import GoldenTable
 
@@ -91,12 +91,12 @@ def test_statistics_are_told_as_java_tells_them(name: str, golden: GoldenTable) 
         java, removed = logs_of(path, "column_stats", instant)
         if not java:
             continue
-        told, gone = ours(opened(path), change, "column_stats")
+        reported, gone = ours(opened(path), change, "column_stats")
         assert gone == removed == set()
-        assert told.keys() <= java.keys()
-        untold = {columns_of(java[key]) for key in java.keys() - told.keys()}
+        assert reported.keys() <= java.keys()
+        untold = {columns_of(java[key]) for key in java.keys() - reported.keys()}
         assert untold == ({"d"} if name in WITH_NAN and untold else set())
-        for key, record in told.items():
+        for key, record in reported.items():
             assert plain(record) == plain(java[key])
         compared += 1
     assert compared
@@ -131,8 +131,10 @@ def test_partition_statistics_of_first_writes_are_told_as_java_tells_them(
     live: dict[str, tuple[str, ...]] = {}
     for file in change.new_files:
         live[file.partition] = (*live.get(file.partition, ()), file.name)
-    told = TableChange(instant=change.instant, new_files=change.new_files, live_files=live)
-    assert ours(opened(path), told, "partition_stats") == logs_of(path, "partition_stats", instant)
+    reported = TableChange(instant=change.instant, new_files=change.new_files, live_files=live)
+    assert ours(opened(path), reported, "partition_stats") == logs_of(
+        path, "partition_stats", instant
+    )
 
 
 @pytest.mark.parametrize("name", ["mor_record_index_global", "cow_record_index_partitioned"])
@@ -143,10 +145,10 @@ def test_places_of_records_are_told_as_java_tells_them(name: str, golden: Golden
     located = []
     for file in change.new_files:
         keys = pq.read_table(path / file.partition / file.name, partitioning=None)[RECORD_KEY]
-        home = SliceKey(file.partition, file.name.split("_")[0])
+        home = FileGroupId(file.partition, file.name.split("_")[0])
         located.append(Located(keys.combine_chunks(), home))
-    told = TableChange(instant=change.instant, located=tuple(located))
-    content = content_of(state.metadata, state.definitions, told)
+    reported = TableChange(instant=change.instant, located=tuple(located))
+    content = content_of(state.metadata, state.definitions, reported)
     java = logs_of(path, "record_index", instant)
     found: dict[str, Record] = {}
     for entries in content.of("record_index").values():
@@ -161,7 +163,7 @@ def columns_of(record: Record) -> str:
 
 
 def plain(record: Record) -> Record:
-    """A record that can be compared: NaN as a word, and fields that are null left out."""
+    """A record that can be compared: NaN as a word, and fields that are null skipped."""
     name, statistics = record["ColumnStatsMetadata"]
     known = {key: value for key, value in statistics.items() if value is not None}
     for bound in ("minValue", "maxValue"):

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from lakewarden.engine.formats.payloads import commit
+from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.compact import finish_compactions
-from lakewarden.engine.metadata.files import MetadataListing
-from lakewarden.engine.metadata.table import load_metadata_table
-from lakewarden.engine.metadata.writer import write_change
+from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.table import load_metadata_table
+from lakewarden.engine.metadata.writing.compact import finish_compactions
+from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.run.executor import ResultT, TaskT
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.engine.metadata.table_in_memory import TableInMemory, new_file
 
 GROUP = "3e93c8a9-fda0-4e8a-91dc-b4ade7dab76d-0"
@@ -96,8 +96,8 @@ def test_who_finishes_a_compaction_too_late_does_not_take_its_files_away() -> No
         finish_compactions(late, ports)
     state = load_metadata_table(table.storage, table.config)
     (compaction,) = state.timeline.active.completed((Action.COMMIT,))
-    told = commit.decode(state.timeline.active.read(compaction), "compaction")
-    for stats in told.partition_to_write_stats.values():
+    reported = commit.decode(state.timeline.active.read(compaction), "compaction")
+    for stats in reported.partition_to_write_stats.values():
         assert all(state.storage.stat(one.path or "") is not None for one in stats)
 
 

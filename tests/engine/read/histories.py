@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.deletes import Deletes
-from lakewarden.engine.read.entries import Records
+from lakewarden.engine.read.merge.entries import Records
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 from tests.engine.read.model import KEY, Entry, Model
 

@@ -14,9 +14,9 @@ from lakewarden.engine.formats.log.deletes import Deletes, deletes
 from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.read.entries import Records, log_entries
-from lakewarden.engine.read.fold import fold
-from lakewarden.engine.read.merge import Merger
+from lakewarden.engine.read.merge.entries import Records, log_entries
+from lakewarden.engine.read.merge.fold import fold
+from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.table.merge_rules import MergeRules, merge_rules
 from tests.canonical import canonical_rows, difference
 from tests.golden_expectations import NEWEST_CORRECTIONS, corrected

@@ -23,8 +23,8 @@ def test_tasks_may_come_one_by_one(workers: int) -> None:
     assert list(LocalExecutor(workers).map(str, tasks)) == [str(n) for n in range(50)]
 
 
-@pytest.mark.parametrize(("ahead", "begun"), [(None, 3), (7, 8)])
-def test_no_more_tasks_are_begun_than_may_wait(ahead: int | None, begun: int) -> None:
+@pytest.mark.parametrize(("ahead", "started"), [(None, 3), (7, 8)])
+def test_no_more_tasks_are_begun_than_may_wait(ahead: int | None, started: int) -> None:
     taken: list[int] = []
 
     def tasks() -> Iterator[int]:
@@ -34,7 +34,7 @@ def test_no_more_tasks_are_begun_than_may_wait(ahead: int | None, begun: int) ->
 
     results = LocalExecutor(2).map(str, tasks(), ahead=ahead)
     assert next(results) == "0"
-    assert len(taken) == begun
+    assert len(taken) == started
     results.close()
 
 
@@ -46,9 +46,9 @@ def test_the_first_failure_is_raised(workers: int) -> None:
 
 
 def test_what_was_started_is_at_work_before_it_is_asked_for() -> None:
-    begun = threading.Event()
-    LocalExecutor(2).start(begun.set)
-    assert begun.wait(timeout=60)
+    started = threading.Event()
+    LocalExecutor(2).start(started.set)
+    assert started.wait(timeout=60)
 
 
 @pytest.mark.parametrize("workers", WORKERS)

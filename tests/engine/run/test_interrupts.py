@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from lakewarden.engine.run.interrupts import Terminated, interruption_watch, letting_go
+from lakewarden.engine.run.interrupts import Terminated, interruption_watch, stopping_on_signal
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_termination_is_raised_inside_and_given_on_at_the_end(terminations: li
     let_go = []
 
     def work() -> None:
-        with letting_go():
+        with stopping_on_signal():
             try:
                 signal.raise_signal(signal.SIGTERM)
             finally:
@@ -51,7 +51,7 @@ def test_a_termination_is_raised_inside_and_given_on_at_the_end(terminations: li
 
 def test_without_a_signal_the_handlers_are_as_they_were() -> None:
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
-    with letting_go():
+    with stopping_on_signal():
         assert signal.getsignal(signal.SIGTERM) is not handlers[0]
     assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == handlers
 
@@ -60,7 +60,7 @@ def test_inside_of_another_one_both_let_go(terminations: list[int]) -> None:
     let_go = []
 
     def work(name: str, inner: Callable[[], None]) -> None:
-        with letting_go():
+        with stopping_on_signal():
             try:
                 inner()
             finally:
@@ -85,7 +85,7 @@ def test_workers_learn_of_it_while_the_main_thread_waits_for_them(
             pass
         seen.append(True)
 
-    with suppress(Terminated, KeyboardInterrupt), letting_go():
+    with suppress(Terminated, KeyboardInterrupt), stopping_on_signal():
         worker = threading.Thread(target=work)
         worker.start()
         try:
@@ -100,7 +100,7 @@ def test_a_handler_that_goes_on_after_ctrl_c_is_respected() -> None:
     is_interrupted = interruption_watch()
     came = []
     before = signal.signal(signal.SIGINT, lambda *_: came.append(True))
-    with letting_go():
+    with stopping_on_signal():
         signal.raise_signal(signal.SIGINT)
         assert not is_interrupted()
     signal.signal(signal.SIGINT, before)
@@ -112,7 +112,7 @@ def test_another_thread_than_the_main_one_is_not_touched() -> None:
     found = []
 
     def work() -> None:
-        with letting_go():
+        with stopping_on_signal():
             found.append((signal.getsignal(signal.SIGTERM), interruption_watch()()))
 
     worker = threading.Thread(target=work)

@@ -8,29 +8,29 @@ from dataclasses import dataclass
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import clean as clean_payload
-from lakewarden.engine.metadata.table import load_metadata_table
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.plans.start import start
-from lakewarden.engine.services.archive.plan import Hold
+from lakewarden.engine.formats.instant_metadata import clean as clean_payload
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.archive.run import archive
-from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
+from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import Retention
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.inspection.state.blockers import Blocker, blockers
+from lakewarden.engine.services.inspection.state.plans import plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.state.blockers import Blocker, blockers
-from lakewarden.engine.services.state.plans import plans
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.retention.archive_plan import ArchiveHold
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.instant import Action
-from tests.crash.victims import SWEPT_AFTER_MS
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.start import start
+from tests.crash.dying_operations import SWEPT_AFTER_MS
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -52,33 +52,33 @@ class Stuck:
 
     service: TableService
     is_cancellable: bool
-    is_begun: bool
+    is_started: bool
 
     def __str__(self) -> str:
         words = (
             self.service.service.value,
             "cancellable" if self.is_cancellable else "immutable",
-            "abandoned" if self.is_begun else "requested",
+            "abandoned" if self.is_started else "requested",
         )
         return "-".join(words)
 
     def make(self, world: ServiceWorld) -> str:
         answer = schedule(
-            world.context(40, **KEEP), self.service, Wish(cancellable=self.is_cancellable)
+            world.context(40, **KEEP), self.service, PlanRequest(cancellable=self.is_cancellable)
         )
         assert isinstance(answer, Scheduled), answer
-        if self.is_begun:
+        if self.is_started:
             start(world.context(41), answer.instant)
         return answer.instant
 
 
 STUCK = (
-    Stuck(COMPACTION, is_cancellable=False, is_begun=False),
-    Stuck(COMPACTION, is_cancellable=True, is_begun=True),
-    Stuck(LOG_COMPACTION, is_cancellable=True, is_begun=False),
-    Stuck(LOG_COMPACTION, is_cancellable=False, is_begun=True),
-    Stuck(CLUSTERING, is_cancellable=True, is_begun=False),
-    Stuck(CLUSTERING, is_cancellable=False, is_begun=True),
+    Stuck(COMPACTION, is_cancellable=False, is_started=False),
+    Stuck(COMPACTION, is_cancellable=True, is_started=True),
+    Stuck(LOG_COMPACTION, is_cancellable=True, is_started=False),
+    Stuck(LOG_COMPACTION, is_cancellable=False, is_started=True),
+    Stuck(CLUSTERING, is_cancellable=True, is_started=False),
+    Stuck(CLUSTERING, is_cancellable=False, is_started=True),
 )
 
 
@@ -115,7 +115,7 @@ def test_a_stuck_plan_is_named_by_clean_and_archive_and_they_go_on_after_the_rem
         assert instant in row.remedy_sql
     held = archive(world.context(61, **KEEP))
     assert held.held is not None
-    assert (held.held.hold, held.held.instant) == (Hold.PENDING, instant)
+    assert (held.held.hold, held.held.instant) == (ArchiveHold.PENDING, instant)
     assert "It started 7 days ago" in held.held.why
     (plan,) = plans(world.context(62, **KEEP))
     assert set(plan.blocks) == {"clean", "archive"}
@@ -138,9 +138,9 @@ def test_a_stuck_plan_is_named_by_clean_and_archive_and_they_go_on_after_the_rem
 
 
 def assert_only_late_files_are_waited_for(world: ServiceWorld, instant: str) -> None:
-    """What was begun may be paused and leave files yet; for an hour an archival waits for it."""
+    """What was started may be paused and leave files yet; for an hour an archival waits for it."""
     rows = found(world, instant)
-    assert [row.action for row in rows.values()] in ([], [Hold.SWEEP])
+    assert [row.action for row in rows.values()] in ([], [ArchiveHold.SWEEP])
     world.clock.advance(SWEPT_AFTER_MS)
 
 
@@ -172,7 +172,7 @@ def test_a_dead_write_is_named_and_rolled_back_by_the_remedy() -> None:
 def test_a_clean_that_somebody_left_is_named_and_carried_out_by_the_remedy() -> None:
     world = new_service_world(Shape("cow", has_metadata=False), inserted(), *later(2, 6))
     context = world.context(40, **KEEP)
-    drafted = draft_clean(context, world.moment(), Retention(commits=1), CleanWish())
+    drafted = draft_clean(context, world.snapshot(), CleanRetention(commits=1), CleanRequest())
     content = clean_payload.encode_plan(content_of(world.storage, drafted))
     left = publish(context, Action.CLEAN, content, claims=True).instant
     world.clock.advance(WEEK_MS)
@@ -233,7 +233,7 @@ def test_replaced_files_are_named_and_a_clean_is_the_remedy() -> None:
     replaced = world.table(41).timeline().completed()[-1].requested
     world.write(*(updated(ts=at) for at in range(3, 9)))
     (row,) = (found(world, replaced)[name] for name in ("archive",))
-    assert row.action == Hold.UNCLEANED
+    assert row.action == ArchiveHold.UNCLEANED
     assert row.remedy_python == "table.clean()"
     table.clean(
         options={

@@ -5,21 +5,21 @@ from dataclasses import replace
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest, Unsettled
-from lakewarden.engine.metadata.table import load_metadata_table
-from lakewarden.engine.plans.start import start
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execution.pending import pending_plans
 from lakewarden.engine.services.inline import AfterWrite, after_write
 from lakewarden.engine.services.metadata_table.result import MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
-from lakewarden.engine.services.pending import pending_plans
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.instant import Instant
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.transaction.start import start
 from lakewarden.engine.write.result import Commit
-from tests.engine.services.worlds import (
+from tests.engine.services.service_table import (
     COW,
     MOR,
     ServiceWorld,
@@ -40,7 +40,7 @@ CLUSTER = {
     "hoodie__clustering__inline__max__commits": "1",
 }
 BAD_STRATEGY = {**COMPACT, **AT_ONCE, "hoodie__compaction__strategy": "NoSuchThing"}
-TOLD = {"hoodie__fail__writes__on__inline__table__service__exception": "false"}
+REPORTED = {"hoodie__fail__writes__on__inline__table__service__exception": "false"}
 
 
 def world_with_logs() -> ServiceWorld:
@@ -52,7 +52,7 @@ def tend(world: ServiceWorld, **settings: str) -> AfterWrite:
 
 
 def plan(world: ServiceWorld, *, cancellable: bool = False) -> str:
-    done = schedule(world.context(60), COMPACTION, Wish(cancellable=cancellable))
+    done = schedule(world.context(60), COMPACTION, PlanRequest(cancellable=cancellable))
     assert isinstance(done, Scheduled)
     return done.instant
 
@@ -133,7 +133,7 @@ def test_logs_are_compacted_into_one_where_that_is_asked_for() -> None:
     wanted = {"hoodie__log__compaction__inline": "true"}
     few = {"hoodie__log__compaction__blocks__threshold": "2"}
     (done,) = tend(world, **OFF, **wanted, **few).tended
-    assert world.moment().completed_write(done.instants[0]) is not None
+    assert world.snapshot().completed_write(done.instants[0]) is not None
 
 
 def test_a_failure_is_raised_as_an_error_that_says_that_the_write_is_committed() -> None:
@@ -144,7 +144,7 @@ def test_a_failure_is_raised_as_an_error_that_says_that_the_write_is_committed()
 
 
 def test_a_failure_may_be_told_by_the_commit_instead() -> None:
-    done = tend(world_with_logs(), **BAD_STRATEGY, **TOLD)
+    done = tend(world_with_logs(), **BAD_STRATEGY, **REPORTED)
     (error,) = done.commit.errors
     assert "NoSuchThing" in error
     assert done.commit.instant == COMMIT.instant
@@ -152,15 +152,15 @@ def test_a_failure_may_be_told_by_the_commit_instead() -> None:
 
 def test_a_service_that_fails_does_not_keep_the_others_from_their_work() -> None:
     world = world_with_logs()
-    done = tend(world, **{**BAD_STRATEGY, **CLUSTER}, **TOLD)
+    done = tend(world, **{**BAD_STRATEGY, **CLUSTER}, **REPORTED)
     assert [bool(one.instants) for one in done.tended] == [False, True]
 
 
 def test_that_somebody_else_was_quicker_is_told_and_not_raised() -> None:
     world = world_with_logs()
-    begun = start(world.context(61), plan(world, cancellable=True)).attempt
-    assert begun is not None
-    begun.stop()
+    started = start(world.context(61), plan(world, cancellable=True)).attempt
+    assert started is not None
+    started.stop()
     done = tend(world, **COMPACT)
     (error,) = done.commit.errors
     assert "was not started" in error

@@ -1,16 +1,16 @@
-"""Pre-emption at scheduling: cancellable plans make room for one that is not."""
+"""Preemption at scheduling: cancellable plans make room for one that is not."""
 
-from lakewarden.engine.plans.attempt import Attempt
-from lakewarden.engine.plans.start import start
-from lakewarden.engine.services.choice import Refusal
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.timeline.beats import standard_path
-from tests.engine.services.worlds import (
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.planning.selection import Refusal
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.timeline.heartbeats import standard_path
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.start import start
+from tests.engine.services.service_table import (
     FLAT_MOR,
     ServiceWorld,
     contents,
@@ -20,28 +20,28 @@ from tests.engine.services.worlds import (
 )
 
 HISTORY = (inserted(), updated())
-SOFT, HARD = Wish(cancellable=True), Wish(cancellable=False)
+SOFT, HARD = PlanRequest(cancellable=True), PlanRequest(cancellable=False)
 
 
 def world_with_logs() -> ServiceWorld:
     return new_service_world(FLAT_MOR, *HISTORY)
 
 
-def scheduled(world: ServiceWorld, service: TableService, wish: Wish) -> Scheduled:
-    answer = schedule(world.context(), service, wish)
+def scheduled(world: ServiceWorld, service: TableService, plan_request: PlanRequest) -> Scheduled:
+    answer = schedule(world.context(), service, plan_request)
     assert isinstance(answer, Scheduled), answer
     return answer
 
 
 def pending(world: ServiceWorld) -> list[str]:
-    return [instant.requested for instant in world.moment().timeline.active.pending()]
+    return [instant.requested for instant in world.snapshot().timeline.active.pending()]
 
 
 def test_a_cancellable_plan_makes_room_for_one_that_is_not() -> None:
     world = world_with_logs()
     soft = scheduled(world, COMPACTION, SOFT)
     hard = scheduled(world, COMPACTION, HARD)
-    assert hard.pre_empted == (soft.instant,)
+    assert hard.preempted == (soft.instant,)
     assert hard.draft.groups == soft.draft.groups
     assert pending(world) == [hard.instant]
     execute(world.context(), COMPACTION, hard.instant)
@@ -57,7 +57,7 @@ def test_a_plan_of_another_service_makes_room_as_well() -> None:
     soft = schedule(context, CLUSTERING, SOFT)
     assert isinstance(soft, Scheduled), soft
     hard = scheduled(world, COMPACTION, HARD)
-    assert hard.pre_empted == (soft.instant,)
+    assert hard.preempted == (soft.instant,)
 
 
 def test_one_that_is_cancellable_itself_has_to_wait() -> None:
@@ -80,7 +80,7 @@ def test_a_live_attempt_gives_way_and_one_by_java_does_not() -> None:
     attempt: Attempt | None = start(world.context(51), soft.instant).attempt
     assert attempt is not None
     hard = scheduled(world, COMPACTION, HARD)
-    assert hard.pre_empted == (soft.instant,)
+    assert hard.preempted == (soft.instant,)
     # Its attempt has not seen it yet, and removes what it has made.
     assert pending(world) == [soft.instant, hard.instant]
 

@@ -3,18 +3,18 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.plans.attempt import LOOK_EVERY_SECONDS
-from lakewarden.engine.plans.cancel import acknowledge
-from lakewarden.engine.plans.cancellation import Ending
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.storage.faults import FaultyStorage
-from tests.engine.plans.hooked import Hook
-from tests.engine.services.worlds import COW, MOR, inserted, new_service_world, updated
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.transaction.attempts.attempt import LOOK_EVERY_SECONDS
+from lakewarden.engine.transaction.cancel.cancel import acknowledge
+from lakewarden.engine.transaction.cancel.cancellation import Ending
+from tests.engine.services.service_table import COW, MOR, inserted, new_service_world, updated
+from tests.engine.transaction.hooked import Hook
 from tests.writing.shapes import Shape
 
 SORTED = {"hoodie__clustering__plan__strategy__sort__columns": "name"}
@@ -31,7 +31,7 @@ def test_rows_that_are_read_after_a_cancel_go_into_no_file(
     service: TableService, shape: Shape, arguments: dict[str, object]
 ) -> None:
     world = new_service_world(shape, inserted(partitions="a"), updated(partitions="a"))
-    plan = schedule(world.context(50, **arguments), service, Wish(cancellable=True))
+    plan = schedule(world.context(50, **arguments), service, PlanRequest(cancellable=True))
     assert isinstance(plan, Scheduled)
     (slice_,) = world.slices()
     assert slice_.base_file is not None

@@ -13,16 +13,16 @@ from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from tests.engine.spark.test_service_tasks import Doomed
+from lakewarden.engine.transaction.state.context import Context
+from tests.engine.spark.failing_tasks import Doomed
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
@@ -32,7 +32,7 @@ def compact(path: str, spark: SparkSession) -> None:
     executor = SparkExecutor(spark, "compaction")
     storage, ports, settings = open_storage(Location(path)), Ports(executor=executor), Settings()
     context = Context(storage, open_lock(storage, settings, ports), ports, settings)
-    plan = schedule(context, COMPACTION, Wish())
+    plan = schedule(context, COMPACTION, PlanRequest())
     assert plan
     execute(context, COMPACTION, plan.instant)
     assert not any(slice_.log_files for slice_ in Table(path).file_slices())

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.types import StructType
 
-from lakewarden.procedures.row_filter import row_filter
+from lakewarden.procedures.conditions.row_filter import row_filter
 from tests.procedures.rows_to_filter import COLUMNS, CONDITIONS, ROWS
 
 # Ours are times in UTC, and texts that make no sense are null rather than an error.

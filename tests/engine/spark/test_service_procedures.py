@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.procedures.caller import PlainCaller
-from tests.engine.services.worlds import MOR, inserted, updated
+from lakewarden.procedures.declaring.caller import PlainCaller
+from tests.engine.services.service_table import MOR, inserted, updated
 from tests.procedures.calls import call_one
 from tests.writing.shapes import carry_out
 

@@ -11,20 +11,20 @@ from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.place import Place, Placed
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.spark.service_tasks import SparkExecutor, packed, unpacked
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from tests.engine.services.worlds import contents, inserted, updated
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.start import start
+from lakewarden.engine.transaction.state.context import Context
+from tests.engine.services.service_table import contents, inserted, updated
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape, carry_out
 
@@ -50,23 +50,7 @@ class Refusing:
         raise Conflict("held", what=f"Task {task} was refused.", why="So it is.", now="Wait.")
 
 
-class Doomed:
-    """Would sleep for long, if its attempt did not end soon after it has begun."""
-
-    def __init__(self) -> None:
-        self._asked = 0
-
-    def __call__(self, seconds: float) -> float:
-        time.sleep(seconds)
-        return seconds
-
-    def assert_mine(self) -> None:
-        self._asked += 1
-        if self._asked > 2:
-            raise Conflict("cancelled", what="It was stopped.", why="So it is.", now="Go on.")
-
-
-def sleeping(place: Place, seconds: float) -> float:
+def sleeping(place: FencedTaskContext, seconds: float) -> float:
     place.storage.put("begun", b"")
     time.sleep(seconds)
     return seconds
@@ -114,7 +98,7 @@ def test_the_memory_of_this_process_does_not_travel() -> None:
 
 
 def test_workers_compact_a_table(spark: SparkSession, table: Path) -> None:
-    plan = schedule(context_of(table), COMPACTION, Wish())
+    plan = schedule(context_of(table), COMPACTION, PlanRequest())
     assert plan
     execute(context_of(table, spark), COMPACTION, plan.instant)
     found = Table(str(table))
@@ -127,14 +111,14 @@ def test_workers_compact_a_table(spark: SparkSession, table: Path) -> None:
 
 
 def test_a_cancelled_attempt_has_its_jobs_cancelled(spark: SparkSession, table: Path) -> None:
-    plan = schedule(context_of(table), COMPACTION, Wish(cancellable=True))
+    plan = schedule(context_of(table), COMPACTION, PlanRequest(cancellable=True))
     assert plan
     context = context_of(table)
     attempt = start(context, plan.instant).attempt
     assert attempt is not None
     with attempt:
-        place = Place.here(context.storage, attempt)
-        results = SparkExecutor(spark, "slow").map(Placed(place, sleeping), [0.0, *[300.0] * 2])
+        place = FencedTaskContext.here(context.storage, attempt)
+        results = SparkExecutor(spark, "slow").map(FencedTask(place, sleeping), [0.0, *[300.0] * 2])
         cancel(context_of(table), plan.instant, "It takes too long.")
         began = time.monotonic()
         with pytest.raises(Conflict, match="It takes too long"):

@@ -321,7 +321,7 @@ class ExclusiveContract:
 
 
 class TouchContract:
-    """What stands for a sign of life: a new time, and nothing else."""
+    """What stands for a heartbeat: a new time, and nothing else."""
 
     def test_a_touched_file_keeps_its_content(self, storage: Storage) -> None:
         storage.put("folder/file", b"content")

@@ -7,13 +7,13 @@ import pytest
 
 from lakewarden.engine.formats.properties import parse_properties, verify_checksum
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.storage.fault_plan import crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import BACKUP_PATH, PROPERTIES_PATH, load_config
 from lakewarden.engine.table.properties_file import update_properties, write_properties
+from lakewarden.engine.testing.fault_plan import crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 
 TABLE = {
     "hoodie.table.name": "orders",

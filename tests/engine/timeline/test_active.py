@@ -13,8 +13,8 @@ from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.active import ActiveTimeline, load_active
-from lakewarden.engine.timeline.instant import Action, Instant, State, epoch_ms
-from lakewarden.engine.timeline.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
+from lakewarden.engine.timeline.instants.layouts import layout_of
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)
@@ -94,7 +94,7 @@ COMPACTED = ["2.compaction.requested", "2.compaction.inflight", "2_3.commit"]
 def test_a_compaction_completes_as_a_commit_of_the_same_instant() -> None:
     (files,) = timeline_of(COMPACTED).files
     assert files.instant == Instant("2", Action.COMMIT, State.COMPLETED, "3")
-    assert files.begun_as is Action.COMPACTION
+    assert files.started_as is Action.COMPACTION
 
 
 def test_the_files_of_an_instant_are_found_by_any_of_its_states() -> None:

@@ -4,20 +4,26 @@ import pytest
 
 from lakewarden import Conflict, Table
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.read.answer import naming_removals
-from lakewarden.engine.read.plan_query import Query, plan_query
+from lakewarden.engine.read.query.answer import naming_removals
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.snapshot import load_snapshot
-from lakewarden.engine.storage.fault_plan import Fault, FaultKind, FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.removals import removals_between
-from tests.crash.victims import DEAD_AFTER_MS, ports
-from tests.engine.services.worlds import MOR, ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from tests.crash.dying_operations import DEAD_AFTER_MS, ports
+from tests.engine.services.service_table import (
+    MOR,
+    ServiceWorld,
+    inserted,
+    new_service_world,
+    updated,
+)
 from tests.histories.tables import TableKind
 
 
@@ -52,7 +58,7 @@ def test_what_was_known_and_is_archived_may_have_lost_files() -> None:
 
 def test_a_plan_whose_rollback_was_known_already_takes_its_file_away() -> None:
     world = new_service_world(MOR, inserted(), updated())
-    plan = schedule(world.context(), COMPACTION, Wish(cancellable=True))
+    plan = schedule(world.context(), COMPACTION, PlanRequest(cancellable=True))
     assert isinstance(plan, Scheduled)
     begin_rollback(world, plan.instant)
     snapshot = load_snapshot(world.storage)

@@ -6,15 +6,21 @@ import pytest
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect, Unsettled
 from lakewarden.engine.kernel.zones import UTC
-from lakewarden.engine.storage.fault_plan import Call, Fault, FaultKind, FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.testing.fault_plan import (
+    Fault,
+    FaultKind,
+    FaultPlan,
+    StorageCall,
+    crash_plans,
+)
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.layouts import layout_of
-from lakewarden.engine.timeline.ledger import Ledger
-from lakewarden.engine.timeline.ledger_entries import Claim, Committed
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.ledger.entries import Claim, Committed
+from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward, roll_forward
 from lakewarden.engine.timeline.timeline import Timeline
 
@@ -116,7 +122,7 @@ def crashed(plan: FaultPlan) -> MemoryStorage:
     return storage
 
 
-def calls_of_rolling_forward() -> tuple[Call, ...]:
+def calls_of_rolling_forward() -> tuple[StorageCall, ...]:
     storage = FaultyStorage(storage_with(*PENDING))
     roll_forward(storage, Timeline.load(storage, LAYOUT), LEDGER)
     return storage.calls

@@ -10,8 +10,8 @@ from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instant import Action, Instant, State
-from lakewarden.engine.timeline.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.layouts import layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from tests.golden_tables import GoldenDocument, GoldenTable
 

@@ -6,22 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.read.slice_reader import SliceReader
-from lakewarden.engine.read.spec import ReadSpec
+from lakewarden.engine.file_groups.file_names import BaseFile, LogFile, parse_file_name
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules
 from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.view.file_names import BaseFile, LogFile, parse_file_name
-from lakewarden.engine.view.slices import FileSlice, SliceKey
-from lakewarden.engine.write.carry_out import carry_out
-from lakewarden.engine.write.evolve import evolved, with_meta_text
-from lakewarden.engine.write.group_work import GroupWork
-from lakewarden.engine.write.spec import FileOptions, WriteSpec, group_task
-from lakewarden.engine.write.written import WrittenFile
+from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.write.files.spec import FileOptions, WriteSpec, group_task
+from lakewarden.engine.write.files.write_groups import write_groups
+from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.rows.evolve import evolved, with_meta_text
 
 EVENT_TIME = MergeRules(MergeMode.EVENT_TIME, ("ts",))
 COMMIT_TIME = MergeRules(MergeMode.COMMIT_TIME)
@@ -83,7 +83,7 @@ class SmallTable:
 
     def __init__(self, spec: WriteSpec, storage: Storage | None = None) -> None:
         self.storage = storage or fresh_memory_storage()
-        self.key = SliceKey("p", "11111111-2222-3333-4444-555555555555-0")
+        self.key = FileGroupId("p", "11111111-2222-3333-4444-555555555555-0")
         self.slice: FileSlice | None = None
         self.spec = spec
         self._writes = 0
@@ -120,7 +120,7 @@ class SmallTable:
         instant = f"2026010100000{self._writes:04}"
         work = GroupWork(self.key, self.slice, *places)
         spec = replace(self.spec, instant=instant)
-        written = carry_out(self.storage, spec, group_task(work, rows, self._writes))
+        written = write_groups(self.storage, spec, group_task(work, rows, self._writes))
         self.slice = _with_file(self.slice, written, instant)
         return written
 

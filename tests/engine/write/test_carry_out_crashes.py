@@ -5,13 +5,13 @@ from contextlib import suppress
 
 import pytest
 
-from lakewarden.engine.plans.markers import read_markers
-from lakewarden.engine.storage.fault_plan import Call, FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA, parse_file_name
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.view.file_names import PARTITION_METADATA, parse_file_name
+from lakewarden.engine.testing.fault_plan import FaultPlan, StorageCall, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.transaction.state.markers import read_markers
 from tests.engine.write.small_table import Row, SmallTable, keyed, write_spec_of
 
 A1: Row = {"k": "a", "v": "a1", "ts": 1}
@@ -46,8 +46,8 @@ def prepared(name: str) -> SmallTable:
     return table
 
 
-def crashed(name: str, plan: FaultPlan) -> tuple[SmallTable, tuple[Call, ...]]:
-    """The table after the task was begun; all calls it made."""
+def crashed(name: str, plan: FaultPlan) -> tuple[SmallTable, tuple[StorageCall, ...]]:
+    """The table after the task was started; all calls it made."""
     table = prepared(name)
     whole, faulty = table.storage, FaultyStorage(table.storage, plan)
     table.storage = faulty

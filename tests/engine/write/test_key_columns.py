@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.table.key_scheme import key_column
+from lakewarden.engine.table.keygen.key_scheme import key_column
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string()), ("q", pa.string())])
 ROWS = [{"id": f"k{n}", "n": n, "p": "a", "q": "b"} for n in range(4)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from lakewarden import InvalidRequest, Table
-from tests.engine.services.worlds import COW, ServiceWorld, inserted, new_service_world, row
+from tests.engine.services.service_table import COW, ServiceWorld, inserted, new_service_world, row
 
 Act = Callable[[Table], object]
 TWICE = [row("k0", 5), row("k0", 5)]
@@ -69,7 +69,7 @@ def pending(world: ServiceWorld) -> list[str]:
 
 def test_a_merge_may_update_only_or_insert_only() -> None:
     source = [row("k0", 5), row("new", 5)]
-    for choice, keys in (
+    for selection, keys in (
         ({"on_match": "ignore"}, {"k0": 1, "new": 5}),
         ({"on_no_match": "ignore"}, {"k0": 5}),
         ({}, {"k0": 5, "new": 5}),
@@ -77,7 +77,7 @@ def test_a_merge_may_update_only_or_insert_only() -> None:
     ):
         world = table_with_rows()
         world.clock.advance(1000)
-        world.table(7).merge(source, **choice)
+        world.table(7).merge(source, **selection)
         found = {str(one["id"]): one["ts"] for one in world.rows()}
         assert {key: found[key] for key in ("k0", "new") if key in found} == keys
 

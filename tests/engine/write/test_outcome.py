@@ -5,29 +5,29 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.payloads.commit import WriteStat
-from lakewarden.engine.metadata.changes import NewFile
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
+from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
+from lakewarden.engine.metadata.entries.changes import NewFile
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.view.listing import StorageListing
-from lakewarden.engine.view.slices import FileGroup, SliceKey, file_groups
-from lakewarden.engine.view.visibility import load_visibility
+from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.outcome import live_files, table_change
-from lakewarden.engine.write.written import WrittenFile
-from tests.engine.plans.world import World
+from tests.engine.transaction.transaction_table import TransactionTable
 
-F1, F2, NEW = (SliceKey("p=a", name) for name in ("f1", "f2", "new"))
+F1, F2, NEW = (FileGroupId("p=a", name) for name in ("f1", "f2", "new"))
 NO_KEYS = pa.array([], pa.string())
 
 
-def groups_of(world: World) -> list[FileGroup]:
+def groups_of(world: TransactionTable) -> list[FileGroup]:
     timeline = Timeline.load(world.storage, load_config(world.storage).layout)
     visibility = load_visibility(timeline.active, timeline, names_decide=False)
     listed = StorageListing(world.storage).files(["p=a"])
     return list(file_groups("p=a", listed["p=a"], visibility))
 
 
-def made(key: SliceKey, name: str, *, is_log: bool = False) -> WrittenFile:
+def made(key: FileGroupId, name: str, *, is_log: bool = False) -> WrittenFile:
     stat = WriteStat(file_id=key.file_id, log_files=(name,) if is_log else None)
     return WrittenFile(key, stat, NewFile(key.partition, name, 1), NO_KEYS, NO_KEYS)
 
@@ -35,10 +35,10 @@ def made(key: SliceKey, name: str, *, is_log: bool = False) -> WrittenFile:
 def live(
     *files: WrittenFile,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
-    consumed: Mapping[SliceKey, frozenset[str]] | None = None,
+    consumed: Mapping[FileGroupId, frozenset[str]] | None = None,
 ) -> dict[str, set[str]]:
     """The live files on a table with the file groups f1 and f2, whose files go by these names."""
-    world = World()
+    world = TransactionTable()
     world.writer().write("f1", "f2")
     groups = groups_of(world)
     names = {name: group.key.file_id for group in groups for name in names_of(group)}
@@ -81,14 +81,16 @@ def test_a_service_replaces_what_it_has_consumed_and_nothing_newer() -> None:
 
 
 def test_only_partitions_that_were_touched_are_told_of() -> None:
-    elsewhere = SliceKey("p=b", "new")
+    elsewhere = FileGroupId("p=b", "new")
     assert live(made(elsewhere, "base")) == {"p=b": {"base"}}
 
 
-def moved(is_global: bool) -> tuple[list[tuple[str, list[str]]], list[tuple[SliceKey, list[str]]]]:
+def moved(
+    is_global: bool,
+) -> tuple[list[tuple[str, list[str]]], list[tuple[FileGroupId, list[str]]]]:
     """What an index is told of keys: a has moved to another partition, b has gone."""
     keys = pa.array(["a", "b"], pa.string())
-    there, here = SliceKey("p=b", "f9"), made(F1, "base")
+    there, here = FileGroupId("p=b", "f9"), made(F1, "base")
     left = replace(here, left=keys)
     arrived = replace(made(there, "base"), arrived=keys.slice(0, 1))
     change = table_change("1", [left, arrived], is_global=is_global)
@@ -99,6 +101,6 @@ def moved(is_global: bool) -> tuple[list[tuple[str, list[str]]], list[tuple[Slic
 
 
 def test_a_key_that_has_moved_is_gone_only_where_an_index_knows_keys_of_one_partition() -> None:
-    located = [(SliceKey("p=b", "f9"), ["a"])]
+    located = [(FileGroupId("p=b", "f9"), ["a"])]
     assert moved(is_global=True) == ([("p=a", ["b"])], located)
     assert moved(is_global=False) == ([("p=a", ["a", "b"])], located)

@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.read.slice_reader import SliceReader
+from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keyed_rows import KeyedRows
-from lakewarden.engine.view.slices import FileSlice
-from lakewarden.engine.write.carry_out import carry_out
-from lakewarden.engine.write.group_work import GroupWork
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.write.files.spec import WriteSpec, group_task
+from lakewarden.engine.write.files.write_groups import write_groups
 from lakewarden.engine.write.settings import write_spec
-from lakewarden.engine.write.spec import WriteSpec, group_task
 from tests.canonical import canonical_rows
 
 INSTANT = "29990101000000000"
@@ -78,7 +78,7 @@ def test_rows_that_do_not_change_survive(opened: Callable[[str], Opened], name: 
         task = group_task(work, touched, 3)
         # Groups of merge-on-read tables are rewritten, too, when they take in new rows.
         rewriting = replace(spec, table_type=TableType.COPY_ON_WRITE)
-        written = carry_out(state.storage, rewriting, task)
+        written = write_groups(state.storage, rewriting, task)
         file = pq.ParquetFile(io.BytesIO(state.storage.read(str(written.stat.path))))
         after = file.read().sort_by("_hoodie_record_key")
         assert set(after.column("_hoodie_file_name").to_pylist()) <= {written.file.name}
@@ -97,7 +97,7 @@ def test_columns_are_stored_as_java_stores_them(opened: Callable[[str], Opened],
     java = pq.ParquetFile(io.BytesIO(state.storage.read(slice_.path(slice_.base_file))))
     rows = keyed(rows_of(state, spec, slice_), spec, slice_.partition)
     work = GroupWork(slice_.key, None, NOTHING, np.arange(len(rows)), NOTHING)
-    written = carry_out(state.storage, spec, group_task(work, rows, 3))
+    written = write_groups(state.storage, spec, group_task(work, rows, 3))
     ours = pq.ParquetFile(io.BytesIO(state.storage.read(str(written.stat.path))))
     assert leaves(ours) == leaves(java)
     assert set(ours.metadata.metadata) == set(java.metadata.metadata)

@@ -1,14 +1,14 @@
-"""Command lines and the wishes they stand for."""
+"""Command lines and the requests they stand for."""
 
 import pytest
 
 from lakewarden import InvalidRequest
 from lakewarden.cli.arguments import parse
-from lakewarden.cli.wish import Wish
+from lakewarden.cli.command_line import CommandLine
 
 
 def test_a_plain_command() -> None:
-    assert parse(["timeline", "/lake"]) == Wish(
+    assert parse(["timeline", "/lake"]) == CommandLine(
         command="timeline", path="/lake", output="table", options={}, limit=None
     )
 
@@ -18,7 +18,7 @@ def test_all_that_a_read_can_be_told() -> None:
         "read /lake --columns id,qty --where qty>3 --where city=Oslo --as-of 20261118101500123 "
         "--mode read_optimized --no-metadata --limit 5 --output json"
     )
-    assert parse(line.split()) == Wish(
+    assert parse(line.split()) == CommandLine(
         command="read",
         path="/lake",
         output="json",

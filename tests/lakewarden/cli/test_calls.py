@@ -8,23 +8,23 @@ import pytest
 
 from lakewarden.cli import main
 from lakewarden.cli.arguments import parse
-from lakewarden.cli.call_arguments import CallWish
+from lakewarden.cli.call_arguments import CallCommand
 from lakewarden.cli.call_names import COMMANDS, SHORT_NAMES, option_names
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.declaring.sql_types import SqlType
 from lakewarden.procedures.registry import PROCEDURES
-from lakewarden.procedures.sql_types import SqlType
 from lakewarden.table import Table
-from tests.engine.services.worlds import MOR, inserted, updated
+from tests.engine.services.service_table import MOR, inserted, updated
 from tests.golden_tables import GoldenTable
 from tests.writing.shapes import carry_out
 
 HELD = "mor_compaction_requested"
 
 
-def wished(*arguments: str) -> CallWish:
-    wish = parse(arguments)
-    assert isinstance(wish, CallWish)
-    return wish
+def wished(*arguments: str) -> CallCommand:
+    command = parse(arguments)
+    assert isinstance(command, CallCommand)
+    return command
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -53,9 +53,9 @@ def test_every_argument_is_an_option_in_every_spelling(name: str) -> None:
         for parameter, names in zip(parameters, spellings, strict=True):
             is_flag = parameter.type is SqlType.BOOLEAN
             line += [names[number % len(names)], *([] if is_flag else ["7"])]
-        wish = wished(name, *line)
-        assert wish.procedure is procedure
-        assert wish.named == {
+        command = wished(name, *line)
+        assert command.procedure is procedure
+        assert command.named == {
             one.name: "true" if one.type is SqlType.BOOLEAN else "7" for one in parameters
         }
 

@@ -7,11 +7,11 @@ from itertools import count, islice
 
 import pytest
 
-from lakewarden.cli.output import PAGE_ROWS, Answer, Row, as_json, as_table, plain
+from lakewarden.cli.output import PAGE_ROWS, ResultTable, Row, as_json, as_table, plain
 
 
 def table(*rows: Row) -> list[str]:
-    return list(as_table(Answer(tuple(rows[0]), rows)))
+    return list(as_table(ResultTable(tuple(rows[0]), rows)))
 
 
 def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:
@@ -24,7 +24,7 @@ def test_columns_are_aligned_and_numbers_stand_to_the_right() -> None:
 
 
 def test_no_rows_are_said_to_be_none() -> None:
-    assert list(as_table(Answer(("id",), ()))) == ["(no rows)"]
+    assert list(as_table(ResultTable(("id",), ()))) == ["(no rows)"]
 
 
 def test_nothing_is_null_and_flags_are_no_numbers() -> None:
@@ -42,7 +42,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 
 def test_rows_beyond_a_page_are_printed_as_they_come() -> None:
     endless = ({"id": number} for number in count())
-    lines = list(islice(as_table(Answer(("id",), endless)), PAGE_ROWS + 7))
+    lines = list(islice(as_table(ResultTable(("id",), endless)), PAGE_ROWS + 7))
     assert lines[-1].strip() == str(PAGE_ROWS + 4)
 
 
@@ -70,12 +70,12 @@ def test_rows_beyond_a_page_are_printed_as_they_come() -> None:
     ids=str,
 )
 def test_every_value_is_a_json_line(value: object, expected: object) -> None:
-    (line,) = as_json(Answer(("value",), [{"value": value}]))
+    (line,) = as_json(ResultTable(("value",), [{"value": value}]))
     found = json.loads(line, parse_constant=pytest.fail)
     assert found == {"value": expected}
     assert plain(value) == expected
 
 
 def test_json_lines_have_the_columns_of_the_answer_in_its_order() -> None:
-    (line,) = as_json(Answer(("b", "a"), [{"a": 1, "b": 2, "c": 3}]))
+    (line,) = as_json(ResultTable(("b", "a"), [{"a": 1, "b": 2, "c": 3}]))
     assert line == '{"b": 2, "a": 1}'

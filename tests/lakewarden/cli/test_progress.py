@@ -8,8 +8,8 @@ from pathlib import Path
 from lakewarden.cli.arguments import parse
 from lakewarden.cli.progress import Progress, bar
 from lakewarden.engine.kernel.errors import Unavailable
-from lakewarden.engine.services.state.plans import PendingPlan
-from lakewarden.engine.timeline.state import InstantState
+from lakewarden.engine.services.inspection.state.plans import PendingPlan
+from lakewarden.engine.timeline.instants.state import InstantState
 
 OFTEN_SECONDS = 0.001
 
@@ -31,7 +31,7 @@ def plan(done_ratio: float | None) -> PendingPlan:
         requested_at_ms=None,
         age_seconds=None,
         started_at_ms=None,
-        last_beat_at_ms=None,
+        last_heartbeat_at_ms=None,
         expires_at_ms=None,
         missing_partitions_count=0,
         blocks=(),

@@ -1,7 +1,7 @@
 """The files that cleans and rollbacks say they have removed, read without the code under test."""
 
-from lakewarden.engine.formats.payloads import clean, restore
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.formats.instant_metadata import clean, restore
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.table import Table
 from tests.procedures.calls import call
 

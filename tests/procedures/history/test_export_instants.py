@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.procedures.caller import PlainCaller
-from lakewarden.procedures.permissions import Permissions
+from lakewarden.procedures.declaring.caller import PlainCaller
+from lakewarden.procedures.declaring.permissions import Permissions
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call
 

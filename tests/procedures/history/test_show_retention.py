@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from lakewarden import Table
-from tests.engine.services.worlds import updated
+from tests.engine.services.service_table import updated
 from tests.procedures.calls import call_one
 from tests.writing.shapes import carry_out
 
@@ -30,7 +30,7 @@ def test_a_clean_sets_what_can_be_asked_for_and_savepoints_are_named(path: str) 
         carry_out(table, updated(ts=ts))
         table.compaction.schedule_and_run()
     clean = table.clean(commits_retained=1).instant
-    shown, told = call_one("show_retention", path), asdict(table.retention())
-    assert shown == {**told, "savepoints": first}
+    shown, reported = call_one("show_retention", path), asdict(table.retention())
+    assert shown == {**reported, "savepoints": first}
     assert {shown["as_of_set_by"], shown["changes_set_by"], shown["restore_set_by"]} == {clean}
     assert first < shown["earliest_changes"] < shown["earliest_as_of"] <= shown["earliest_restore"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
 from lakewarden.table import Table
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call, call_one

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
-from lakewarden.service_door import Plan
+from lakewarden.table_service_handle import Plan
 from tests.procedures.calls import call, call_one, contents_of
 
 
@@ -18,10 +18,10 @@ def planned(path: str, *, cancellable: bool) -> str:
 def test_a_dry_run_tells_what_a_call_does(path: str) -> None:
     instant = planned(path, cancellable=True)
     before = contents_of(Path(path))
-    foreseen = call_one("cancel_plan", path=path, instant=instant, dry_run=True)
+    dry_run_result = call_one("cancel_plan", path=path, instant=instant, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("cancel_plan", path=path, instant=instant, reason="a backfill comes first")
-    assert foreseen | {"message": ""} == done | {"message": ""}
+    assert dry_run_result | {"message": ""} == done | {"message": ""}
     assert (done["outcome"], done["cleanup"]) == ("cancelled", "done")
     assert done["handed_back_partitions_count"] == 2
 
@@ -41,11 +41,11 @@ def test_what_has_committed_stays(path: str) -> None:
 
 def test_force_is_needed_where_the_plan_does_not_allow_it(path: str) -> None:
     instant = planned(path, cancellable=False)
-    foreseen = call_one("cancel_plan", path, instant, dry_run=True)
-    assert foreseen["outcome"] == "refused"
+    dry_run_result = call_one("cancel_plan", path, instant, dry_run=True)
+    assert dry_run_result["outcome"] == "refused"
     with pytest.raises((InvalidRequest, Conflict)) as refused:
         call("cancel_plan", path, instant)
-    assert str(refused.value) == foreseen["message"]
+    assert str(refused.value) == dry_run_result["message"]
     assert call_one("cancel_plan", path, instant, force=True)["outcome"] == "cancelled"
 
 

@@ -6,15 +6,15 @@ import pytest
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.procedures.caller import Place, PlainCaller
-from lakewarden.service_door import Plan
-from tests.engine.services.worlds import updated
+from lakewarden.procedures.declaring.caller import PlainCaller, TableAddress
+from lakewarden.table_service_handle import Plan
+from tests.engine.services.service_table import updated
 from tests.procedures.calls import call, call_one, contents_of, context_of
 from tests.writing.shapes import carry_out
 
 
-def planned(path: str, **wish: object) -> Plan:
-    plan = Table(path).compaction.schedule(**wish)
+def planned(path: str, **plan_request: object) -> Plan:
+    plan = Table(path).compaction.schedule(**plan_request)
     assert isinstance(plan, Plan)
     return plan
 
@@ -92,9 +92,9 @@ def test_signs_of_life_and_markers_and_locks_are_shown(path: str) -> None:
         "left_behind",
     )
     assert call("show_markers", path=path, instant="20200102000000000") == []
-    beat = Path(path, ".hoodie", ".heartbeat", "20200101000000000")
-    beat.parent.mkdir(exist_ok=True)
-    beat.touch()
+    heartbeat = Path(path, ".hoodie", ".heartbeat", "20200101000000000")
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
     shown = call_one("show_heartbeats", path=path, instant="20200101000000000")
     assert (shown["attempt"], shown["state"]) == (0, "live")
     assert call_one("show_locks", path=path)["state"] == "free"
@@ -139,8 +139,8 @@ class CatalogCaller(PlainCaller):
     def tables_in(self, database: str) -> tuple[str, ...]:
         return self.tables
 
-    def place_of(self, table: str) -> Place:
-        return Place(self.good if table == "good" else f"{self.good}.missing")
+    def place_of(self, table: str) -> TableAddress:
+        return TableAddress(self.good if table == "good" else f"{self.good}.missing")
 
 
 def test_the_health_of_a_database_is_that_of_its_tables(path: str) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
-from lakewarden.service_door import Plan
-from tests.engine.services.worlds import updated
+from lakewarden.table_service_handle import Plan
+from tests.engine.services.service_table import updated
 from tests.procedures.calls import Rows, call, call_one, contents_of
 from tests.writing.shapes import carry_out
 
@@ -27,10 +27,10 @@ def without(found: Rows, *columns: str) -> Rows:
 
 def test_a_savepoint_is_made_shown_and_deleted(path: str) -> None:
     before = contents_of(Path(path))
-    foreseen = call_one("create_savepoint", path, dry_run=True)
+    dry_run_result = call_one("create_savepoint", path, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("create_savepoint", path, "", "ann", "before the backfill")
-    assert done == foreseen
+    assert done == dry_run_result
     assert done["create_savepoint_result"] is True
     assert done["savepoint_time"] == writes(path)[-1]
     again = call_one("create_savepoint", path, commit_time=done["savepoint_time"])
@@ -39,9 +39,9 @@ def test_a_savepoint_is_made_shown_and_deleted(path: str) -> None:
     assert (shown["user"], shown["comments"]) == ("ann", "before the backfill")
     assert shown["saved_at"].tzinfo is not None
     before = contents_of(Path(path))
-    foreseen = call_one("delete_savepoint", path, dry_run=True)
+    dry_run_result = call_one("delete_savepoint", path, dry_run=True)
     assert contents_of(Path(path)) == before
-    assert call_one("delete_savepoint", path) == foreseen
+    assert call_one("delete_savepoint", path) == dry_run_result
     assert call("show_savepoints", path) == []
     with pytest.raises(InvalidRequest, match="no savepoint"):
         call("delete_savepoint", path)
@@ -70,11 +70,11 @@ def test_a_table_is_taken_back_and_all_that_came_later_is_undone(path: str, name
         carry_out(Table(path), updated(ts=ts))
     later = writes(path)[-2:]
     before = contents_of(Path(path))
-    foreseen = call_one(name, path, saved, dry_run=True)
+    dry_run_result = call_one(name, path, saved, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one(name, path, saved)
     unknown = ("restore_instant", "message")
-    assert without([done], *unknown) == without([foreseen], *unknown)
+    assert without([done], *unknown) == without([dry_run_result], *unknown)
     assert (done["restored_to"], done["undone_instants_count"]) == (saved, 2)
     assert done["deleted_files_count"] > 0
     assert all(instant in str(done["message"]) for instant in later)
@@ -119,11 +119,11 @@ def test_each_obstacle_is_a_row_of_a_dry_run(path: str) -> None:
 
 def test_the_newest_write_is_taken_back(path: str) -> None:
     newest, before = writes(path)[-1], contents_of(Path(path))
-    foreseen = call_one("rollback_to_instant", path, newest, dry_run=True)
+    dry_run_result = call_one("rollback_to_instant", path, newest, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("rollback_to_instant", path, newest)
     assert done["rollback_result"] is True
-    assert without([done], "rollback_instant") == without([foreseen], "rollback_instant")
+    assert without([done], "rollback_instant") == without([dry_run_result], "rollback_instant")
     assert done["deleted_files_count"] == 2
     assert writes(path) == [one for one in writes(path) if one != newest]
     assert call_one("rollback_to_instant", path, newest)["message"].startswith("Another process")
@@ -162,10 +162,13 @@ def test_markers_of_ended_instants_are_removed(path: str) -> None:
     ended = writes(path)[0]
     folder = marked(path, ended)
     before = contents_of(Path(path))
-    foreseen = call_one("delete_marker", path, ended, dry_run=True)
+    dry_run_result = call_one("delete_marker", path, ended, dry_run=True)
     assert contents_of(Path(path)) == before
-    assert call_one("delete_marker", path, ended) == foreseen
-    assert (foreseen["delete_marker_result"], foreseen["deleted_markers_count"]) == (True, 1)
+    assert call_one("delete_marker", path, ended) == dry_run_result
+    assert (dry_run_result["delete_marker_result"], dry_run_result["deleted_markers_count"]) == (
+        True,
+        1,
+    )
     assert not folder.exists()
     assert call_one("delete_marker", path, ended)["message"] == "It has no markers."
 

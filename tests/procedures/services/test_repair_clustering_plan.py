@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lakewarden import InvalidRequest, Table
-from lakewarden.service_door import Plan
-from tests.engine.services.worlds import COW, rows
+from lakewarden.table_service_handle import Plan
+from tests.engine.services.service_table import COW, rows
 from tests.procedures.calls import call, call_one, contents_of
 from tests.writing.model import Write
 from tests.writing.shapes import carry_out
@@ -36,15 +36,15 @@ def test_it_only_tells_unless_it_is_told_to(planned: tuple[str, str]) -> None:
     path, instant = planned
     name = damaged(path)
     before = contents_of(Path(path))
-    told = call_one("repair_clustering_plan", path=path, instant=instant)
+    reported = call_one("repair_clustering_plan", path=path, instant=instant)
     assert contents_of(Path(path)) == before
-    assert (told["action"], told["deleted"], told["replaced_by"]) == (
+    assert (reported["action"], reported["deleted"], reported["replaced_by"]) == (
         "WOULD_REMOVE_FROM_PLAN",
         False,
         None,
     )
-    assert told["path"].endswith(name)
-    assert told["reason"].startswith("NOT_PARQUET_FILE: ")
+    assert reported["path"].endswith(name)
+    assert reported["reason"].startswith("NOT_PARQUET_FILE: ")
     done = call_one("repair_clustering_plan", path=path, instant=instant, dry_run=False)
     assert done["action"] == "REMOVED_FROM_PLAN"
     (plan,) = call("show_plans", path=path)

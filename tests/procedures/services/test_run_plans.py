@@ -8,19 +8,19 @@ from threading import Event
 import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
-from lakewarden.engine.plans.start import start
-from lakewarden.procedures.caller import PlainCaller
-from lakewarden.procedures.permissions import Permissions
-from lakewarden.service_door import Plan
-from tests.engine.services.worlds import COW, inserted, updated
+from lakewarden.engine.transaction.start import start
+from lakewarden.procedures.declaring.caller import PlainCaller
+from lakewarden.procedures.declaring.permissions import Permissions
+from lakewarden.table_service_handle import Plan
+from tests.engine.services.service_table import COW, inserted, updated
 from tests.procedures.calls import call, call_one, contents_of, context_of
 from tests.writing.shapes import carry_out
 
 UNKNOWN = "20200101000000000"
 
 
-def scheduled(path: str, **wish: object) -> str:
-    plan = Table(path).compaction.schedule(**wish)
+def scheduled(path: str, **plan_request: object) -> str:
+    plan = Table(path).compaction.schedule(**plan_request)
     assert isinstance(plan, Plan)
     return plan.instant
 
@@ -124,12 +124,12 @@ def test_a_dry_run_shows_the_rows_and_changes_nothing(path: str, name: str, op: 
     if op == "execute":
         call(name, path=path, op="schedule")
     before = contents_of(Path(path))
-    foreseen = call(name, path=path, op=op, dry_run=True)
+    dry_run_result = call(name, path=path, op=op, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call(name, path=path, op=op)
     what_only_work_tells = ("rows_written_count", "files_count", "written_bytes", "seconds")
     unknown = (*what_only_work_tells, "timestamp", "message")
-    assert without(foreseen, *unknown) == without(done, *unknown)
+    assert without(dry_run_result, *unknown) == without(done, *unknown)
     assert done[0]["state"] in ("REQUESTED", "COMPLETED")
 
 
@@ -147,7 +147,7 @@ def test_options_are_settings_of_the_call(path: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impatient(PlainCaller):
-    """A caller who loses interest once the work has begun."""
+    """A caller who loses interest once the work has started."""
 
     lost: Event = field(default_factory=Event)
     asked: list[int] = field(default_factory=list)

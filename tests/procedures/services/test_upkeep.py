@@ -8,11 +8,11 @@ import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.plans.start import start
-from lakewarden.engine.plans.sweep import schedule_sweep
-from lakewarden.service_door import Plan
-from tests.crash.victims import ports
-from tests.engine.services.worlds import COW, FLAT_MOR, MOR, inserted, updated
+from lakewarden.engine.transaction.start import start
+from lakewarden.engine.transaction.sweep.sweep import schedule_sweep
+from lakewarden.table_service_handle import Plan
+from tests.crash.dying_operations import ports
+from tests.engine.services.service_table import COW, FLAT_MOR, MOR, inserted, updated
 from tests.procedures.calls import call, call_one, contents_of, context_of
 from tests.writing.shapes import carry_out
 
@@ -40,13 +40,13 @@ RETENTION = {"retain_commits": 2, "options": "hoodie.keep.min.commits=3,hoodie.k
 
 def test_a_clean_tells_what_it_has_removed(rewritten: str) -> None:
     before = contents_of(Path(rewritten))
-    foreseen = call_one("run_clean", rewritten, dry_run=True, **RETENTION)
+    dry_run_result = call_one("run_clean", rewritten, dry_run=True, **RETENTION)
     assert contents_of(Path(rewritten)) == before
     done = call_one("run_clean", rewritten, **RETENTION)
     for column in ("total_files_deleted", "deleted_bytes", "earliest_commit_to_retain", "version"):
-        assert done[column] == foreseen[column], column
+        assert done[column] == dry_run_result[column], column
     assert done["total_files_deleted"] == 8
-    assert (foreseen["start_clean_time"], done["version"]) == (None, 2)
+    assert (dry_run_result["start_clean_time"], done["version"]) == (None, 2)
     gone = set(before) - set(contents_of(Path(rewritten)))
     assert sum(name.endswith(".parquet") for name in gone) == done["total_files_deleted"]
     again = call_one("run_clean", rewritten, **RETENTION)
@@ -57,8 +57,10 @@ def test_a_clean_tells_what_it_has_removed(rewritten: str) -> None:
 def test_a_clean_by_versions_or_hours_keeps_what_it_is_told(rewritten: str) -> None:
     by_hours = call_one("run_clean", rewritten, clean_policy="keep_latest_by_hours", dry_run=True)
     assert by_hours["total_files_deleted"] == 0
-    wish = {"clean_policy": "KEEP_LATEST_FILE_VERSIONS", "file_versions_retained": 1}
-    assert call_one("run_clean", rewritten, dry_run=True, **wish)["total_files_deleted"] == 12
+    plan_request = {"clean_policy": "KEEP_LATEST_FILE_VERSIONS", "file_versions_retained": 1}
+    assert (
+        call_one("run_clean", rewritten, dry_run=True, **plan_request)["total_files_deleted"] == 12
+    )
 
 
 def test_a_clean_waits_for_the_trigger_that_a_call_names(rewritten: str) -> None:
@@ -70,15 +72,15 @@ def test_a_clean_waits_for_the_trigger_that_a_call_names(rewritten: str) -> None
 def test_without_a_new_plan_only_pending_cleans_are_finished(rewritten: str) -> None:
     assert call_one("run_clean", rewritten, schedule_in_line=False)["total_files_deleted"] == 0
     done = call_one("run_clean", rewritten, **RETENTION)
-    # As a clean leaves it that dies before it has begun.
+    # As a clean leaves it that dies before it has started.
     timeline = Path(rewritten, ".hoodie", "timeline")
     (completed,) = timeline.glob(f"{done['start_clean_time']}_*.clean")
     completed.unlink()
     before = contents_of(Path(rewritten))
-    (foreseen,) = call("run_clean", rewritten, schedule_in_line=False, dry_run=True)
+    (dry_run_result,) = call("run_clean", rewritten, schedule_in_line=False, dry_run=True)
     assert contents_of(Path(rewritten)) == before
-    assert foreseen["start_clean_time"] == done["start_clean_time"]
-    assert foreseen["total_files_deleted"] == 8
+    assert dry_run_result["start_clean_time"] == done["start_clean_time"]
+    assert dry_run_result["total_files_deleted"] == 8
 
 
 @pytest.mark.parametrize(
@@ -102,11 +104,11 @@ def test_old_commits_are_archived_as_far_as_cleans_allow(rewritten: str) -> None
     limits = {"min_commits": 3, "max_commits": 4, "retain_commits": 2}
     call("run_clean", rewritten, **RETENTION)
     before = contents_of(Path(rewritten))
-    foreseen = call_one("archive_commits", path=rewritten, dry_run=True, **limits)
+    dry_run_result = call_one("archive_commits", path=rewritten, dry_run=True, **limits)
     assert contents_of(Path(rewritten)) == before
     done = call_one("archive_commits", rewritten, None, 3, 4, 2)
     assert done["result"] == 0
-    assert done["archived_instants_count"] == foreseen["archived_instants_count"] > 0
+    assert done["archived_instants_count"] == dry_run_result["archived_instants_count"] > 0
     active = {one.requested for one in Table(rewritten).timeline().completed()}
     assert done["oldest_kept_instant"] == min(active)
     again = call_one("archive_commits", path=rewritten)
@@ -122,11 +124,13 @@ def test_the_archive_and_the_metadata_table_are_looked_after(rewritten: str) -> 
     assert (row["files_before_count"], row["files_after_count"]) == (0, 0)
     assert row["message"] == "There are too few files to merge."
     services = "compaction, Archive"
-    foreseen = call("run_metadata_maintenance", path=rewritten, services=services, dry_run=True)
+    dry_run_result = call(
+        "run_metadata_maintenance", path=rewritten, services=services, dry_run=True
+    )
     assert contents_of(Path(rewritten)) == before
-    assert [row["service"] for row in foreseen] == ["compaction", "archive"]
+    assert [row["service"] for row in dry_run_result] == ["compaction", "archive"]
     done = call("run_metadata_maintenance", path=rewritten, services=services)
-    assert [row["outcome"] for row in done] == [row["outcome"] for row in foreseen]
+    assert [row["outcome"] for row in done] == [row["outcome"] for row in dry_run_result]
     assert (done[0]["outcome"], done[1]["outcome"]) == ("done", "nothing_to_do")
     assert len(call("run_metadata_maintenance", path=rewritten)) == 4
     with pytest.raises(InvalidRequest, match="services"):
@@ -170,10 +174,10 @@ def test_a_plan_that_was_begun_and_left_waits_again(path: str) -> None:
     assert call_one("show_inflight_commits", path)["state"] == "INFLIGHT"
     before = contents_of(Path(path))
     name = "run_rollback_inflight_tableservice"
-    foreseen = call_one(name, path=path, pending_instant=instant, dry_run=True)
+    dry_run_result = call_one(name, path=path, pending_instant=instant, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one(name, path=path, pending_instant=instant)
-    assert done["outcome"] == foreseen["outcome"] == "requested_again"
+    assert done["outcome"] == dry_run_result["outcome"] == "requested_again"
     assert call_one("show_inflight_commits", path)["state"] == "REQUESTED"
     assert call_one(name, path, None, instant)["outcome"] == "not_begun"
     assert call_one("run_compaction", path=path, instants=instant)["state"] == "COMPLETED"
@@ -184,8 +188,8 @@ def test_a_plan_that_was_begun_and_left_waits_again(path: str) -> None:
 def test_with_its_request_a_plan_goes_as_a_whole(path: str) -> None:
     instant = abandoned(path, cancellable=False)
     name = "run_rollback_inflight_tableservice"
-    wish = {"pending_instant": instant, "delete_request_instant_file": True}
-    assert call_one(name, path=path, **wish)["outcome"] == "cancelled"
+    plan_request = {"pending_instant": instant, "delete_request_instant_file": True}
+    assert call_one(name, path=path, **plan_request)["outcome"] == "cancelled"
     assert call("show_inflight_commits", path) == []
     assert call_one("run_compaction", path=path)["operation_size"] == 2
 
@@ -210,9 +214,9 @@ def test_stale_plans_are_taken_back(path: str, *, cancellable: bool) -> None:
     assert call_one("cleanup_stale_inflight_commits", path)["instant_time"] is None
     assert call("show_inflight_commits", path, 180) == []
     before = contents_of(Path(path))
-    foreseen = call_one("cleanup_stale_inflight_commits", path, 0, dry_run=True)
+    dry_run_result = call_one("cleanup_stale_inflight_commits", path, 0, dry_run=True)
     assert contents_of(Path(path)) == before
-    assert (foreseen["instant_time"], foreseen["rollback_status"]) == (instant, None)
+    assert (dry_run_result["instant_time"], dry_run_result["rollback_status"]) == (instant, None)
     done = call_one("cleanup_stale_inflight_commits", path, 0)
     assert (done["instant_time"], done["action"], done["rollback_status"]) == (
         instant,
@@ -238,11 +242,11 @@ def test_stale_writes_are_taken_back_only_if_asked_for(path: str) -> None:
 
 def test_partitions_are_dropped_by_their_paths(path: str) -> None:
     before = contents_of(Path(path))
-    foreseen = call_one("drop_partition", path, "p=a", dry_run=True)
+    dry_run_result = call_one("drop_partition", path, "p=a", dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("drop_partition", path, " p=a ,p=nowhere")
     for column in ("dropped_partitions", "file_groups_count", "bytes"):
-        assert done[column] == foreseen[column]
+        assert done[column] == dry_run_result[column]
     assert done["dropped_partitions"] == "p=a"
     assert set(Table(path).read_arrow()["p"].to_pylist()) == {"b"}
     again = call_one("drop_partition", path, "p=a")
@@ -260,10 +264,10 @@ def test_a_table_is_truncated_as_a_whole(tmp_path: Path, *, is_flat: bool) -> No
     carry_out(table, inserted())
     then = table.timeline().completed()[-1].requested
     before = contents_of(Path(path))
-    foreseen = call_one("truncate_table", path, dry_run=True)
+    dry_run_result = call_one("truncate_table", path, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("truncate_table", path)
-    assert done["bytes"] == foreseen["bytes"] > 0
+    assert done["bytes"] == dry_run_result["bytes"] > 0
     assert done["truncated_partitions_count"] == (1 if is_flat else 2)
     assert table.read_arrow().num_rows == 0
     assert table.read_arrow(as_of=then).num_rows == 6
@@ -292,10 +296,10 @@ def test_partitions_expire_by_their_last_write(tmp_path: Path) -> None:
     carry_out(Table(path), updated(count=1, ts=5, partitions="a"))
     before = contents_of(Path(path))
     assert call_one("run_ttl", path, retain_days=50)["deleted_partitions"] is None
-    foreseen = call_one("run_ttl", path, retain_days=30, dry_run=True)
+    dry_run_result = call_one("run_ttl", path, retain_days=30, dry_run=True)
     assert contents_of(Path(path)) == before
     done = call_one("run_ttl", path, "keep_by_time", 30)
-    assert done["deleted_partitions"] == foreseen["deleted_partitions"] == "p=b"
+    assert done["deleted_partitions"] == dry_run_result["deleted_partitions"] == "p=b"
     assert done["last_written_at"] < datetime.now(UTC) - timedelta(days=39)
     assert set(Table(path).read_arrow()["p"].to_pylist()) == {"a"}
     for wrong in ({}, {"ttl_policy": "KEEP_BY_CREATION_TIME", "retain_days": 3}):

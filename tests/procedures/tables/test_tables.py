@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.caller import PlainCaller
+from lakewarden.procedures.declaring.caller import PlainCaller
 from lakewarden.table import Table
 from tests.procedures.calls import call, call_one
 

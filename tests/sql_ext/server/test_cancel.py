@@ -13,17 +13,17 @@ from impala.hiveserver2 import HiveServer2Cursor
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
+from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.table_lock import TableLock
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.state.plans import PendingPlan
+from lakewarden.engine.services.inspection.state.plans import PendingPlan
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.state import InstantState
-from lakewarden.engine.view.listing import StorageListing
-from lakewarden.service_door import Plan
+from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.table import Table
+from lakewarden.table_service_handle import Plan
 from tests.process_gauges import java_below, reading
 from tests.rfc.actors import until
 from tests.sql_examples.clients import Refused, ThriftClient, remote_session

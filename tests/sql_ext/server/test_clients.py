@@ -75,15 +75,15 @@ def test_syntax_errors_of_spark_are_shown_without_its_classes(server: Ports) -> 
 
 def test_beeline(server: Ports, tmp_path: Path) -> None:
     story = Story(tmp_path / "orders")
-    told = beeline(server.thrift, story.registration, story.call, story.index, story.query)
-    assert told.code == 0, told.errors
-    text = "\n".join(told.lines)
+    reported = beeline(server.thrift, story.registration, story.call, story.index, story.query)
+    assert reported.code == 0, reported.errors
+    text = "\n".join(reported.lines)
     assert f"{story.instant}\t" in text
     assert "record_index" in text
-    assert f"{story.instant}\tcommit" in told.lines
+    assert f"{story.instant}\tcommit" in reported.lines
     # One who reads is not shown where in the server it was thrown.
-    told = beeline(server.thrift, story.mistake)
-    assert told.code != 0
-    assert f"Error: {story.hint}" in told.errors
-    assert "(state=42883" in told.errors
-    assert "\tat " not in told.errors
+    reported = beeline(server.thrift, story.mistake)
+    assert reported.code != 0
+    assert f"Error: {story.hint}" in reported.errors
+    assert "(state=42883" in reported.errors
+    assert "\tat " not in reported.errors

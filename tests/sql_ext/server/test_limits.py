@@ -11,7 +11,7 @@ from pyspark.sql.types import IntegerType, StructType
 
 from tests.procedures.calls import contents_of
 from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient, remote_session
-from tests.sql_ext.server.test_server import orders
+from tests.sql_ext.server.served_tables import orders
 from tests.sql_server import Ports, running_server
 
 pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ import pytest
 from tests.process_gauges import Reading, java_below, reading
 from tests.rfc.actors import until
 from tests.sql_examples.clients import SparkClient, ThriftClient, remote_session
-from tests.sql_ext.server.guests import Guest, make_common_table, rows_of
+from tests.sql_ext.server.concurrent_clients import Guest, make_common_table, rows_of
 from tests.sql_server import Ports
 
 pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(1800)]

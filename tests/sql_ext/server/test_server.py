@@ -5,36 +5,19 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-from lakewarden.table import Table
 from tests.procedures.calls import contents_of
 from tests.sql_examples.clients import Refused, SparkClient, ThriftClient
 from tests.sql_ext.server.beeline import beeline
+from tests.sql_ext.server.served_tables import orders
 from tests.sql_server import Ports, running_server
 
 pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(600)]
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("qty", pa.int32())])
 PASSWORD, TOKEN = "open-sesame", "a-token"
-
-
-def orders(folder: Path) -> str:
-    """A small table with logs, and its path."""
-    path = str(folder / "orders")
-    table = Table.create(path, SCHEMA, key=["id"], ordering=["ts"], type="mor")
-    rows = pa.table({"id": ["1", "2"], "ts": [1, 1], "qty": [2, 3]}, SCHEMA)
-    table.upsert(rows)
-    table.upsert(rows)
-    return path
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +52,12 @@ def test_nobody_else_may(guarded: Ports, user: str, password: str) -> None:
 
 
 def test_beeline_shows_a_password(guarded: Ports) -> None:
-    told = beeline(guarded.thrift, "CALL help('cancel_plan')", user="ada", password=PASSWORD)
-    assert told.code == 0, told.errors
-    assert any("cancel_plan" in line for line in told.lines)
-    told = beeline(guarded.thrift, "SELECT 1", user="ada", password="wrong")
-    assert told.code != 0
-    assert not told.lines
+    reported = beeline(guarded.thrift, "CALL help('cancel_plan')", user="ada", password=PASSWORD)
+    assert reported.code == 0, reported.errors
+    assert any("cancel_plan" in line for line in reported.lines)
+    reported = beeline(guarded.thrift, "SELECT 1", user="ada", password="wrong")
+    assert reported.code != 0
+    assert not reported.lines
 
 
 def test_connect_wants_the_token(guarded: Ports) -> None:

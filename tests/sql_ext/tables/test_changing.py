@@ -214,9 +214,9 @@ def test_a_merge_without_a_newest_row_is_refused_with_the_keys(
         ("(1, 'x', 50L, 'Oslo'), (1, 'y', 50L, 'Oslo')", "1 in city=Oslo"),
         ("(8, 'x', 50L, 'Rome'), (8, 'y', 50L, 'Rome')", "8 in city=Rome"),
     ):
-        told = str(refused(merge(rows, WHOLE).format(t=name)))
-        assert "REPEATED_KEYS" in told
-        assert key in told
+        reported = str(refused(merge(rows, WHOLE).format(t=name)))
+        assert "REPEATED_KEYS" in reported
+        assert key in reported
         assert stored(name) == BEGINNING
 
 
@@ -249,16 +249,16 @@ def test_a_row_that_moves_leaves_the_row_of_its_key_elsewhere_alone(
     assert stored(name) == left
     for city, code in (("Rome", "KEY_EXISTS"), ("Cork", "REPEATED_KEYS")):
         where = "WHERE city = 'Bonn'" if city == "Rome" else ""
-        told = str(refused(f"UPDATE {name} SET city = '{city}' {where}"))
-        assert code in told
-        assert f"1 in city={city}" in told
+        reported = str(refused(f"UPDATE {name} SET city = '{city}' {where}"))
+        assert code in reported
+        assert f"1 in city={city}" in reported
         assert stored(name) == left
 
 
 def test_explain_changes_nothing(run: Run, make: Make, stored: Stored) -> None:
     name = make()
-    (told,) = run(f"EXPLAIN DELETE FROM {name} WHERE id = 1")
-    assert "Lakewarden delete" in told[0]
+    (reported,) = run(f"EXPLAIN DELETE FROM {name} WHERE id = 1")
+    assert "Lakewarden delete" in reported[0]
     assert stored(name) == BEGINNING
 
 

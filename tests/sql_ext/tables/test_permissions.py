@@ -6,18 +6,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.sql_ext.permitted import ALLOWED_ROOTS, READ_ONLY
-from lakewarden.sql_ext.tables.door import TableDoor
+from lakewarden.sql_ext.session.permitted import ALLOWED_ROOTS, READ_ONLY
+from lakewarden.sql_ext.tables.table_bridge import TableBridge
 
 
-class Closed(TableDoor):
+class Closed(TableBridge):
     """A door that nobody may get through to a session."""
 
     def _session(self) -> SparkSession:
         raise AssertionError
 
 
-CLOSED = Closed(desk=None)
+CLOSED = Closed(context_factory=None)
 ONLY_READS = {READ_ONLY: "true"}
 
 

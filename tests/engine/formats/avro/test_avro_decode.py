@@ -87,14 +87,14 @@ def test_logical_types_mean_what_they_mean_to_fastavro() -> None:
             ]
         ],
     }
-    moment = datetime(1969, 12, 31, 23, 59, 59, 123000, tzinfo=UTC)
+    snapshot = datetime(1969, 12, 31, 23, 59, 59, 123000, tzinfo=UTC)
     local = datetime(2026, 2, 28, 1, 2, 3, 4000)
     row = {
         "date": date(1961, 3, 1),
         "time_millis": time(23, 59, 59, 999000),
         "time_micros": time(0, 0, 0, 1),
-        "timestamp_millis": moment,
-        "timestamp_micros": moment,
+        "timestamp_millis": snapshot,
+        "timestamp_micros": snapshot,
         "local_timestamp_millis": local,
         "local_timestamp_micros": local,
         "decimal": Decimal("-123456789.012"),

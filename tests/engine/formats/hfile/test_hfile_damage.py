@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.hfile import HFile
-from lakewarden.engine.formats.range_source import BufferSource, FileSource
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, LakewardenError
 from tests.engine.formats.hfile.hbase_files import HBaseFile, cell, file_info, hbase_file, trailer
 from tests.engine.formats.hfile.java_files import one_base_file
@@ -220,7 +220,7 @@ def test_a_file_of_indexes_alone_is_empty() -> None:
 def test_a_meta_block_before_the_file_is_refused() -> None:
     meta = struct.pack(">qi", -50, 40) + b"\x04name"
     with pytest.raises(CorruptTable, match="impossible block"):
-        HFile(FileSource(pa.BufferReader(unpacked_index_file(meta=meta))), "damaged.hfile")
+        HFile(FileRanges(pa.BufferReader(unpacked_index_file(meta=meta))), "damaged.hfile")
 
 
 @pytest.mark.parametrize("length", [b"\x05", b"\x8f\x05", b"\x87\x01", b"\xff", b"\x80"])

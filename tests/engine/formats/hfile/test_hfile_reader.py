@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.hfile import BlockCache, Entries, HFile, write_hfile
-from lakewarden.engine.formats.range_source import BufferSource, FileSource
+from lakewarden.engine.formats.hfile import BlockCache, HFile, HFileEntries, write_hfile
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.engine.formats.hfile.hbase_files import cell, hbase_file
 from tests.engine.formats.hfile.java_files import (
@@ -46,7 +46,7 @@ def opened(content: bytes) -> HFile:
     return HFile(BufferSource(content), "some.hfile")
 
 
-def pairs(entries: Entries) -> list[Entry]:
+def pairs(entries: HFileEntries) -> list[Entry]:
     return list(zip(entries.keys.to_pylist(), entries.values.to_pylist(), strict=True))
 
 
@@ -239,12 +239,12 @@ def test_a_file_on_storage_is_read(tmp_path: Path) -> None:
     path = tmp_path / "some.hfile"
     path.write_bytes(stored(NUMBERED))
     with pa.OSFile(str(path)) as native:
-        assert pairs(HFile(FileSource(native), path.name).entries()) == NUMBERED
+        assert pairs(HFile(FileRanges(native), path.name).entries()) == NUMBERED
 
 
 def test_a_python_file_is_read() -> None:
     native = pa.PythonFile(io.BytesIO(stored(NUMBERED)), mode="r")
-    assert pairs(HFile(FileSource(native), "some.hfile").lookup([KEYS[9]])) == [NUMBERED[9]]
+    assert pairs(HFile(FileRanges(native), "some.hfile").lookup([KEYS[9]])) == [NUMBERED[9]]
 
 
 @pytest.mark.parametrize("method", ["lookup", "lookup_prefixes"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
 from lakewarden.engine.formats.log.reader import read_apart, read_blocks, read_heads
-from lakewarden.engine.formats.range_source import BufferSource, FileSource
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.engine.formats.log.frames import FIRST_DELETE_BLOCK, frame, golden_logs
 from tests.golden_tables import GOLDEN_TABLES
@@ -209,7 +209,7 @@ def test_blocks_read_apart_are_those_of_the_whole_file(end: int, start: int, cha
 
 def test_blocks_read_apart_have_bytes_of_their_own():
     file = pa.BufferReader(LARGE + TWO)
-    first, second = read_apart(FileSource(file), PATH)
+    first, second = read_apart(FileRanges(file), PATH)
     assert first.content.obj is not second.content.obj
     assert len(first.content.obj) < len(LARGE + TWO)
 

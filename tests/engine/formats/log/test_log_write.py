@@ -21,7 +21,7 @@ from lakewarden.engine.formats.log.positions import decode_positions
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.log.write import (
-    Origin,
+    BlockOrigin,
     Positions,
     avro_blocks,
     delete_block,
@@ -45,7 +45,7 @@ SCHEMA = json.dumps(
 )
 ROWS = pa.table({"id": ["a", "bb", "ccc"], "n": [1, None, 3]})
 INSTANT = "20260101000000000"
-ORIGIN = Origin(INSTANT, SCHEMA)
+ORIGIN = BlockOrigin(INSTANT, SCHEMA)
 
 
 def only(content: bytes) -> Block:
@@ -67,7 +67,7 @@ def test_a_block_is_laid_out_as_the_format_says():
 
 
 def test_the_first_block_of_a_metadata_file_group_is_javas():
-    assert delete_block(deletes_of([]), Origin("00000000000000001")) == FIRST_DELETE_BLOCK
+    assert delete_block(deletes_of([]), BlockOrigin("00000000000000001")) == FIRST_DELETE_BLOCK
 
 
 def test_rows_survive_an_avro_block():
@@ -104,7 +104,7 @@ def test_positions_go_with_their_records():
 
 
 def test_compacted_and_partial_blocks_say_so():
-    origin = Origin(INSTANT, SCHEMA, compacted_instants=("1", "2"), is_partial=True)
+    origin = BlockOrigin(INSTANT, SCHEMA, compacted_instants=("1", "2"), is_partial=True)
     block = only(b"".join(avro_blocks(ROWS, origin)))
     assert block.compacted_instants == ("1", "2")
     assert block.is_partial
@@ -123,13 +123,13 @@ def test_an_hfile_becomes_a_block_as_it_is():
 
 
 def test_a_rollback_names_its_target():
-    block = only(rollback_block(Origin("2"), "1"))
+    block = only(rollback_block(BlockOrigin("2"), "1"))
     assert (block.kind, block.instant) == (BlockKind.COMMAND, "2")
     assert rolled_back_instant(block) == "1"
 
 
 def test_unconditional_deletes_are_the_integer_zero():
-    block = only(delete_block(deletes_of(["TXN-002"]), Origin(INSTANT)))
+    block = only(delete_block(deletes_of(["TXN-002"]), BlockOrigin(INSTANT)))
     expected = b"\x02\x02\x0eTXN-002\x02\x06p=a\x04\x00\x00"
     assert bytes(block.content[8:]) == expected
 
@@ -213,7 +213,7 @@ def test_golden_log_files_are_written_again_byte_for_byte(table: str):
 
 def written_again(block: Block) -> bytes:
     """The block from its decoded contents, with its headers in the order Java gave them."""
-    origin = Origin(block.instant, block.headers.get(Header.SCHEMA))
+    origin = BlockOrigin(block.instant, block.headers.get(Header.SCHEMA))
     if block.kind is BlockKind.DELETE:
         encoded = delete_block(deletes(block), origin)
     else:

@@ -3,21 +3,21 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.plans.start import start
-from lakewarden.engine.plans.sweep import sweep
-from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.result import Archived
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.retention.archive_plan import ArchiveHold
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.timeline.archived.reader import LsmArchive
-from lakewarden.engine.timeline.instant import Action
-from tests.crash.victims import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.start import start
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.model import SCHEMA
 from tests.writing.shapes import Shape
 
@@ -36,7 +36,7 @@ def archived(world: ServiceWorld) -> Archived:
     return archive(world.context(60, **FEW))
 
 
-def assert_held(world: ServiceWorld, hold: Hold, instant: str | None) -> None:
+def assert_held(world: ServiceWorld, hold: ArchiveHold, instant: str | None) -> None:
     held = archived(world).held
     assert held is not None
     assert (held.hold, held.instant) == (hold, instant)
@@ -47,7 +47,7 @@ def test_nothing_goes_past_an_instant_whose_writer_may_still_leave_files() -> No
     newest = world.table(40).timeline().completed()[-1].requested
     world.table(40).rollback(newest)
     world.write(*(updated(ts=at) for at in range(3, 8)))
-    assert_held(world, Hold.SWEEP, newest)
+    assert_held(world, ArchiveHold.SWEEP, newest)
     # A paused attempt wakes up and leaves its file after all; readers must not take it for old.
     late = next(entry for entry in world.storage.walk("p=a") if entry.name.endswith(".parquet"))
     instant = late.name.rpartition("_")[2]
@@ -62,7 +62,7 @@ def test_nothing_goes_past_an_instant_whose_writer_may_still_leave_files() -> No
 
 def test_an_instant_that_java_completed_stays_while_our_attempt_at_it_lives() -> None:
     world = new_service_world(MOR, inserted(), updated(ts=2))
-    answer = schedule(world.context(40), COMPACTION, Wish(cancellable=False))
+    answer = schedule(world.context(40), COMPACTION, PlanRequest(cancellable=False))
     assert isinstance(answer, Scheduled)
     assert start(world.context(41), answer.instant).attempt is not None
     folder = ".hoodie/timeline"
@@ -71,7 +71,7 @@ def test_an_instant_that_java_completed_stays_while_our_attempt_at_it_lives() ->
     completed = f"{int(answer.instant) + 5}"
     world.storage.put(f"{folder}/{answer.instant}_{completed}.commit", content)
     world.write(*(updated(ts=at) for at in range(3, 8)))
-    assert_held(world, Hold.OPEN, answer.instant)
+    assert_held(world, ArchiveHold.OPEN, answer.instant)
     world.clock.advance(DEAD_AFTER_MS)
     assert answer.instant in {one.requested for one in archived(world).instants}
 
@@ -81,7 +81,7 @@ def test_a_metadata_table_that_was_never_compacted_holds_everything() -> None:
     done = archived(world)
     assert not done
     assert done.held is not None
-    assert done.held.hold is Hold.METADATA
+    assert done.held.hold is ArchiveHold.METADATA
     assert "never compacted" in done.held.why
 
 
@@ -90,7 +90,7 @@ def test_nothing_goes_that_the_metadata_table_has_in_logs_only() -> None:
     done = archived(world)
     assert done
     assert done.held is not None
-    assert done.held.hold is Hold.METADATA
+    assert done.held.hold is ArchiveHold.METADATA
     assert done.oldest_kept is not None
     compacted = done.held.instant or ""
     assert (done.oldest_kept.completed or "") > compacted
@@ -164,7 +164,7 @@ def test_beyond_a_savepoint_its_write_stays_active_and_readers_see_no_difference
     kept = savepoint(world.context(40)).instant
     world.write(*(updated(ts=at) for at in range(3, 8)))
     rows, past = world.rows(), world.table(41).read_arrow(as_of=kept)
-    assert_held(world, Hold.SAVEPOINT, kept)
+    assert_held(world, ArchiveHold.SAVEPOINT, kept)
     beyond = world.context(42, **FEW, hoodie__archive__beyond__savepoint="true")
     done = archive(beyond)
     assert kept not in {one.requested for one in done.instants}

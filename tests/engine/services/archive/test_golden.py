@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.services.archive.move import move
-from lakewarden.engine.services.archive.plan import Limits, plan_archive
+from lakewarden.engine.services.retention.archive_plan import ArchiveLimits, plan_archive
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.port import Location
@@ -33,7 +33,7 @@ def test_a_table_by_java_is_the_same_when_we_have_archived_it(
     storage = LocalStorage(Location(str(path)))
     timeline = load_snapshot(storage).timeline
     before, rows = timeline.instants(), canonical_rows(Table(str(path)).read_arrow())
-    plan = plan_archive(timeline.active.instants, [], Limits(1, 1))
+    plan = plan_archive(timeline.active.instants, [], ArchiveLimits(1, 1))
     assert plan.instants
     move(storage, timeline.active, plan.instants, threads=2)
     left = load_snapshot(storage).timeline

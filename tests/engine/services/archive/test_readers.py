@@ -13,10 +13,10 @@ from lakewarden import Table
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
 from lakewarden.engine.snapshot import load_snapshot
-from lakewarden.engine.storage.faults import FaultyStorage
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instant import COMPLETED_WRITES
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.model import Story, Write
 from tests.writing.shapes import Shape, carry_out
 
@@ -83,15 +83,15 @@ def completions(world: ServiceWorld) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_changes_for_readers_by_archiving(seed: int) -> None:
-    choice = Random(seed)
+    selection = Random(seed)
     shape, batch = (COW, MOR)[seed % 2], (2, 10)[seed % 3 == 0]
     story = Story(seed, shape.model(), kinds=("upsert", "upsert", "insert", "delete"), keys=12)
     world = new_service_world(shape)
-    for number, write in enumerate(story.writes(choice.randint(6, 9))):
-        world.clock.advance(choice.choice([1, 1000, DAY_MS]))
+    for number, write in enumerate(story.writes(selection.randint(6, 9))):
+        world.clock.advance(selection.choice([1, 1000, DAY_MS]))
         carry_out(world.table(number + 2), write)
     times = completions(world)
-    before = seen(world, choice.sample(times, 2))
+    before = seen(world, selection.sample(times, 2))
     chosen = [(requested, before.times[requested] or "") for requested in before.times]
     for fewest in range(len(times) - 2, 1, -2):
         assert archive(world.context(**settings_of(fewest, batch)))

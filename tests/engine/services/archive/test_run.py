@@ -4,14 +4,14 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, Defect, InvalidRequest
 from lakewarden.engine.services.archive.move import move
-from lakewarden.engine.services.archive.plan import Hold
 from lakewarden.engine.services.archive.run import archive, archive_if_due, run_timeline_compaction
-from lakewarden.engine.storage.faults import FaultyStorage
+from lakewarden.engine.services.retention.archive_plan import ArchiveHold
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.archived.manifest import encode_manifest
 from lakewarden.engine.timeline.archived.reader import LsmArchive
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import LEDGER_FOLDER, instants_with_ledger
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER, instants_with_ledger
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -45,7 +45,7 @@ def test_the_oldest_commits_move_from_the_timeline_to_the_archive() -> None:
     assert done.oldest_kept is not None
     assert done.oldest_kept.requested == before[3]
     assert done.held is not None
-    assert done.held.hold is Hold.KEPT
+    assert done.held.hold is ArchiveHold.KEPT
     assert done.files_deleted == 9
     assert world.rows() == rows
 
@@ -125,7 +125,7 @@ def test_replaced_files_keep_their_replacement_active_until_they_are_gone() -> N
     rows = world.rows()
     done = archive(world.context(**FEW))
     assert done.held is not None
-    assert (done.held.hold, done.held.instant) == (Hold.UNCLEANED, replacement)
+    assert (done.held.hold, done.held.instant) == (ArchiveHold.UNCLEANED, replacement)
     assert active(world)[0] == replacement
     assert world.rows() == rows
     replaced = [entry.path for entry in world.storage.walk("") if f"_{first}." in entry.path]

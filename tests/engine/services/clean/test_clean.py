@@ -4,23 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from lakewarden.engine.formats.payloads import clean as payload
+from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.formats.instant_metadata import clean as payload
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.plans.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.services.clean.draft import CleanWish
-from lakewarden.engine.services.clean.plan import Hold
-from lakewarden.engine.services.clean.result import Cleaned
+from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.retention.clean_plan import FileHold
+from lakewarden.engine.services.retention.clean_result import Cleaned
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.listing import StorageListing
-from tests.engine.plans.just_before import LOCK_IN_A_FILE, JustBefore
-from tests.engine.services.worlds import (
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from tests.engine.services.service_table import (
     COW,
     MOR,
     ServiceWorld,
@@ -31,6 +30,7 @@ from tests.engine.services.worlds import (
     rows,
     updated,
 )
+from tests.engine.transaction.just_before import LOCK_IN_A_FILE, JustBefore
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 
@@ -38,9 +38,11 @@ HISTORY = (inserted(2), *(updated(2, ts=ts) for ts in range(2, 6)))
 LISTING = Shape("cow", has_metadata=False)
 
 
-def cleaned(world: ServiceWorld, wish: CleanWish | None = None, **settings: object) -> Cleaned:
+def cleaned(
+    world: ServiceWorld, plan_request: CleanRequest | None = None, **settings: object
+) -> Cleaned:
     given = {"hoodie__clean__commits__retained": 2, **settings}
-    return clean(world.context(50, **given), wish)
+    return clean(world.context(50, **given), plan_request)
 
 
 def files_of(world: ServiceWorld) -> set[str]:
@@ -50,7 +52,7 @@ def files_of(world: ServiceWorld) -> set[str]:
 
 def scheduled(world: ServiceWorld, seed: int) -> str:
     """A plan of compaction that waits."""
-    plan = schedule(world.context(seed), COMPACTION, Wish())
+    plan = schedule(world.context(seed), COMPACTION, PlanRequest())
     assert isinstance(plan, Scheduled)
     return plan.instant
 
@@ -98,11 +100,11 @@ def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
     world = new_service_world(COW, *HISTORY)
     before = {entry.path for entry in world.storage.walk("")}
     context = world.context(50, hoodie__clean__commits__retained=2)
-    told = clean(context, dry_run=True)
+    reported = clean(context, dry_run=True)
     assert {entry.path for entry in world.storage.walk("")} == before
-    assert told.is_dry_run
+    assert reported.is_dry_run
     done = cleaned(world)
-    assert replace(told, is_dry_run=False, remains_deleted=0) == replace(
+    assert replace(reported, is_dry_run=False, remains_deleted=0) == replace(
         done, instant=None, completed=None, remains_deleted=0
     )
 
@@ -167,7 +169,7 @@ def test_a_savepoint_keeps_its_files_and_its_moment_readable() -> None:
     world.write(*HISTORY[2:])
     done = cleaned(world)
     assert done.held_by == saved.instant
-    assert {one.held_by for one in done.kept if one.hold is Hold.SAVEPOINT} == {saved.instant}
+    assert {one.held_by for one in done.kept if one.hold is FileHold.SAVEPOINT} == {saved.instant}
     as_saved = contents_of(world.table(97).read_arrow(as_of=saved.instant))
     assert as_saved == contents(COW, *HISTORY[:2])
     delete_savepoint(world.context(52), saved.instant)
@@ -178,7 +180,7 @@ def test_a_savepoint_keeps_its_files_and_its_moment_readable() -> None:
 
 def test_a_clean_gives_way_to_a_savepoint_made_after_it_was_drafted() -> None:
     world = new_service_world(COW, *HISTORY)
-    oldest = world.moment().timeline.active.completed()[0].requested
+    oldest = world.snapshot().timeline.active.completed()[0].requested
 
     def make_savepoint() -> None:
         savepoint(world.context(51, **LOCK_IN_A_FILE), oldest)
@@ -247,7 +249,7 @@ def test_only_partitions_written_to_since_the_last_clean_are_looked_up() -> None
 
 def test_a_clean_of_some_partitions_is_made_up_for_by_the_next_one() -> None:
     world = new_service_world(COW, *HISTORY)
-    first = cleaned(world, CleanWish(partitions=("p=a",)))
+    first = cleaned(world, CleanRequest(partitions=("p=a",)))
     assert first.partitions == ("p=a",)
     second = cleaned(world)
     assert second.partitions == ("p=b",)
@@ -256,7 +258,7 @@ def test_a_clean_of_some_partitions_is_made_up_for_by_the_next_one() -> None:
 
 def test_a_limit_cleans_commit_by_commit() -> None:
     world = new_service_world(COW, *HISTORY)
-    steps = [cleaned(world, CleanWish(max_commits=2)) for _ in range(3)]
+    steps = [cleaned(world, CleanRequest(max_commits=2)) for _ in range(3)]
     assert [one.files_deleted for one in steps] == [2, 2, 0]
     assert world.rows() == contents(COW, *HISTORY)
 
@@ -283,7 +285,7 @@ def test_hours_are_kept_as_many_as_are_set() -> None:
 def test_a_clean_may_wait_until_it_is_time() -> None:
     world = new_service_world(COW, *HISTORY)
     trigger = {"hoodie__clean__trigger__max__commits": 3}
-    waiting = CleanWish(honour_trigger=True)
+    waiting = CleanRequest(honour_trigger=True)
     assert cleaned(world, waiting, **trigger)
     world.write(updated(2, ts=7), updated(2, ts=8))
     before = {entry.path for entry in world.storage.walk("")}

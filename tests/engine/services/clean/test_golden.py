@@ -6,28 +6,16 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import clean as payload
-from lakewarden.engine.formats.payloads.clean import CleanMetadata, CleanPlan
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
+from lakewarden.engine.formats.instant_metadata import clean as payload
+from lakewarden.engine.formats.instant_metadata.clean import CleanMetadata, CleanPlan
+from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import retention_of
-from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.services.retention.clean_settings import retention_of
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from tests.canonical import canonical_rows
+from tests.engine.services.clean.golden_cleans import context_of
 from tests.golden_tables import GoldenDocument, GoldenTable
-
-
-def context_of(path: Path, **arguments: str) -> Context:
-    storage, ports = open_storage(Location(str(path))), Ports()
-    given = {name.replace("__", "."): value for name, value in arguments.items()}
-    settings = Settings.of(arguments={"lakewarden.clock.skew_max_seconds": 10**9, **given})
-    return Context(storage, open_lock(storage, settings, ports), ports, settings)
 
 
 def forget_clean(path: Path) -> CleanPlan:
@@ -51,7 +39,9 @@ def test_we_plan_what_java_has_planned(golden_copy: GoldenTable) -> None:
     path = golden_copy("cow_clean_requested")
     javas = forget_clean(path)
     context = context_of(path, hoodie__clean__commits__retained="1")
-    drafted = draft_clean(context, look(context), retention_of(context.settings), CleanWish())
+    drafted = draft_clean(
+        context, load_for_writing(context), retention_of(context.settings), CleanRequest()
+    )
     ours = content_of(context.storage, drafted)
     assert named(ours) == named(javas)
     blank = {"file_paths_to_be_deleted_per_partition": {}}

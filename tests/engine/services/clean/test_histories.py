@@ -9,18 +9,14 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.restore.run import restore
-from lakewarden.engine.services.savepoint.run import (
-    delete_savepoint,
-    list_savepoints,
-    savepoint,
-)
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import ServiceWorld, new_service_world
+from lakewarden.engine.services.savepoint.run import delete_savepoint, list_savepoints, savepoint
+from tests.engine.services.service_table import ServiceWorld, new_service_world
 from tests.sampling import IS_SIMULATION
 from tests.writing.model import Kind, ModelRow, Story, contents_of
 from tests.writing.shapes import Shape
@@ -85,7 +81,7 @@ class Life:
         self.keys[newest] = dict(self.story.model.rows)
 
     def plan(self) -> None:
-        schedule(self.world.context(self.seed), self.random.choice(self.services), Wish())
+        schedule(self.world.context(self.seed), self.random.choice(self.services), PlanRequest())
 
     def run(self) -> None:
         for service in self.services:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.clustering.curves import curve_positions, sortable
-from lakewarden.engine.services.clustering.order import Order
-from lakewarden.engine.services.clustering.settings import Layout
+from lakewarden.engine.services.clustering.order import RowOrder
+from lakewarden.engine.services.clustering.settings import LayoutStrategy
 
 SIDE = 16
 # All points of a square, in any order.
@@ -20,7 +20,7 @@ POINTS = np.random.default_rng(3).permutation(SIDE * SIDE)
 COLUMNS = [pa.array(POINTS // SIDE), pa.array(POINTS % SIDE)]
 
 
-def steps(layout: Layout) -> list[int]:
+def steps(layout: LayoutStrategy) -> list[int]:
     """How far apart neighbours on the curve are, column by column added up."""
     order = np.argsort(curve_positions(COLUMNS, layout, 1000))
     points = np.stack([np.asarray(column)[order] for column in COLUMNS])
@@ -28,18 +28,18 @@ def steps(layout: Layout) -> list[int]:
 
 
 def test_a_hilbert_curve_never_jumps() -> None:
-    assert set(steps(Layout.HILBERT)) == {1}
+    assert set(steps(LayoutStrategy.HILBERT)) == {1}
 
 
 def test_a_z_order_visits_squares_one_after_the_other() -> None:
-    order = np.argsort(curve_positions(COLUMNS, Layout.ZORDER, 1000))
+    order = np.argsort(curve_positions(COLUMNS, LayoutStrategy.ZORDER, 1000))
     first = {(x, y) for x, y in zip(*(np.asarray(c)[order[:64]] for c in COLUMNS), strict=True)}
     assert first == {(x, y) for x in range(8) for y in range(8)}
 
 
-@pytest.mark.parametrize("layout", [Layout.ZORDER, Layout.HILBERT])
+@pytest.mark.parametrize("layout", [LayoutStrategy.ZORDER, LayoutStrategy.HILBERT])
 @pytest.mark.parametrize("count", [2, 3, 5, 9, 16])
-def test_files_cover_narrow_ranges_of_every_column(layout: Layout, count: int) -> None:
+def test_files_cover_narrow_ranges_of_every_column(layout: LayoutStrategy, count: int) -> None:
     random = np.random.default_rng(5)
     columns = [pa.array(random.integers(0, 1 << 40, 4096)) for _ in range(count)]
     order = np.argsort(curve_positions(columns, layout, 4096))
@@ -56,7 +56,9 @@ def test_skewed_values_are_divided_as_well_as_even_ones() -> None:
     skewed = pa.array((2.0**40) ** (even / 1024))
     columns = [pa.array(np.random.default_rng(1).permutation(1024)), skewed]
     plain = [columns[0], pa.array(even)]
-    found, expected = (curve_positions(one, Layout.ZORDER, 1024) for one in (columns, plain))
+    found, expected = (
+        curve_positions(one, LayoutStrategy.ZORDER, 1024) for one in (columns, plain)
+    )
     assert found.tolist() == expected.tolist()
 
 
@@ -93,18 +95,18 @@ def test_floats_of_any_kind_keep_their_order(values: list[float | None]) -> None
 
 def test_rows_without_a_value_come_first() -> None:
     rows = pa.table({"a": [3, None, 1, None, 1], "b": [1, 2, 3, 1, 2]})
-    assert Order(("a", "b")).places(rows).tolist() == [3, 1, 4, 2, 0]
+    assert RowOrder(("a", "b")).places(rows).tolist() == [3, 1, 4, 2, 0]
 
 
 def test_equal_rows_keep_their_order() -> None:
     rows = pa.table({"a": [1, 0] * 50, "b": [0] * 100})
-    for layout in Layout:
-        places = Order(("a", "b"), layout, 100).places(rows).tolist()
+    for layout in LayoutStrategy:
+        places = RowOrder(("a", "b"), layout, 100).places(rows).tolist()
         assert places == [*range(1, 100, 2), *range(0, 100, 2)]
 
 
 def test_columns_without_order_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="list"):
-        curve_positions([pa.array([[1], [2]]), pa.array([1, 2])], Layout.ZORDER, 10)
+        curve_positions([pa.array([[1], [2]]), pa.array([1, 2])], LayoutStrategy.ZORDER, 10)
     with pytest.raises(InvalidRequest, match="17 columns"):
-        curve_positions([pa.array([1])] * 17, Layout.ZORDER, 10)
+        curve_positions([pa.array([1])] * 17, LayoutStrategy.ZORDER, 10)

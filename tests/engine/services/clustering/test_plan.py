@@ -1,30 +1,35 @@
-"""Plans of clustering: which files come together, which are left out, and the bytes of a plan."""
+"""Plans of clustering: which files come together, which are skipped, and the bytes of a plan."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from lakewarden.engine.formats.payloads.replace import ClusteringStrategy, decode_plan
+from lakewarden.engine.file_groups.file_names import BaseFile, LogFile
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.replace import ClusteringStrategy, decode_plan
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.choice import Reason
 from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
-from lakewarden.engine.services.clustering.plan import Group, Limits, choose_groups, plan_bytes
+from lakewarden.engine.services.clustering.plan import (
+    ClusterGroup,
+    ClusteringLimits,
+    plan_bytes,
+    select_groups,
+)
 from lakewarden.engine.services.clustering.settings import FilterMode
 from lakewarden.engine.services.clustering.strategies import plan_strategy
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import Reason
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.view.file_names import BaseFile, LogFile
-from lakewarden.engine.view.slices import FileSlice, SliceKey
 from tests.golden_tables import GoldenTable
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04")
 PREFIX = "hoodie.clustering.plan.strategy."
 
 
-def limits(**others: object) -> Limits:
+def limits(**others: object) -> ClusteringLimits:
     given = {
         "small_file_bytes": 100,
         "target_file_bytes": 100,
@@ -33,7 +38,7 @@ def limits(**others: object) -> Limits:
         "takes_single": True,
         "new_base_bytes": 120,
     }
-    return Limits(**{**given, **others})
+    return ClusteringLimits(**{**given, **others})
 
 
 def slice_of(file_id: str, size: int | None, *, partition: str = "a", logs: int = 0) -> FileSlice:
@@ -48,80 +53,82 @@ def slices(*sizes: int, partition: str = "a") -> list[FileSlice]:
     return [slice_of(f"f{n}", size, partition=partition) for n, size in enumerate(sizes)]
 
 
-def sizes(groups: Sequence[Group]) -> list[list[int]]:
+def sizes(groups: Sequence[ClusterGroup]) -> list[list[int]]:
     return [[one.base_file.size_bytes if one.base_file else 0 for one in g.slices] for g in groups]
 
 
 def test_groups_go_from_large_files_to_small_ones_and_stay_within_their_size() -> None:
-    found = choose_groups(slices(10, 90, 60, 80, 40), {}, limits())
+    found = select_groups(slices(10, 90, 60, 80, 40), {}, limits())
     assert sizes(found.chosen) == [[90, 80], [60, 40, 10]]
     assert [group.outputs for group in found.chosen] == [2, 2]
-    assert found.left_out == ()
+    assert found.skipped == ()
 
 
 def test_partitions_do_not_mix_and_keep_their_order() -> None:
     given = [*slices(10, 20, partition="b"), *slices(30, partition="a")]
-    found = choose_groups(given, {}, limits())
+    found = select_groups(given, {}, limits())
     assert [group.slices[0].partition for group in found.chosen] == ["b", "a"]
 
 
 def test_large_files_are_left_alone_for_good() -> None:
-    found = choose_groups(slices(100, 99), {}, limits())
+    found = select_groups(slices(100, 99), {}, limits())
     assert sizes(found.chosen) == [[99]]
-    assert [(one.reason, one.comes_back) for one in found.left_out] == [
-        (Reason.LARGE_ENOUGH, False)
-    ]
+    assert [(one.reason, one.comes_back) for one in found.skipped] == [(Reason.LARGE_ENOUGH, False)]
 
 
 def test_a_slice_without_a_base_file_counts_as_a_whole_one() -> None:
     given = [slice_of("f0", None, logs=1), slice_of("f1", 90), slice_of("f2", 90)]
-    found = choose_groups(given, {}, limits())
+    found = select_groups(given, {}, limits())
     assert sizes(found.chosen) == [[0], [90, 90]]
     assert [group.outputs for group in found.chosen] == [2, 2]
 
 
 def test_what_another_plan_holds_comes_back() -> None:
-    found = choose_groups(slices(10, 20), {SliceKey("a", "f0"): "77"}, limits())
+    found = select_groups(slices(10, 20), {FileGroupId("a", "f0"): "77"}, limits())
     assert sizes(found.chosen) == [[20]]
-    (held,) = found.left_out
+    (held,) = found.skipped
     assert (held.reason, held.held_by, held.comes_back) == (Reason.HELD_BY_PLAN, "77", True)
     assert found.missing_partitions == ("a",)
 
 
 def test_a_file_alone_is_left_out_if_nothing_is_sorted() -> None:
-    found = choose_groups(slices(90, 80, 70), {}, limits(takes_single=False, group_bytes_max=170))
+    found = select_groups(slices(90, 80, 70), {}, limits(takes_single=False, group_bytes_max=170))
     assert sizes(found.chosen) == [[90, 80]]
-    assert [(one.reason, one.comes_back) for one in found.left_out] == [(Reason.ALONE, False)]
+    assert [(one.reason, one.comes_back) for one in found.skipped] == [(Reason.ALONE, False)]
 
 
 def test_groups_over_the_limit_come_back() -> None:
-    found = choose_groups(slices(90, 80, 70, 60, 50), {}, limits(groups_max=2))
+    found = select_groups(slices(90, 80, 70, 60, 50), {}, limits(groups_max=2))
     assert sizes(found.chosen) == [[90, 80], [70, 60, 50]]
-    found = choose_groups(slices(90, 80, 70, 60, 50), {}, limits(groups_max=1))
+    found = select_groups(slices(90, 80, 70, 60, 50), {}, limits(groups_max=1))
     assert sizes(found.chosen) == [[90, 80]]
-    assert {(one.reason, one.comes_back) for one in found.left_out} == {(Reason.OVER_LIMIT, True)}
-    assert len(found.left_out) == 3
+    assert {(one.reason, one.comes_back) for one in found.skipped} == {(Reason.OVER_LIMIT, True)}
+    assert len(found.skipped) == 3
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
+    ("plan_request", "expected"),
     [
-        (Wish(max_bytes=120), [[90], [30]]),
-        (Wish(max_file_groups=3), [[90, 80], [30]]),
-        (Wish(max_bytes=5), []),
+        (PlanRequest(max_bytes=120), [[90], [30]]),
+        (PlanRequest(max_file_groups=3), [[90, 80], [30]]),
+        (PlanRequest(max_bytes=5), []),
     ],
 )
-def test_the_limits_of_a_wish_cut_groups_short(wish: Wish, expected: list[list[int]]) -> None:
-    found = choose_groups(slices(90, 80, 30, 20), {}, limits(wish=wish, group_bytes_max=170))
+def test_the_limits_of_a_wish_cut_groups_short(
+    plan_request: PlanRequest, expected: list[list[int]]
+) -> None:
+    found = select_groups(
+        slices(90, 80, 30, 20), {}, limits(plan_request=plan_request, group_bytes_max=170)
+    )
     assert sizes(found.chosen) == expected
-    assert len(found.left_out) == 4 - sum(map(len, expected))
-    assert all(one.comes_back for one in found.left_out)
+    assert len(found.skipped) == 4 - sum(map(len, expected))
+    assert all(one.comes_back for one in found.skipped)
 
 
 def test_a_single_file_strategy_makes_one_file_of_each() -> None:
     strategy = plan_strategy("a.b.SparkSingleFileSortPlanStrategy")
     given = limits(is_file_by_file=strategy.is_file_by_file, target_file_bytes=10)
-    found = choose_groups(slices(90, 80), {}, given)
+    found = select_groups(slices(90, 80), {}, given)
     assert sizes(found.chosen) == [[90], [80]]
     assert [group.outputs for group in found.chosen] == [1, 1]
 
@@ -208,7 +215,7 @@ def test_a_plan_is_written_as_java_writes_it(golden: GoldenTable) -> None:
         group_bytes_max=2 << 30,
         new_base_bytes=120 << 20,
     )
-    chosen_groups = choose_groups([group.latest_merged() for group in groups], {}, given).chosen
+    chosen_groups = select_groups([group.latest_merged() for group in groups], {}, given).chosen
     strategy = javas.clustering_plan.strategy
     assert isinstance(strategy, ClusteringStrategy)
     ours = plan_bytes(

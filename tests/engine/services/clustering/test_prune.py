@@ -1,19 +1,19 @@
-"""Pruning a plan that waits: what is left out, what takes its place, and when it is refused."""
+"""Pruning a plan that waits: what is skipped, what takes its place, and when it is refused."""
 
 import pytest
 
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.plans.start import start
 from lakewarden.engine.services.clustering.prune import Pruned, prune
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
-from lakewarden.engine.view.slices import FileSlice
-from tests.engine.services.worlds import COW, ServiceWorld, new_service_world, row
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.start import start
+from tests.engine.services.service_table import COW, ServiceWorld, new_service_world, row
 from tests.writing.model import Write
 
 
@@ -29,7 +29,7 @@ def world_of() -> ServiceWorld:
 
 
 def planned(world: ServiceWorld, *, cancellable: bool = True) -> str:
-    done = schedule(world.context(50), CLUSTERING, Wish(cancellable=cancellable))
+    done = schedule(world.context(50), CLUSTERING, PlanRequest(cancellable=cancellable))
     assert isinstance(done, Scheduled), done
     world.clock.advance(1000)
     return done.instant
@@ -43,8 +43,8 @@ def damaged(world: ServiceWorld) -> FileSlice:
     return slice_
 
 
-def pruned(world: ServiceWorld, instant: str, *names: str, **wish: bool) -> Pruned:
-    return prune(world.context(51), instant, names or None, **wish)
+def pruned(world: ServiceWorld, instant: str, *names: str, **plan_request: bool) -> Pruned:
+    return prune(world.context(51), instant, names or None, **plan_request)
 
 
 def pending(world: ServiceWorld) -> list[str]:

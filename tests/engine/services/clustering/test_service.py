@@ -8,31 +8,31 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata import replace as replace_payload
+from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.formats.parquet_footer import key_footer
-from lakewarden.engine.formats.payloads import replace as replace_payload
-from lakewarden.engine.formats.payloads.commit import Operation
-from lakewarden.engine.formats.payloads.replace import ReplaceCommitMetadata
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.metadata.record_index import all_locations
-from lakewarden.engine.metadata.table import COLUMN_STATS
-from lakewarden.engine.services.choice import Reason, Refusal
-from lakewarden.engine.services.clustering.order import Order
-from lakewarden.engine.services.clustering.run import Clustering as ClusteringRun
+from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.record_index import all_locations
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS
+from lakewarden.engine.services.clustering.order import RowOrder
+from lakewarden.engine.services.clustering.run import ClusteringWork as ClusteringRun
 from lakewarden.engine.services.clustering.run import with_nan_notes
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.clustering.settings import Layout
+from lakewarden.engine.services.clustering.settings import LayoutStrategy
 from lakewarden.engine.services.clustering.spec import ClusterSpec
 from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.selection import Reason, Refusal
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
-from lakewarden.engine.view.slices import FileSlice
 from lakewarden.engine.write.settings import write_spec
-from tests.engine.services.worlds import (
+from tests.engine.services.clustering.clustered_tables import clustered, scheduled
+from tests.engine.services.service_table import (
     COW,
     MOR,
     ServiceWorld,
@@ -51,7 +51,6 @@ TARGET = "hoodie__clustering__plan__strategy__target__file__max__bytes"
 # Row groups of a few rows are worth copying.
 COPIED = {"lakewarden__clustering__copied_rows_min": "1"}
 OWN = [COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, "id", "p", "ts", "v", "name"]
-PLAIN = Wish()
 BUCKETS = "x.SparkConsistentBucketClustering"
 
 
@@ -65,20 +64,6 @@ def more(number: int, *, partitions: str = "ab", count: int = 6) -> Write:
 def world_of(shape: Shape = COW, *history: Write) -> ServiceWorld:
     """A table with several small files in each partition."""
     return new_service_world(shape, *(history or (more(1), more(2), more(3))))
-
-
-def scheduled(world: ServiceWorld, wish: Wish = PLAIN, **arguments: object) -> Scheduled:
-    found = schedule(world.context(50, **arguments), CLUSTERING, wish)
-    assert isinstance(found, Scheduled), found
-    world.clock.advance(1000)
-    return found
-
-
-def clustered(world: ServiceWorld, wish: Wish = PLAIN, **arguments: object) -> Execution:
-    plan = scheduled(world, wish, **arguments)
-    done = execute(world.context(51, **arguments), CLUSTERING, plan.instant)
-    world.clock.advance(1000)
-    return done
 
 
 def own_rows(world: ServiceWorld) -> pa.Table:
@@ -252,7 +237,7 @@ def test_the_record_index_learns_where_keys_live(index: str, arguments: dict[str
     shards = state.metadata.record_index()
     homes = {slice_.key for slice_ in world.slices()}
     located = all_locations(shards)
-    assert {one.slice_key for one in located} == homes
+    assert {one.file_group_id for one in located} == homes
     assert len(located) == len(own_rows(world))
     world.write(Write("upsert", (row("k100", 5, "a"),)))
     assert len(own_rows(world)) == len(located)
@@ -358,7 +343,7 @@ def test_tasks_travel_to_other_processes() -> None:
             world.context(50).settings,
             instant="20260101000000000",
         ),
-        order=Order(("ts", "id"), Layout.HILBERT, 100),
+        order=RowOrder(("ts", "id"), LayoutStrategy.HILBERT, 100),
         copied_rows_min=1,
         sorted_together_bytes=1,
     )
@@ -371,24 +356,26 @@ def test_a_plan_waits_and_names_what_it_takes() -> None:
     world = world_of()
     plan = scheduled(world)
     assert plan.draft.groups == {slice_.key for slice_ in world.slices()}
-    again = schedule(world.context(52), CLUSTERING, Wish())
+    again = schedule(world.context(52), CLUSTERING, PlanRequest())
     assert isinstance(again, Refusal)
     assert (again.reason, again.missing_partitions) == (Reason.HELD_BY_PLAN, ("p=a", "p=b"))
-    assert {one.held_by for one in again.left_out} == {plan.instant}
+    assert {one.held_by for one in again.skipped} == {plan.instant}
 
 
 def test_an_explicit_wish_does_not_wait_for_the_trigger() -> None:
     world = world_of()
-    refused = schedule(world.context(52), CLUSTERING, Wish(honour_trigger=True))
+    refused = schedule(world.context(52), CLUSTERING, PlanRequest(honour_trigger=True))
     assert isinstance(refused, Refusal)
     assert refused.reason is Reason.TRIGGER_NOT_REACHED
     world.write(more(7))
-    assert isinstance(schedule(world.context(53), CLUSTERING, Wish(honour_trigger=True)), Scheduled)
+    assert isinstance(
+        schedule(world.context(53), CLUSTERING, PlanRequest(honour_trigger=True)), Scheduled
+    )
 
 
 def test_a_predicate_on_partition_columns_limits_the_plan() -> None:
     world = world_of()
-    found = schedule(world.context(52), CLUSTERING, Wish(filter=[("p", "=", "b")]))
+    found = schedule(world.context(52), CLUSTERING, PlanRequest(filter=[("p", "=", "b")]))
     assert isinstance(found, Scheduled)
     assert {key.partition for key in found.draft.groups} == {"p=b"}
     assert found.draft.missing_partitions == ("p=a",)
@@ -396,7 +383,7 @@ def test_a_predicate_on_partition_columns_limits_the_plan() -> None:
 
 def test_a_predicate_on_other_columns_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="partition columns"):
-        schedule(world_of().context(52), CLUSTERING, Wish(filter=[("ts", ">", 3)]))
+        schedule(world_of().context(52), CLUSTERING, PlanRequest(filter=[("ts", ">", 3)]))
 
 
 def test_named_partitions_are_taken_whatever_the_window_says() -> None:
@@ -408,7 +395,7 @@ def test_named_partitions_are_taken_whatever_the_window_says() -> None:
 def test_buckets_are_not_clustered() -> None:
     world = new_service_world(Shape("mor", index="BUCKET"), inserted())
     with pytest.raises(InvalidRequest, match="bucket") as refusal:
-        schedule(world.context(50), CLUSTERING, Wish())
+        schedule(world.context(50), CLUSTERING, PlanRequest())
     assert refusal.value.code == "unsupported_clustering_of_buckets"
 
 
@@ -421,12 +408,12 @@ def test_buckets_are_not_clustered() -> None:
 )
 def test_unknown_strategies_are_refused_by_name(arguments: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest, match="ConsistentBucket"):
-        schedule(world_of().context(50, **arguments), CLUSTERING, Wish())
+        schedule(world_of().context(50, **arguments), CLUSTERING, PlanRequest())
 
 
 def test_rows_can_only_be_sorted_by_columns_of_the_table() -> None:
     with pytest.raises(InvalidRequest, match="'other'"):
-        schedule(world_of().context(50, **{SORT: "other"}), CLUSTERING, Wish())
+        schedule(world_of().context(50, **{SORT: "other"}), CLUSTERING, PlanRequest())
 
 
 def test_a_cancellable_plan_gives_way_to_a_write() -> None:
@@ -441,7 +428,7 @@ def test_a_cancellable_plan_gives_way_to_a_write() -> None:
 
 def test_an_immutable_plan_keeps_writes_away() -> None:
     world = world_of()
-    plan = scheduled(world, Wish(cancellable=False))
+    plan = scheduled(world, PlanRequest(cancellable=False))
     with pytest.raises(Conflict):
         world.write(Write("upsert", (row("k100", 5, "a"),)))
     execute(world.context(51), CLUSTERING, plan.instant)
@@ -451,7 +438,7 @@ def test_an_immutable_plan_keeps_writes_away() -> None:
 def test_new_rows_do_not_go_into_files_that_are_about_to_be_clustered() -> None:
     world = world_of()
     before = {slice_.base_file.name for slice_ in world.slices()}
-    scheduled(world, Wish(cancellable=False))
+    scheduled(world, PlanRequest(cancellable=False))
     world.write(Write("insert", (row("n1", 1, "a"),)))
     assert before < {slice_.base_file.name for slice_ in world.slices()}
 
@@ -470,10 +457,10 @@ def test_columns_that_came_later_are_null_in_older_rows() -> None:
 
 def test_limits_of_the_caller_are_kept() -> None:
     world = world_of()
-    plan = scheduled(world, Wish(max_file_groups=2))
+    plan = scheduled(world, PlanRequest(max_file_groups=2))
     assert len(plan.draft.groups) == 2
     assert plan.draft.missing_partitions == ("p=a", "p=b")
-    assert {one.reason for one in plan.draft.left_out} == {Reason.OVER_LIMIT}
+    assert {one.reason for one in plan.draft.skipped} == {Reason.OVER_LIMIT}
 
 
 def test_a_plan_travels_with_its_layout() -> None:

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world
 from tests.writing.model import Story
 from tests.writing.shapes import PARTITIONED_RECORD_INDEX, Shape
 
@@ -39,7 +39,7 @@ def some_way(random: Random) -> dict[str, object]:
 
 def cluster(world: ServiceWorld, random: Random, seed: int) -> None:
     arguments = some_way(random)
-    found = schedule(world.context(seed, **arguments), CLUSTERING, Wish())
+    found = schedule(world.context(seed, **arguments), CLUSTERING, PlanRequest())
     world.clock.advance(1000)
     if isinstance(found, Scheduled):
         execute(world.context(seed + 1, **arguments), CLUSTERING, found.instant)

@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import commit as commit_payload
-from lakewarden.engine.formats.payloads.commit import WriteStat
+from lakewarden.engine.formats.instant_metadata import commit as commit_payload
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.plans.context import Context
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.schema import FILE_NAME
-from lakewarden.engine.timeline.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.state.context import Context
 from tests.golden_tables import GoldenTable
 
 # All merge modes, all types, both kinds of logs, records of some columns, slices without a base
@@ -42,7 +42,7 @@ TABLES = (
     "mor_schema_evolution_add_widen",
 )
 # What Java's compactions tell besides names, sizes and milliseconds.
-TOLD = (
+REPORTED = (
     "num_writes",
     "num_deletes",
     "num_update_writes",
@@ -76,7 +76,7 @@ def rows_of(folder: Path) -> list[str]:
 def test_rows_by_java_stay_as_they_are(golden_copy: GoldenTable, name: str) -> None:
     folder = golden_copy(name)
     before = rows_of(folder)
-    plan = schedule(context_of(folder), COMPACTION, Wish())
+    plan = schedule(context_of(folder), COMPACTION, PlanRequest())
     assert plan
     execute(context_of(folder), COMPACTION, plan.instant)
     assert rows_of(folder) == before
@@ -103,14 +103,14 @@ def test_the_commit_tells_what_java_tells(golden: GoldenTable, golden_copy: Gold
     ours, theirs = stats_of(folder), stats_of(golden("mor_compaction_completed"))
     assert ours.keys() == theirs.keys()
     for partition, stat in ours.items():
-        told = {name: getattr(stat, name) for name in TOLD}
-        assert told == {name: getattr(theirs[partition], name) for name in TOLD}, partition
+        reported = {name: getattr(stat, name) for name in REPORTED}
+        assert reported == {name: getattr(theirs[partition], name) for name in REPORTED}, partition
 
 
 def test_a_table_with_an_index_that_is_not_maintained_is_refused(golden_copy: GoldenTable) -> None:
     folder = golden_copy("mor_secondary_index")
     with pytest.raises(InvalidRequest) as refusal:
-        schedule(context_of(folder), COMPACTION, Wish())
+        schedule(context_of(folder), COMPACTION, PlanRequest())
     assert refusal.value.code == "unsupported_index"
 
 

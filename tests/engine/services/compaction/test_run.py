@@ -9,10 +9,10 @@ from lakewarden.engine.formats.bloom import BloomFilter
 from lakewarden.engine.formats.parquet_footer import KeyFooter, key_footer
 from lakewarden.engine.services.compaction.run import HASHED_ANEW_MAX
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import schedule
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import ServiceWorld, new_service_world
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import schedule
+from tests.engine.services.service_table import ServiceWorld, new_service_world
 from tests.writing.shapes import Shape
 
 FLAT = Shape("mor", is_partitioned=False, has_metadata=False)
@@ -35,7 +35,7 @@ def rows(keys: range, ts: int, names: list[str | None]) -> pa.Table:
 
 def compacted(world: ServiceWorld) -> list[pq.ParquetFile]:
     """The new base files."""
-    plan = schedule(world.context(), COMPACTION, Wish())
+    plan = schedule(world.context(), COMPACTION, PlanRequest())
     assert plan
     execute(world.context(), COMPACTION, plan.instant)
     slices = world.slices()

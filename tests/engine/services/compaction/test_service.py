@@ -5,21 +5,21 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lakewarden.engine.formats.payloads import commit as commit_payload
-from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
-from lakewarden.engine.formats.payloads.compaction import decode_plan, encode_plan
+from lakewarden.engine.formats.instant_metadata import commit as commit_payload
+from lakewarden.engine.formats.instant_metadata.commit import Operation, WriteStat
+from lakewarden.engine.formats.instant_metadata.compaction import decode_plan, encode_plan
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.column_stats import partition_ranges
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.plans.start import start
+from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
 from lakewarden.engine.snapshot import load_snapshot
-from lakewarden.engine.timeline.instant import Action
-from tests.engine.services.worlds import (
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.start import start
+from tests.engine.services.service_table import (
     FLAT_MOR,
     MOR,
     ServiceWorld,
@@ -50,8 +50,10 @@ SHAPES = (
 )
 
 
-def planned(world: ServiceWorld, wish: Wish | None = None, **settings: object) -> str:
-    plan = schedule(world.context(**settings), COMPACTION, wish or Wish())
+def planned(
+    world: ServiceWorld, plan_request: PlanRequest | None = None, **settings: object
+) -> str:
+    plan = schedule(world.context(**settings), COMPACTION, plan_request or PlanRequest())
     assert isinstance(plan, Scheduled)
     return plan.instant
 
@@ -62,7 +64,7 @@ def compacted(world: ServiceWorld, **settings: object) -> Execution:
 
 def stats(world: ServiceWorld, instant: str) -> dict[str, WriteStat]:
     """What the commit says, by partition; these tests have one file group in each."""
-    active = world.moment().timeline.active
+    active = world.snapshot().timeline.active
     (completed,) = [one for one in active.with_time(instant) if one.is_completed]
     metadata = commit_payload.decode(active.read(completed), "")
     assert metadata.compacted
@@ -114,7 +116,7 @@ def test_logs_that_come_after_the_plan_stay() -> None:
 
 def test_a_plan_of_the_first_version_names_files_in_full() -> None:
     world = new_service_world(MOR, *HISTORY)
-    plan = decode_plan(draft(world.context(), COMPACTION, Wish()).content, "")
+    plan = decode_plan(draft(world.context(), COMPACTION, PlanRequest()).content, "")
     operations = tuple(
         replace(
             one,
@@ -160,13 +162,13 @@ def test_the_commit_tells_what_was_merged() -> None:
     slices = {one.partition: one for one in world.slices() if one.log_files}
     instant = planned(world)
     execute(world.context(), COMPACTION, instant)
-    told = stats(world, instant)
-    first, second = told["p=a"], told["p=b"]
+    reported = stats(world, instant)
+    first, second = reported["p=a"], reported["p=b"]
     assert (first.num_writes, first.num_update_writes, first.num_deletes) == (3, 2, 0)
     assert (second.num_writes, second.num_update_writes, second.num_deletes) == (2, 1, 1)
     assert (first.total_log_records, first.total_updated_records_compacted) == (3, 2)
     assert first.total_log_files_compacted == first.total_log_blocks == 2
-    for partition, stat in told.items():
+    for partition, stat in reported.items():
         slice_ = slices[partition]
         assert slice_.base_file is not None
         assert stat.prev_commit == slice_.base_instant
@@ -212,7 +214,7 @@ def compacted_slices(world: ServiceWorld, instant: str) -> list:
 
 
 def plan_path(world: ServiceWorld, instant: str) -> str:
-    active = world.moment().timeline.active
+    active = world.snapshot().timeline.active
     (files,) = [one for one in active.files if one.instant.requested == instant]
     assert files.requested is not None
     return files.requested.entry.path

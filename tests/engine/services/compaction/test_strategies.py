@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewarden.engine.file_groups.file_names import BaseFile, LogFile
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.choice import Reason
 from lakewarden.engine.services.compaction.candidates import Candidate
-from lakewarden.engine.services.compaction.plan import Rules, choose_slices
+from lakewarden.engine.services.compaction.plan import Rules, select_file_slices
 from lakewarden.engine.services.compaction.strategies import (
     Composite,
     LogFileSizeBased,
-    Strategy,
+    SelectionStrategy,
     chosen_strategy,
     date_of,
 )
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.view.file_names import BaseFile, LogFile
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.selection import Reason
 
 MB = 1 << 20
 TODAY = date(2026, 11, 18)
@@ -39,20 +39,20 @@ def candidate(
     return Candidate(FileSlice(partition, name, "1", base if base_mb else None, files), 120 * MB)
 
 
-def strategy(name: str, **values: object) -> Strategy:
+def strategy(name: str, **values: object) -> SelectionStrategy:
     keys = {f"hoodie.compaction.{key.replace('__', '.')}": value for key, value in values.items()}
     settings = Settings.of(arguments={"hoodie.compaction.strategy": name, **keys})
     return chosen_strategy(settings, TODAY)
 
 
-def chosen(strategy: Strategy, *candidates: Candidate) -> list[str]:
-    choice = strategy.groups(candidates)
-    everything = {one.slice.file_id for one in choice.chosen} | {
-        one.file_id for one in choice.left_out
+def chosen(strategy: SelectionStrategy, *candidates: Candidate) -> list[str]:
+    selection = strategy.groups(candidates)
+    everything = {one.slice.file_id for one in selection.chosen} | {
+        one.file_id for one in selection.skipped
     }
     assert everything == {one.slice.file_id for one in candidates}
-    assert all(one.comes_back for one in choice.left_out)
-    return [one.slice.file_id for one in choice.chosen]
+    assert all(one.comes_back for one in selection.skipped)
+    return [one.slice.file_id for one in selection.chosen]
 
 
 def test_the_default_takes_the_largest_logs_first() -> None:
@@ -66,9 +66,9 @@ def test_logs_of_fewer_bytes_than_the_threshold_are_left_out() -> None:
     by_size = strategy("LogFileSizeBased", logfile__size__threshold=7)
     groups = [candidate("six", 1, (6,)), candidate("seven", 1, (7,))]
     assert chosen(by_size, *groups) == ["seven"]
-    (left_out,) = by_size.groups(groups).left_out
-    assert left_out.reason is Reason.BELOW_THRESHOLD
-    assert left_out.log_files == 1
+    (skipped,) = by_size.groups(groups).skipped
+    assert skipped.reason is Reason.BELOW_THRESHOLD
+    assert skipped.log_files == 1
 
 
 def test_logs_can_be_counted_instead() -> None:
@@ -104,16 +104,16 @@ def test_without_bounds_everything_is_taken_as_it_comes() -> None:
 
 def test_the_newest_days_are_taken_and_the_others_come_back() -> None:
     by_day = strategy("DayBased", daybased__target__partitions=2)
-    choice = by_day.partitions(["y=2026/m=11/d=07", "y=2026/m=12/d=24", "y=2026/m=11/d=18"])
-    assert choice.chosen == ("y=2026/m=12/d=24", "y=2026/m=11/d=18")
-    assert choice.missing_partitions == ("y=2026/m=11/d=07",)
+    selection = by_day.partitions(["y=2026/m=11/d=07", "y=2026/m=12/d=24", "y=2026/m=11/d=18"])
+    assert selection.chosen == ("y=2026/m=12/d=24", "y=2026/m=11/d=18")
+    assert selection.missing_partitions == ("y=2026/m=11/d=07",)
 
 
 def test_the_last_days_and_those_to_come_are_taken() -> None:
     bounded = strategy("BoundedPartitionAware", daybased__target__partitions=10)
-    choice = bounded.partitions(DAYS)
-    assert choice.chosen == ("2026/12/24", "2026/11/18", "2026/11/17", "2026/11/08")
-    assert choice.missing_partitions == ("2026/11/07",)
+    selection = bounded.partitions(DAYS)
+    assert selection.chosen == ("2026/12/24", "2026/11/18", "2026/11/17", "2026/11/08")
+    assert selection.missing_partitions == ("2026/11/07",)
 
 
 def test_a_second_strategy_takes_what_that_one_leaves_out() -> None:
@@ -127,10 +127,10 @@ def test_a_second_strategy_takes_what_that_one_leaves_out() -> None:
 
 def test_a_pattern_is_looked_for_anywhere_in_a_path() -> None:
     by_regex = strategy("PartitionRegexBased", partition__path__regex="11/0")
-    choice = by_regex.partitions(DAYS)
-    assert choice.chosen == ("2026/11/07", "2026/11/08")
-    assert choice.left_out[0].reason is Reason.PARTITION_FILTERED
-    assert choice.missing_partitions == ("2026/11/17", "2026/11/18", "2026/12/24")
+    selection = by_regex.partitions(DAYS)
+    assert selection.chosen == ("2026/11/07", "2026/11/08")
+    assert selection.skipped[0].reason is Reason.PARTITION_FILTERED
+    assert selection.missing_partitions == ("2026/11/17", "2026/11/18", "2026/12/24")
 
 
 def test_several_strategies_are_applied_one_after_the_other() -> None:
@@ -173,25 +173,28 @@ def test_partitions_that_are_no_days_are_refused_by_strategies_that_go_by_days()
     sizes=st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 9 * MB), min_size=1))),
     target=st.integers(0, 60),
     name=st.sampled_from(["BoundedIO", "LogFileSizeBased", "LogFileNumBased", "UnBounded"]),
-    wish=st.builds(
-        Wish,
+    plan_request=st.builds(
+        PlanRequest,
         max_bytes=st.none() | st.integers(0, 40 * MB),
         max_file_groups=st.none() | st.integers(0, 5),
     ),
 )
 def test_whatever_is_not_chosen_comes_back_and_bounds_are_kept(
-    sizes: list[tuple[int, list[int]]], target: int, name: str, wish: Wish
+    sizes: list[tuple[int, list[int]]], target: int, name: str, plan_request: PlanRequest
 ) -> None:
     groups = [candidate(str(n), base, tuple(logs)) for n, (base, logs) in enumerate(sizes)]
     by_name = strategy(name, target__io=target, logfile__size__threshold=MB)
-    rules = Rules(strategy=by_name, wish=wish, new_base_bytes=120 * MB)
-    choice = choose_slices([one.slice for one in groups], rules)
-    names = [one.slice.file_id for one in choice.chosen]
-    names += [str(one.file_id) for one in choice.left_out]
+    rules = Rules(strategy=by_name, plan_request=plan_request, new_base_bytes=120 * MB)
+    selection = select_file_slices([one.slice for one in groups], rules)
+    names = [one.slice.file_id for one in selection.chosen]
+    names += [str(one.file_id) for one in selection.skipped]
     assert sorted(names) == sorted(one.slice.file_id for one in groups)
-    assert all(one.comes_back for one in choice.left_out)
-    assert wish.max_file_groups is None or len(choice.chosen) <= wish.max_file_groups
-    taken = sum(one.slice.size_bytes for one in choice.chosen)
-    assert wish.max_bytes is None or taken <= wish.max_bytes
-    if name != "UnBounded" and choice.chosen:
-        assert sum(one.io_mb for one in choice.chosen[:-1]) < max(target, 1)
+    assert all(one.comes_back for one in selection.skipped)
+    assert (
+        plan_request.max_file_groups is None
+        or len(selection.chosen) <= plan_request.max_file_groups
+    )
+    taken = sum(one.slice.size_bytes for one in selection.chosen)
+    assert plan_request.max_bytes is None or taken <= plan_request.max_bytes
+    if name != "UnBounded" and selection.chosen:
+        assert sum(one.io_mb for one in selection.chosen[:-1]) < max(target, 1)

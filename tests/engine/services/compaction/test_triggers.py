@@ -2,23 +2,23 @@
 
 import pytest
 
-from lakewarden.engine.services.choice import Draft, Reason, Refusal
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.compaction.triggers import (
-    Due,
-    Progress,
+    DueCompaction,
+    TimelineProgress,
     Trigger,
     is_due,
     progress_of,
-    told,
+    reported,
 )
-from lakewarden.engine.services.execute import execute
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import MOR, inserted, new_service_world, updated
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.planning.selection import Draft, Reason, Refusal
+from tests.engine.services.service_table import MOR, inserted, new_service_world, updated
 
-MANY = Progress(since_completed=5, since_requested=2, began="x")
-FEW = Progress(since_completed=4, since_requested=5, began="x")
+MANY = TimelineProgress(since_completed=5, since_requested=2, began="x")
+FEW = TimelineProgress(since_completed=4, since_requested=5, began="x")
 
 
 @pytest.mark.parametrize(
@@ -39,31 +39,31 @@ FEW = Progress(since_completed=4, since_requested=5, began="x")
     ],
 )
 def test_each_trigger_waits_for_what_it_is_named_after(
-    trigger: Trigger, progress: Progress, elapsed: float, due: bool
+    trigger: Trigger, progress: TimelineProgress, elapsed: float, due: bool
 ) -> None:
-    assert is_due(Due(trigger, 5, 60), progress, elapsed) is due
+    assert is_due(DueCompaction(trigger, 5, 60), progress, elapsed) is due
 
 
 def test_commits_are_counted_since_the_last_compaction_and_since_the_last_request() -> None:
     world = new_service_world(MOR)
-    assert progress_of(world.moment().timeline.active) is None
+    assert progress_of(world.snapshot().timeline.active) is None
     world.write(inserted(), updated(ts=2))
-    first = world.moment().timeline.active.instants[0].requested
-    assert progress_of(world.moment().timeline.active) == Progress(2, 2, first)
-    plan = schedule(world.context(), COMPACTION, Wish())
+    first = world.snapshot().timeline.active.instants[0].requested
+    assert progress_of(world.snapshot().timeline.active) == TimelineProgress(2, 2, first)
+    plan = schedule(world.context(), COMPACTION, PlanRequest())
     assert isinstance(plan, Scheduled)
-    assert progress_of(world.moment().timeline.active) == Progress(2, 0, first)
+    assert progress_of(world.snapshot().timeline.active) == TimelineProgress(2, 0, first)
     world.write(updated(ts=3))
-    assert progress_of(world.moment().timeline.active) == Progress(3, 1, first)
+    assert progress_of(world.snapshot().timeline.active) == TimelineProgress(3, 1, first)
     execute(world.context(), COMPACTION, plan.instant)
     world.write(updated(ts=4))
     # What completed after the plan is not in it.
-    assert progress_of(world.moment().timeline.active) == Progress(2, 2, plan.instant)
+    assert progress_of(world.snapshot().timeline.active) == TimelineProgress(2, 2, plan.instant)
 
 
 def test_only_who_honours_the_trigger_waits_for_it() -> None:
     world = new_service_world(MOR, inserted(), updated())
-    waiting = draft(world.context(), COMPACTION, Wish(honour_trigger=True))
+    waiting = draft(world.context(), COMPACTION, PlanRequest(honour_trigger=True))
     assert isinstance(waiting, Refusal)
     assert waiting.reason is Reason.TRIGGER_NOT_REACHED
     assert waiting.why == "NUM_COMMITS waits for 5 delta commits (there are 2)."
@@ -80,14 +80,14 @@ def test_only_who_honours_the_trigger_waits_for_it() -> None:
     ],
 )
 def test_a_trigger_tells_what_it_waits_for(trigger: Trigger, waits: str) -> None:
-    assert told(Due(trigger, 3, 60), FEW, 7) == f"{trigger} waits for {waits}."
+    assert reported(DueCompaction(trigger, 3, 60), FEW, 7) == f"{trigger} waits for {waits}."
 
 
 def test_a_wish_waits_for_no_trigger() -> None:
     world = new_service_world(MOR, inserted(), updated())
-    assert isinstance(draft(world.context(), COMPACTION, Wish()), Draft)
+    assert isinstance(draft(world.context(), COMPACTION, PlanRequest()), Draft)
     context = world.context(hoodie__compact__inline__max__delta__commits=2)
-    assert isinstance(draft(context, COMPACTION, Wish(honour_trigger=True)), Draft)
+    assert isinstance(draft(context, COMPACTION, PlanRequest(honour_trigger=True)), Draft)
 
 
 def test_elapsed_time_counts_from_the_last_compaction() -> None:
@@ -96,6 +96,6 @@ def test_elapsed_time_counts_from_the_last_compaction() -> None:
         hoodie__compact__inline__trigger__strategy="TIME_ELAPSED",
         hoodie__compact__inline__max__delta__seconds=3600,
     )
-    assert isinstance(draft(context, COMPACTION, Wish(honour_trigger=True)), Refusal)
+    assert isinstance(draft(context, COMPACTION, PlanRequest(honour_trigger=True)), Refusal)
     world.clock.advance(3_600_000)
-    assert isinstance(draft(context, COMPACTION, Wish(honour_trigger=True)), Draft)
+    assert isinstance(draft(context, COMPACTION, PlanRequest(honour_trigger=True)), Draft)

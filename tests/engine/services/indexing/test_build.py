@@ -8,20 +8,17 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.metadata.changes import TableChange
-from lakewarden.engine.metadata.column_stats import partition_ranges
-from lakewarden.engine.metadata.definitions import load_definitions
-from lakewarden.engine.metadata.record_index import all_locations
-from lakewarden.engine.plans.moment import look
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.storage.fault_plan import crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
-from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.view.slices import SliceKey
+from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.reading.column_stats import partition_ranges
+from lakewarden.engine.metadata.reading.definitions import load_definitions
+from lakewarden.engine.testing.fault_plan import crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write.at_commit import AtCommit
-from tests.engine.services.worlds import (
+from tests.engine.services.indexing.indexed_tables import homes, indexed, state_of
+from tests.engine.services.service_table import (
     COW,
     FLAT_MOR,
     MOR,
@@ -39,25 +36,6 @@ IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 DELETED = Write("delete", (row("k0"),))
 HISTORY = (inserted(), updated(), Write("upsert", (row("n1", 3), row("k2", 3))), DELETED)
 STATISTICS = ("column_stats", "partition_stats")
-
-
-def state_of(table: Table) -> Snapshot:
-    return table._state()
-
-
-def homes(table: Table) -> set[tuple[str, SliceKey]]:
-    """Where the rows are, as their own columns say."""
-    rows = table.read_arrow([RECORD_KEY, PARTITION_PATH, FILE_NAME], use_metadata=False)
-    return {
-        (one[RECORD_KEY], SliceKey(one[PARTITION_PATH], one[FILE_NAME].split("_")[0].lstrip(".")))
-        for one in rows.to_pylist()
-    }
-
-
-def indexed(table: Table) -> set[tuple[str, SliceKey]]:
-    """Where the record index says that they are."""
-    shards = state_of(table).metadata.record_index()
-    return {(one.key, one.slice_key) for one in all_locations(shards)}
 
 
 def statistics(table: Table) -> object:
@@ -200,10 +178,10 @@ def test_a_write_that_began_without_the_index_begins_anew() -> None:
     known = table.indexes()
     at_commit = AtCommit(world.storage, state_of(table).schema(), (), {}, known)
     change = TableChange(instant="1")
-    assert at_commit(change, look(world.context(61))).instant == "1"
+    assert at_commit(change, load_for_writing(world.context(61))).instant == "1"
     built(world, "record_index", columns=["id"])
     with pytest.raises(Conflict, match="'record_index'") as refused:
-        at_commit(change, look(world.context(61)))
+        at_commit(change, load_for_writing(world.context(61)))
     assert refused.value.code == "write_conflict"
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.storage.fault_plan import crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.port import Storage
-from tests.engine.services.worlds import (
+from lakewarden.engine.testing.fault_plan import crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from tests.engine.services.service_table import (
     ServiceWorld,
     contents,
     inserted,
@@ -61,16 +61,16 @@ BUILDS: dict[str, tuple[bool, Build, set[str]]] = {
 
 
 def roll_back(table: Table, newest: str, before: str) -> tuple[str, ...]:
-    foreseen = table.rollback(newest, dry_run=True)
+    dry_run_result = table.rollback(newest, dry_run=True)
     done = table.rollback(newest)
-    assert foreseen.metadata_dropped == done.metadata_dropped
+    assert dry_run_result.metadata_dropped == done.metadata_dropped
     return done.metadata_dropped
 
 
 def restore(table: Table, newest: str, before: str) -> tuple[str, ...]:
-    foreseen = table.restore(before, dry_run=True)
+    dry_run_result = table.restore(before, dry_run=True)
     done = table.restore(before)
-    assert set(foreseen.metadata_dropped) == set(done.metadata_dropped)
+    assert set(dry_run_result.metadata_dropped) == set(done.metadata_dropped)
     return done.metadata_dropped
 
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.formats.payloads import compaction
-from lakewarden.engine.formats.payloads.compaction import CompactionPlan
-from lakewarden.engine.plans.context import Context
-from lakewarden.engine.services.choice import Draft
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.formats.instant_metadata import compaction
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan
+from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import draft
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import draft
+from lakewarden.engine.services.planning.selection import Draft
+from lakewarden.engine.transaction.state.context import Context
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenDocument, GoldenTable
 from tests.interop.contexts import local_context
@@ -54,7 +54,7 @@ def test_we_carry_out_what_java_has_planned(table: Path, golden_document: Golden
 def test_our_plan_is_the_one_that_java_has_made(table: Path) -> None:
     theirs, path = java_plan(table), plan_file(table)
     path.unlink()
-    drafted = draft(context(table), LOG_COMPACTION, Wish(cancellable=False))
+    drafted = draft(context(table), LOG_COMPACTION, PlanRequest(cancellable=False))
     assert isinstance(drafted, Draft)
     ours = compaction.decode_plan(drafted.content, "ours")
     assert replace(ours, operations=(), extra_metadata={}) == replace(theirs, operations=())

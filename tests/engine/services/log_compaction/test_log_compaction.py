@@ -7,28 +7,28 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.formats.instant_metadata import commit, compaction
+from lakewarden.engine.formats.instant_metadata.commit import Operation, WriteStat
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.write import encode_block
-from lakewarden.engine.formats.payloads import commit, compaction
-from lakewarden.engine.formats.payloads.commit import Operation, WriteStat
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.metadata.column_stats import column_ranges
-from lakewarden.engine.plans.plan_scope import plan_scope
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.services.choice import Draft, LeftOut, Reason, Refusal
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.result import Execution
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.result import Execution
-from lakewarden.engine.services.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.planning.selection import Draft, Reason, Refusal, Skipped
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.timeline.instant import Action, Instant
-from lakewarden.engine.view.file_names import LogFile
-from tests.crash.victims import ports
-from tests.engine.services.worlds import (
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.state.plan_scope import plan_scope
+from tests.crash.dying_operations import ports
+from tests.engine.services.service_table import (
     COW,
     FLAT_MOR,
     MOR,
@@ -64,8 +64,8 @@ def after_history(shape: Shape = MOR) -> ServiceWorld:
     return world
 
 
-def scheduled(world: ServiceWorld, wish: Wish | None = None) -> Scheduled:
-    answer = schedule(world.context(**THRESHOLD), LOG_COMPACTION, wish or Wish())
+def scheduled(world: ServiceWorld, plan_request: PlanRequest | None = None) -> Scheduled:
+    answer = schedule(world.context(**THRESHOLD), LOG_COMPACTION, plan_request or PlanRequest())
     assert isinstance(answer, Scheduled), answer
     world.clock.advance(1000)
     return answer
@@ -77,14 +77,14 @@ def compacted(world: ServiceWorld) -> Execution:
     return done
 
 
-def refused(world: ServiceWorld, wish: Wish | None = None) -> Refusal:
-    answer = draft(world.context(**THRESHOLD), LOG_COMPACTION, wish or Wish())
+def refused(world: ServiceWorld, plan_request: PlanRequest | None = None) -> Refusal:
+    answer = draft(world.context(**THRESHOLD), LOG_COMPACTION, plan_request or PlanRequest())
     assert isinstance(answer, Refusal), answer
     return answer
 
 
-def draft_left_out(world: ServiceWorld) -> tuple[LeftOut, ...]:
-    return draft(world.context(**THRESHOLD), LOG_COMPACTION, Wish()).left_out
+def draft_left_out(world: ServiceWorld) -> tuple[Skipped, ...]:
+    return draft(world.context(**THRESHOLD), LOG_COMPACTION, PlanRequest()).skipped
 
 
 def everything(table: Table) -> list[tuple[object, ...]]:
@@ -294,7 +294,7 @@ def test_a_plan_names_all_logs_of_a_file_group() -> None:
 
 def test_it_is_immutable_only_if_asked_for() -> None:
     world = after_history()
-    answer = scheduled(world, Wish(cancellable=False))
+    answer = scheduled(world, PlanRequest(cancellable=False))
     assert not plan_scope(Action.LOG_COMPACTION, answer.draft.content, "plan").is_cancellable
 
 
@@ -302,13 +302,13 @@ def test_groups_of_a_pending_plan_are_left_to_it_and_come_back() -> None:
     world = after_history()
     plan = scheduled(world)
     refusal = refused(world)
-    assert {one.held_by for one in refusal.left_out} == {plan.instant}
+    assert {one.held_by for one in refusal.skipped} == {plan.instant}
     assert refusal.missing_partitions == ("p=a", "p=b")
 
 
 def test_what_a_wish_leaves_out_comes_back() -> None:
     world = after_history()
-    drafted = draft(world.context(**THRESHOLD), LOG_COMPACTION, Wish(partitions=("p=a",)))
+    drafted = draft(world.context(**THRESHOLD), LOG_COMPACTION, PlanRequest(partitions=("p=a",)))
     assert isinstance(drafted, Draft)
     assert {key.partition for key in drafted.groups} == {"p=a"}
     plan = compaction.decode_plan(drafted.content, "plan")
@@ -317,7 +317,7 @@ def test_what_a_wish_leaves_out_comes_back() -> None:
 
 def test_too_few_blocks_are_named() -> None:
     world = new_service_world(MOR, inserted(), updated())
-    assert {one.reason for one in refused(world).left_out} == {Reason.BELOW_THRESHOLD}
+    assert {one.reason for one in refused(world).skipped} == {Reason.BELOW_THRESHOLD}
 
 
 def test_copy_on_write_tables_have_no_logs() -> None:
@@ -366,5 +366,5 @@ def test_a_plan_with_partial_records_is_refused_by_name() -> None:
     with pytest.raises(InvalidRequest) as caught:
         execute(world.context(**THRESHOLD), LOG_COMPACTION, plan.instant)
     assert caught.value.code == "unsupported_partial_log_compaction"
-    left_out = {one.file_id: one.reason for one in draft_left_out(world)}
-    assert left_out[slice_.file_id] is Reason.PARTIAL_RECORDS
+    skipped = {one.file_id: one.reason for one in draft_left_out(world)}
+    assert skipped[slice_.file_id] is Reason.PARTIAL_RECORDS

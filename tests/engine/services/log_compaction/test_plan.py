@@ -1,10 +1,16 @@
 """Which file groups a log compaction takes, decided from values alone."""
 
-from lakewarden.engine.formats.payloads.compaction import CompactionStrategy
-from lakewarden.engine.services.choice import LeftOut, Reason
-from lakewarden.engine.services.log_compaction.plan import Counted, Limits, choose, plan_of, sift
-from lakewarden.engine.view.file_names import LogFile
-from lakewarden.engine.view.slices import FileSlice
+from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionStrategy
+from lakewarden.engine.services.log_compaction.plan import (
+    Counted,
+    LogCompactionLimits,
+    plan_of,
+    select_groups,
+    sift,
+)
+from lakewarden.engine.services.planning.selection import Reason, Skipped
 
 
 def slice_of(
@@ -22,12 +28,12 @@ def counted(file_id: str, blocks: int = 5, **what: object) -> Counted:
 
 
 def chosen(*candidates: Counted, **limits: int | None) -> list[str]:
-    choice = choose(candidates, Limits(**{"blocks_min": 5, **limits}))  # type: ignore[arg-type]
-    return [slice_.file_id for slice_ in choice.chosen]
+    selection = select_groups(candidates, LogCompactionLimits(**{"blocks_min": 5, **limits}))  # type: ignore[arg-type]
+    return [slice_.file_id for slice_ in selection.chosen]
 
 
-def reasons(left_out: tuple[LeftOut, ...]) -> dict[str | None, Reason]:
-    return {one.file_id: one.reason for one in left_out}
+def reasons(skipped: tuple[Skipped, ...]) -> dict[str | None, Reason]:
+    return {one.file_id: one.reason for one in skipped}
 
 
 def test_slices_without_logs_held_or_filtered_are_not_looked_into() -> None:
@@ -37,15 +43,15 @@ def test_slices_without_logs_held_or_filtered_are_not_looked_into() -> None:
         slice_of("other", partition="q"),
         slice_of("free"),
     )
-    choice = sift([bare, held, other, free], {held.key: "77"}, ["p"])
-    assert choice.chosen == (free,)
-    assert reasons(choice.left_out) == {
+    selection = sift([bare, held, other, free], {held.key: "77"}, ["p"])
+    assert selection.chosen == (free,)
+    assert reasons(selection.skipped) == {
         "bare": Reason.NO_LOGS,
         "held": Reason.HELD_BY_PLAN,
         "other": Reason.PARTITION_FILTERED,
     }
-    assert choice.missing_partitions == ("p", "q")
-    assert [one.held_by for one in choice.left_out] == [None, "77", None]
+    assert selection.missing_partitions == ("p", "q")
+    assert [one.held_by for one in selection.skipped] == [None, "77", None]
 
 
 def test_what_has_no_logs_does_not_come_back() -> None:
@@ -57,9 +63,9 @@ def test_as_many_blocks_as_the_threshold_are_enough() -> None:
 
 
 def test_too_few_blocks_come_back_with_the_next_write_only() -> None:
-    choice = choose([counted("a", 4)], Limits(blocks_min=5))
-    assert reasons(choice.left_out) == {"a": Reason.BELOW_THRESHOLD}
-    assert choice.missing_partitions == ()
+    selection = select_groups([counted("a", 4)], LogCompactionLimits(blocks_min=5))
+    assert reasons(selection.skipped) == {"a": Reason.BELOW_THRESHOLD}
+    assert selection.missing_partitions == ()
 
 
 def test_blocks_of_one_instant_are_not_compacted_again() -> None:
@@ -67,16 +73,18 @@ def test_blocks_of_one_instant_are_not_compacted_again() -> None:
 
 
 def test_partial_records_are_left_to_compaction() -> None:
-    choice = choose([counted("a", has_partial_records=True)], Limits(blocks_min=5))
-    assert reasons(choice.left_out) == {"a": Reason.PARTIAL_RECORDS}
+    selection = select_groups(
+        [counted("a", has_partial_records=True)], LogCompactionLimits(blocks_min=5)
+    )
+    assert reasons(selection.skipped) == {"a": Reason.PARTIAL_RECORDS}
 
 
 def test_a_full_plan_takes_those_with_most_blocks_and_names_the_rest() -> None:
     candidates = [counted("a", 6), counted("b", 9), counted("c", 7)]
-    choice = choose(candidates, Limits(blocks_min=5, groups_max=2))
-    assert [slice_.file_id for slice_ in choice.chosen] == ["b", "c"]
-    assert reasons(choice.left_out) == {"a": Reason.OVER_LIMIT}
-    assert choice.missing_partitions == ("p",)
+    selection = select_groups(candidates, LogCompactionLimits(blocks_min=5, groups_max=2))
+    assert [slice_.file_id for slice_ in selection.chosen] == ["b", "c"]
+    assert reasons(selection.skipped) == {"a": Reason.OVER_LIMIT}
+    assert selection.missing_partitions == ("p",)
 
 
 def test_bytes_count_until_they_are_used_up() -> None:

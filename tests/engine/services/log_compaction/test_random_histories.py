@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.wish import Wish
-from tests.engine.services.worlds import ServiceWorld, inserted, new_service_world, row
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, row
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -30,7 +30,7 @@ def random_write(randomness: random.Random, step: int) -> Write:
 def compact(world: ServiceWorld, *, while_writing: Write | None) -> bool:
     """A log compaction, perhaps with a write between its plan and its commit."""
     context = world.context(40, hoodie__log__compaction__blocks__threshold=2)
-    plan = schedule(context, LOG_COMPACTION, Wish())
+    plan = schedule(context, LOG_COMPACTION, PlanRequest())
     if not isinstance(plan, Scheduled):
         return False
     if while_writing is not None:

@@ -5,21 +5,21 @@ from functools import cache
 
 import pytest
 
-from lakewarden.engine.plans.cancel import cancel
-from lakewarden.engine.plans.start import start
+from lakewarden.engine.file_groups.file_names import parse_file_name
+from lakewarden.engine.file_groups.planned_slices import operation_of
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.place import Place, Placed
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.snapshot import load_snapshot
-from lakewarden.engine.view.file_names import parse_file_name
-from lakewarden.engine.view.planned_slices import operation_of
+from lakewarden.engine.transaction.cancel.cancel import cancel
+from lakewarden.engine.transaction.start import start
 from lakewarden.engine.write.settings import write_spec
-from tests.engine.services.worlds import (
+from tests.engine.services.service_table import (
     MOR,
     ServiceWorld,
     contents,
@@ -48,13 +48,13 @@ def world() -> ServiceWorld:
 
 
 def planned(world: ServiceWorld, service: TableService = LOG_COMPACTION) -> str:
-    answer = schedule(world.context(**THRESHOLD), service, Wish())
+    answer = schedule(world.context(**THRESHOLD), service, PlanRequest())
     assert isinstance(answer, Scheduled), answer
     world.clock.advance(1000)
     return answer.instant
 
 
-def carried_out(world: ServiceWorld, instant: str, service: TableService = LOG_COMPACTION) -> None:
+def executed(world: ServiceWorld, instant: str, service: TableService = LOG_COMPACTION) -> None:
     execute(world.context(**THRESHOLD), service, instant)
     world.clock.advance(1000)
 
@@ -137,7 +137,7 @@ def test_a_file_that_comes_to_light_after_the_rollback_is_not_looked_at(
 def test_one_that_has_completed_stands_beside_the_logs_it_replaces(world: ServiceWorld) -> None:
     before = {slice_.key: slice_ for slice_ in world.slices()}
     instant = planned(world)
-    carried_out(world, instant)
+    executed(world, instant)
     for slice_ in world.slices():
         old = before[slice_.key]
         assert slice_.base_file == old.base_file
@@ -148,7 +148,7 @@ def test_one_that_has_completed_stands_beside_the_logs_it_replaces(world: Servic
 def test_one_that_is_rolled_back_gives_way_to_the_logs_again(world: ServiceWorld) -> None:
     before = world.slices()
     instant = planned(world)
-    carried_out(world, instant)
+    executed(world, instant)
     world.table(70).rollback(instant)
     assert world.slices() == before
     assert files_of(world, instant) == []
@@ -156,12 +156,12 @@ def test_one_that_is_rolled_back_gives_way_to_the_logs_again(world: ServiceWorld
 
 
 def test_a_compaction_takes_it_in(world: ServiceWorld) -> None:
-    carried_out(world, planned(world))
+    executed(world, planned(world))
     late = updated(2, ts=9)
     world.write(late)
     compaction = planned(world, COMPACTION)
     assert_rows(world, late)
-    carried_out(world, compaction, COMPACTION)
+    executed(world, compaction, COMPACTION)
     assert {slice_.base_instant for slice_ in world.slices()} == {compaction}
     assert all(not slice_.log_files for slice_ in world.slices())
     assert_rows(world, late)
@@ -170,7 +170,7 @@ def test_a_compaction_takes_it_in(world: ServiceWorld) -> None:
 def test_logs_above_a_pending_compaction_are_not_compacted_beside_it(world: ServiceWorld) -> None:
     planned(world, COMPACTION)
     world.write(updated(4, ts=8), updated(4, ts=9))
-    assert not schedule(world.context(**THRESHOLD), LOG_COMPACTION, Wish())
+    assert not schedule(world.context(**THRESHOLD), LOG_COMPACTION, PlanRequest())
 
 
 def test_the_work_can_be_done_by_other_processes(world: ServiceWorld) -> None:
@@ -181,7 +181,7 @@ def test_the_work_can_be_done_by_other_processes(world: ServiceWorld) -> None:
     state = load_snapshot(world.storage)
     spec = write_spec(state, state.schema(), context.settings, instant=instant, attempt=1)
     tasks = [FoldTask(0, operation_of(world.slices()[0]))]
-    work = Placed(Place.here(world.storage, attempt), Folding(spec))
+    work = FencedTask(FencedTaskContext.here(world.storage, attempt), Folding(spec))
     far_work, (far_task,) = pickle.loads(pickle.dumps((work, tasks)))
     file = far_work.tried(2)(far_task)
     attempt.stop()

@@ -4,16 +4,22 @@ from functools import cache
 
 import pytest
 
-from lakewarden.engine.formats.payloads import clean, commit
+from lakewarden.engine.formats.instant_metadata import clean, commit
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.table import MetadataTable, load_metadata_table
-from lakewarden.engine.plans.publish import publish, to_inflight
-from lakewarden.engine.plans.rollback import rollback
+from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.instant import Action
-from tests.engine.services.worlds import MOR, ServiceWorld, inserted, new_service_world, updated
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.rollback_request import rollback
+from tests.engine.services.service_table import (
+    MOR,
+    ServiceWorld,
+    inserted,
+    new_service_world,
+    updated,
+)
 from tests.writing.shapes import Shape
 
 CLEAN, COMPACTION, LOG_COMPACTION, ARCHIVE = MetadataService
@@ -88,7 +94,7 @@ def test_logs_are_compacted_where_only_that_is_asked_for() -> None:
     step = maintained(world, LOG_COMPACTION).by_service[LOG_COMPACTION]
     assert step.is_done
     files = state_of(world).timeline.active.files
-    assert [f.instant.requested for f in files if f.begun_as is Action.LOG_COMPACTION] == [
+    assert [f.instant.requested for f in files if f.started_as is Action.LOG_COMPACTION] == [
         step.instant
     ]
     assert_truth(world, before)
@@ -113,12 +119,12 @@ def test_a_dry_run_says_the_same_and_changes_nothing() -> None:
     world = after_writes(5)
     entries = sorted(entry.path for entry in world.storage.walk(""))
     for services in ((COMPACTION,), (LOG_COMPACTION,)):
-        foreseen = maintained(world, *services, dry_run=True)
-        assert foreseen.is_dry_run
-        assert [bool(step) for step in foreseen.steps] == [True]
+        dry_run_result = maintained(world, *services, dry_run=True)
+        assert dry_run_result.is_dry_run
+        assert [bool(step) for step in dry_run_result.steps] == [True]
         assert sorted(entry.path for entry in world.storage.walk("")) == entries
         done = maintained(world.copy(), *services)
-        assert [step.items for step in done.steps] == [step.items for step in foreseen.steps]
+        assert [step.items for step in done.steps] == [step.items for step in dry_run_result.steps]
 
 
 def test_a_pending_instant_is_named_with_its_age_and_what_to_do() -> None:
@@ -153,10 +159,10 @@ def test_old_slices_are_cleaned_once_readers_have_had_time() -> None:
     assert "readers may still use" in str(fresh.why_nothing)
     world.write(updated(2, ts=40), updated(2, ts=41))
     before = world.rows()
-    foreseen = maintained(world, CLEAN, dry_run=True, **KEEPS_ONE).by_service[CLEAN]
+    dry_run_result = maintained(world, CLEAN, dry_run=True, **KEEPS_ONE).by_service[CLEAN]
     step = maintained(world, CLEAN, **KEEPS_ONE).by_service[CLEAN]
     assert step.is_done
-    assert (step.items, step.bytes) == (foreseen.items, foreseen.bytes)
+    assert (step.items, step.bytes) == (dry_run_result.items, dry_run_result.bytes)
     active = state_of(world).timeline.active
     (instant,) = active.completed((Action.CLEAN,))
     metadata = clean.decode(active.read(instant), "x")
@@ -216,7 +222,7 @@ def test_a_clean_that_was_left_is_finished_first() -> None:
     world.write(updated(2, ts=40), updated(2, ts=41))
     done = maintained(world, CLEAN, **KEEPS_ONE).by_service[CLEAN]
     state = state_of(world)
-    (files,) = [one for one in state.timeline.active.files if one.begun_as is Action.CLEAN]
+    (files,) = [one for one in state.timeline.active.files if one.started_as is Action.CLEAN]
     assert files.completed is not None
     state.storage.delete(files.completed.entry.path)
     answer = maintained(world, CLEAN, **KEEPS_ONE)

@@ -2,26 +2,25 @@
 
 import pytest
 
-from lakewarden.engine.formats.payloads import compaction
-from lakewarden.engine.formats.payloads import restore as payload
+from lakewarden.engine.formats.instant_metadata import restore as payload
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.plans.publish import publish, to_inflight
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execute import execute
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
-from lakewarden.engine.services.schedule import Scheduled, schedule
-from lakewarden.engine.services.table_service import TableService
-from lakewarden.engine.services.wish import Wish
-from lakewarden.engine.timeline.instant import Action
-from lakewarden.engine.timeline.ledger import read_ledger
-from lakewarden.engine.timeline.state import LedgerEnd
-from tests.crash.victims import SWEPT_AFTER_MS
-from tests.engine.plans.world import DEAD_AFTER_MS
-from tests.engine.services.worlds import (
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from tests.crash.dying_operations import SWEPT_AFTER_MS
+from tests.engine.services.restore.restored_tables import folded_files
+from tests.engine.services.service_table import (
     COW,
     MOR,
     ServiceWorld,
@@ -31,6 +30,7 @@ from tests.engine.services.worlds import (
     row,
     updated,
 )
+from tests.engine.transaction.transaction_table import DEAD_AFTER_MS
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
 
@@ -49,27 +49,10 @@ def newest(world: ServiceWorld) -> str:
 
 
 def planned(world: ServiceWorld, service: TableService, seed: int) -> str:
-    done = schedule(world.context(seed), service, Wish())
+    done = schedule(world.context(seed), service, PlanRequest())
     assert isinstance(done, Scheduled)
     world.clock.advance(1000)
     return done.instant
-
-
-def folded_files(world: ServiceWorld) -> list[str]:
-    """What compactions of the metadata table have put into base files."""
-    storage = world.storage.below(".hoodie/metadata")
-    plans = [
-        compaction.decode_plan(storage.read(entry.path), entry.path)
-        for entry in storage.list(".hoodie/timeline").files
-        if entry.name.endswith("compaction.requested")
-    ]
-    return [
-        f".hoodie/metadata/{operation.partition_path}/{name}"
-        for plan in plans
-        for operation in plan.operations
-        for name in (operation.data_file_path, *operation.delta_file_paths)
-        if name
-    ]
 
 
 def assert_back(world: ServiceWorld, shape: Shape, history: tuple[Write, ...] = HISTORY) -> None:
@@ -303,10 +286,10 @@ def assert_refused(
     with pytest.raises(kind) as refused:
         restore(world.context(52), to)
     assert refused.value.code == code
-    told = restore(world.context(53), to, dry_run=True).obstacles
-    assert [one.code for one in told] == [code]
+    reported = restore(world.context(53), to, dry_run=True).obstacles
+    assert [one.code for one in reported] == [code]
     if instant is not None:
-        assert told[0].instant == instant
+        assert reported[0].instant == instant
 
 
 @pytest.mark.parametrize("instant", ["20990101000000000", "pending"])
@@ -319,7 +302,7 @@ def test_what_is_no_completed_write_is_refused(instant: str) -> None:
 
 
 def restore_plan(world: ServiceWorld, to: str) -> bytes:
-    """What a restore says that is published and not begun."""
+    """What a restore says that is published and not started."""
     undone = restore(world.context(52), to, dry_run=True).undone
     active = world.table(97).timeline()
     plan = payload.RestorePlan(

@@ -4,26 +4,21 @@ from contextlib import suppress
 
 import pytest
 
-from lakewarden.engine.formats.payloads import clean as clean_payload
-from lakewarden.engine.formats.payloads import savepoint as payload
+from lakewarden.engine.formats.instant_metadata import clean as clean_payload
+from lakewarden.engine.formats.instant_metadata import savepoint as payload
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.plans.publish import publish
-from lakewarden.engine.services.clean.draft import CleanWish, content_of, draft_clean
+from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.clean.settings import Retention
-from lakewarden.engine.services.savepoint.run import (
-    delete_savepoint,
-    list_savepoints,
-    savepoint,
-)
-from lakewarden.engine.storage.fault_plan import FaultPlan
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.savepoint.run import delete_savepoint, list_savepoints, savepoint
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instant import Action
-from tests.crash.victims import killed
-from tests.engine.plans.hooked import Hook
-from tests.engine.services.worlds import (
+from lakewarden.engine.testing.fault_plan import FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish
+from tests.crash.dying_operations import killed
+from tests.engine.services.service_table import (
     COW,
     ServiceWorld,
     contents,
@@ -31,6 +26,7 @@ from tests.engine.services.worlds import (
     new_service_world,
     updated,
 )
+from tests.engine.transaction.hooked import Hook
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
@@ -123,7 +119,7 @@ def test_what_is_cleaned_already_is_refused() -> None:
 def test_what_a_pending_clean_is_about_to_delete_is_refused() -> None:
     world = new_service_world(LISTING, inserted(2), *(updated(2, ts) for ts in range(2, 5)))
     context = world.context(50)
-    drafted = draft_clean(context, world.moment(), Retention(commits=1), CleanWish())
+    drafted = draft_clean(context, world.snapshot(), CleanRetention(commits=1), CleanRequest())
     plan = clean_payload.encode_plan(content_of(context.storage, drafted))
     publish(context, Action.CLEAN, plan, claims=False)
     first, *_, newest = world.table(97).timeline().completed()

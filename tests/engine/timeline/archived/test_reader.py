@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.payloads import clean, commit, compaction
+from lakewarden.engine.formats.instant_metadata import clean, commit, compaction
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
@@ -18,7 +18,7 @@ from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.manifest import decode_manifest, encode_manifest
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import archived_instants, read_rows
-from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable, archive_of
 
 HISTORY = ".hoodie/timeline/history"

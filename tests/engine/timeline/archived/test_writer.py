@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.engine.kernel.errors import Defect
-from lakewarden.engine.storage.fault_plan import FaultPlan, crash_plans
-from lakewarden.engine.storage.faults import Crashed, FaultyStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.archived.manifest import LsmFile, manifest_versions
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
@@ -21,7 +21,7 @@ from lakewarden.engine.timeline.archived.writer import (
     compact_and_clean,
     files_to_merge,
 )
-from lakewarden.engine.timeline.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from tests.golden_tables import GoldenTable
 
 HISTORY = ".hoodie/timeline/history"

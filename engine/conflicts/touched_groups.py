@@ -1,0 +1,132 @@
+"""Touched file groups: which ones a completed write has changed, and which a pending plan will."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata import commit, compaction, replace
+from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+
+
+class TouchKind(Enum):
+    """What is done to the file groups, as far as it matters to whoever else writes to them."""
+
+    WRITE = "write"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "log compaction"
+    CLUSTERING = "clustering"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The file groups an instant is about."""
+
+    kind: TouchKind
+    keys: frozenset[FileGroupId]
+    # Those of the keys that got log files and nothing else.
+    appended: frozenset[FileGroupId] = frozenset()
+
+
+_NOTHING = Touched(TouchKind.WRITE, frozenset())
+
+
+def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
+    """What a completed write has written to or replaced."""
+    payload, path = active.read(instant), active.path(instant)
+    if instant.action is Action.REPLACE_COMMIT:
+        metadata = replace.decode(payload, path)
+        replaced = _keys(metadata.partition_to_replace_file_ids)
+        return Touched(TouchKind.WRITE, _written(metadata) | replaced)
+    written = commit.decode(payload, path)
+    return Touched(_kind(instant, written), _written(written), _appended(written))
+
+
+def is_service(instant: Instant, metadata: CommitMetadata) -> bool:
+    """Whether what has completed was a table service: it moves rows, and brings none."""
+    is_clustering = metadata.operation_type == Operation.CLUSTER
+    return is_clustering or _kind(instant, metadata) is not TouchKind.WRITE
+
+
+def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
+    """What a pending plan is going to rewrite; nothing for an instant that has no plan.
+
+    A torn plan counts as not published.
+    """
+    files = active.files_of(instant)
+    requested = files.requested if files else None
+    decode = _PLANS.get(instant.action)
+    if requested is None or decode is None:
+        return _NOTHING
+    try:
+        return decode(active.read(requested.instant), requested.entry.path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return _NOTHING
+
+
+def _kind(instant: Instant, metadata: CommitMetadata) -> TouchKind:
+    if metadata.operation_type == Operation.LOG_COMPACT:
+        return TouchKind.LOG_COMPACTION
+    is_compaction = metadata.compacted or metadata.operation_type == Operation.COMPACT
+    return (
+        TouchKind.COMPACTION
+        if is_compaction and instant.action is Action.COMMIT
+        else TouchKind.WRITE
+    )
+
+
+def _written(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    return _keys(
+        {
+            partition: [stat.file_id for stat in stats]
+            for partition, stats in metadata.partition_to_write_stats.items()
+        }
+    )
+
+
+def _appended(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    bases = {
+        partition: [stat.file_id for stat in stats if stat.log_files is None]
+        for partition, stats in metadata.partition_to_write_stats.items()
+    }
+    return _written(metadata) - _keys(bases)
+
+
+def _keys(file_ids: Mapping[str, Iterable[str]]) -> frozenset[FileGroupId]:
+    return frozenset(
+        FileGroupId(partition, one) for partition, ids in file_ids.items() for one in ids
+    )
+
+
+def _compacted(payload: bytes, path: str) -> Touched:
+    plan = compaction.decode_plan(payload, path)
+    keys = (FileGroupId(o.partition_path or "", o.file_id or "") for o in plan.operations)
+    return Touched(TouchKind.COMPACTION, frozenset(keys))
+
+
+def _log_compacted(payload: bytes, path: str) -> Touched:
+    return Touched(TouchKind.LOG_COMPACTION, _compacted(payload, path).keys)
+
+
+def _clustered(payload: bytes, path: str) -> Touched:
+    plan = replace.decode_plan(payload, path).clustering_plan
+    groups = plan.input_groups if plan else ()
+    slices = [one for group in groups for one in group.slices]
+    keys = (FileGroupId(one.partition_path or "", one.file_id or "") for one in slices)
+    return Touched(TouchKind.CLUSTERING, frozenset(keys))
+
+
+_PLANS = {
+    Action.COMPACTION: _compacted,
+    Action.LOG_COMPACTION: _log_compacted,
+    Action.CLUSTERING: _clustered,
+    # Until version 8 a clustering was requested as a replace commit.
+    Action.REPLACE_COMMIT: _clustered,
+}
+PLANNED = frozenset(_PLANS)

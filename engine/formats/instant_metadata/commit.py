@@ -1,0 +1,139 @@
+"""Commit metadata: what a write has done, as its completed and inflight instants say.
+
+Stored as Avro since version 8 and as JSON in version 6; both decode to the same value.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from lakewarden.engine.formats.instant_metadata.binding import Int32, value_of
+from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
+from lakewarden.engine.formats.json_text import parse_json
+from lakewarden.engine.storage import border
+
+# What Java writes where a file group has no earlier base file.
+NO_PREVIOUS_COMMIT = "null"
+
+
+class Operation(StrEnum):
+    """The operation names on storage; a file may hold others."""
+
+    INSERT = "INSERT"
+    INSERT_PREPPED = "INSERT_PREPPED"
+    UPSERT = "UPSERT"
+    UPSERT_PREPPED = "UPSERT_PREPPED"
+    BULK_INSERT = "BULK_INSERT"
+    BULK_INSERT_PREPPED = "BULK_INSERT_PREPPED"
+    DELETE = "DELETE"
+    DELETE_PREPPED = "DELETE_PREPPED"
+    BOOTSTRAP = "BOOTSTRAP"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    CLUSTER = "CLUSTER"
+    DELETE_PARTITION = "DELETE_PARTITION"
+    COMPACT = "COMPACT"
+    INDEX = "INDEX"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
+    LOG_COMPACT = "LOG_COMPACT"
+    BUCKET_RESCALE = "BUCKET_RESCALE"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStats:
+    """Milliseconds spent by the writer of a file."""
+
+    total_scan_time: int | None = 0
+    total_create_time: int | None = 0
+    total_upsert_time: int | None = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStat:
+    """What a write did to one file group; the defaults are those of a new base file."""
+
+    file_id: str = ""
+    path: str | None = None
+    prev_commit: str | None = NO_PREVIOUS_COMMIT
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    partition_path: str | None = None
+    total_log_records: int = 0
+    total_log_files: int | None = None
+    total_updated_records_compacted: int = 0
+    num_inserts: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    file_size_in_bytes: int = 0
+    log_version: Int32 | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+    cdc_stats: Mapping[str, int] | None = None
+    prev_base_file: str | None = None
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    runtime_stats: RuntimeStats | None = None
+    total_log_files_compacted: int = 0
+    total_log_read_time_ms: int = 0
+    total_log_size_compacted: int = 0
+    temp_path: str | None = None
+    num_updates: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """The content of a commit or delta commit."""
+
+    partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
+    compacted: bool = False
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    version: Int32 | None = None
+    operation_type: str | None = None
+
+
+Commit = TypeVar("Commit", bound=CommitMetadata)
+
+
+def decode_commit(codec: InstantCodec[Commit], payload: bytes, path: str) -> Commit:
+    """Metadata in either form; an empty file, as a crash may leave it, gives empty metadata."""
+    if not payload:
+        return codec.kind()
+    if payload.lstrip()[:1] == b"{":
+        return codec.checked(value_of(codec.kind, parse_json(payload, path), path), path)
+    return codec.decode(payload, path)
+
+
+def check_places(metadata: CommitMetadata, said_by: str) -> None:
+    """Hold the files that a write names against the border of its table."""
+    for partition, stats in metadata.partition_to_write_stats.items():
+        border.check_partition(partition, said_by)
+        for stat in stats:
+            if stat.partition_path != partition:
+                border.check_partition(stat.partition_path or "", said_by)
+            _check_stat(stat, said_by)
+
+
+def _check_stat(stat: WriteStat, said_by: str) -> None:
+    border.check_file_id(stat.file_id, said_by)
+    for path in (stat.path, *(stat.cdc_stats or ())):
+        border.check_partition(path or "", said_by)
+    for name in (stat.base_file, stat.prev_base_file, *(stat.log_files or ())):
+        border.check_file_id(name or "", said_by)
+
+
+_CODEC = InstantCodec(CommitMetadata, schema_text("commit"), check_places)
+
+
+def decode(payload: bytes, path: str) -> CommitMetadata:
+    """The metadata of a commit, delta commit, or of one of their inflight files."""
+    return decode_commit(_CODEC, payload, path)
+
+
+encode = _CODEC.encode

@@ -1,0 +1,64 @@
+"""Lock notes: what our lock files say, so that everybody can see whose they are and since when."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata.binding import value_of
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.locks.providers.port import Holder
+from lakewarden.engine.run.processes import ProcessMark
+from lakewarden.engine.timeline.ledger.documents import format_document, parse_document
+
+_KIND = "lock"
+_KINDS = frozenset({_KIND})
+_FOREIGN_LENGTH_MAX = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockNote:
+    """One acquisition of a lock; the owner is a random id that is used for this one only."""
+
+    owner: str
+    host: str
+    machine: str
+    pid: int
+    started: str
+    since_ms: int
+
+    @classmethod
+    def of(cls, owner: str, process: ProcessMark, since_ms: int) -> "LockNote":
+        return cls(
+            owner=owner,
+            host=process.host,
+            machine=process.machine,
+            pid=process.pid,
+            started=process.started,
+            since_ms=since_ms,
+        )
+
+    @property
+    def process(self) -> ProcessMark:
+        return ProcessMark(self.host, self.machine, self.pid, self.started)
+
+    @property
+    def holder(self) -> Holder:
+        owner = f"process {self.pid} on {self.host} (owner {self.owner})"
+        return Holder(owner, self.since_ms)
+
+
+def encode_note(note: LockNote) -> bytes:
+    return format_document(_KIND, note)
+
+
+def decode_note(content: bytes, path: str) -> LockNote | None:
+    """The note in a lock file; None for a file of another engine, or of a newer one of ours."""
+    try:
+        return value_of(LockNote, parse_document(content, path, kinds=_KINDS).record, path, str)
+    except LakewardenError:
+        return None
+
+
+def foreign_holder(content: bytes, modified_ms: int) -> Holder:
+    """The holder of a lock file that is not ours; Java Hudi leaves it empty."""
+    words = content[:_FOREIGN_LENGTH_MAX].decode("utf-8", "replace").strip()
+    owner = "".join(letter if letter.isprintable() else " " for letter in words)
+    return Holder(owner or "a writer without a name, such as Java Hudi", modified_ms)

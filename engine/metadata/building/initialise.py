@@ -1,0 +1,127 @@
+"""Initialising a partition of the metadata table: its file groups, and what they begin with.
+
+Each partition is initialised by a deltacommit of its own at an instant that is no date: the first
+is `00000000000000000`, the others count on. A file group begins with a log that holds nothing, and
+with a base file if there are entries for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
+from lakewarden.engine.formats.properties import format_properties
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
+from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.deltacommit import create_groups
+from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now, remove
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+
+_DIGITS = 17
+_LAST_INITIAL = "999".zfill(_DIGITS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewShard:
+    """A shard to be made, with what it begins with."""
+
+    group_count: int
+    entries: Entries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BaseTask:
+    partition: str
+    file_id: str
+    number: int
+    entries: Entries
+    instant: str
+    created_ms: int
+
+
+def initialise_partition(
+    state: MetadataTable,
+    partition_name: str,
+    shards: Mapping[str, NewShard],
+    times: TimeSource,
+    ports: Ports,
+) -> None:
+    """Make a partition. It counts once the table's properties list it, which is not done here."""
+    instant = _next_initial_instant(state)
+    begin(state, instant, Action.DELTA_COMMIT)
+    state.storage.put(f"{partition_name}/{PARTITION_METADATA}", _partition_metadata(instant))
+    created_ms = ports.clock.now_ms()
+    tasks = []
+    for shard, new in shards.items():
+        groups = create_groups(state, partition_name, shard, new.group_count, instant)
+        tasks += [
+            _BaseTask(partition_name, groups[number], number, entries, instant, created_ms)
+            for number, entries in new.entries.routed(new.group_count)
+        ]
+    stats = list(ports.executor.map(partial(_write_base, state.storage), tasks))
+    content = commit_content(stats, Operation.BULK_INSERT_PREPPED)
+    complete_now(state, instant, content, times)
+
+
+def forget_unfinished(state: MetadataTable) -> bool:
+    """Remove initialisations that were started and not completed whole; whether there were any."""
+    unfinished = [
+        files
+        for files in state.timeline.active.files
+        if files.instant.requested <= _LAST_INITIAL and not _is_whole(state, files)
+    ]
+    for files in unfinished:
+        remove(state, files)
+    return bool(unfinished)
+
+
+def _is_whole(state: MetadataTable, files: InstantFiles) -> bool:
+    if files.completed is None:
+        return False
+    path = files.completed.entry.path
+    payload = state.storage.read(path)
+    try:
+        commit.decode(payload, path)
+    except CorruptTable:
+        return False
+    return bool(payload)
+
+
+def _next_initial_instant(state: MetadataTable) -> str:
+    """The number after that of the last initialisation, which may have been archived."""
+    instants = (
+        *state.timeline.active.instants,
+        *state.timeline.archive.instants(None, _LAST_INITIAL),
+    )
+    used = [int(one.requested) for one in instants if one.requested <= _LAST_INITIAL]
+    return str(max(used, default=-1) + 1).zfill(_DIGITS)
+
+
+def _partition_metadata(instant: str) -> bytes:
+    properties = {"commitTime": instant, "partitionDepth": "1"}
+    return format_properties(properties, "partition metadata")
+
+
+def _write_base(storage: Storage, task: _BaseTask) -> WriteStat:
+    name = base_name(task.file_id, task.instant, f"{task.number}-0-0")
+    path = f"{task.partition}/{name}"
+    payload = base_file(task.entries, task.created_ms)
+    storage.put(path, payload)
+    return WriteStat(
+        file_id=task.file_id,
+        path=path,
+        num_writes=len(task.entries.keys),
+        num_inserts=len(task.entries.keys),
+        total_write_bytes=len(payload),
+        partition_path=task.partition,
+        file_size_in_bytes=len(payload),
+        runtime_stats=RuntimeStats(),
+    )

@@ -1,0 +1,93 @@
+"""Entries: what one commit says to a shard, and how that is split over its file groups."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.formats.hashing import file_group_index
+from lakewarden.engine.metadata.encoding.records import EMPTY_BINARY
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Keys with their encoded values, and keys to remove.
+
+    Values that many keys share are held once: `places` says which value each key has. Of a
+    repeated key the last entry counts, and a key that gets a value is not removed.
+    """
+
+    keys: pa.LargeBinaryArray
+    values: pa.LargeBinaryArray
+    places: Places
+    removed: pa.LargeBinaryArray
+
+    @classmethod
+    def of(
+        cls, keys: Sequence[str], values: pa.LargeBinaryArray, removed: Sequence[str] = ()
+    ) -> "Entries":
+        """Entries with a value for each key."""
+        return cls(_binaries(keys), values, np.arange(len(keys)), _binaries(removed))
+
+    def __bool__(self) -> bool:
+        return bool(len(self.keys) or len(self.removed))
+
+    def routed(self, group_count: int) -> Iterator[tuple[int, "Entries"]]:
+        """The touched file groups by number, each with its entries: sorted by key, keys unique."""
+        added = _split(self.keys, group_count)
+        removed = _split(self.removed, group_count)
+        nothing = np.zeros(0, np.int64)
+        for number in sorted(added.keys() | removed.keys()):
+            yield number, self._of_group(added.get(number, nothing), removed.get(number, nothing))
+
+    def _of_group(self, added: Places, removed: Places) -> "Entries":
+        keys = self.keys.take(pa.array(added))
+        kept = last_of_each(keys)
+        keys = keys.take(pa.array(kept))
+        gone = self.removed.take(pa.array(removed))
+        gone = gone.take(pa.array(last_of_each(gone)))
+        if len(keys) and len(gone):
+            gone = gone.filter(pc.invert(pc.is_in(gone, value_set=keys)))
+        return Entries(keys, self.values, self.places[added][kept], gone)
+
+    def own_values(self) -> pa.LargeBinaryArray:
+        """The value of each key."""
+        return self.values.take(pa.array(self.places))
+
+
+NO_ENTRIES = Entries(EMPTY_BINARY, EMPTY_BINARY, np.zeros(0, np.int64), EMPTY_BINARY)
+
+
+def _binaries(texts: Sequence[str]) -> pa.LargeBinaryArray:
+    return pa.array([text.encode() for text in texts], pa.large_binary())
+
+
+def _split(keys: pa.LargeBinaryArray, group_count: int) -> dict[int, Places]:
+    """The places of the keys of each file group, in their order."""
+    if not len(keys):
+        return {}
+    numbers = file_group_index(keys, group_count).astype(np.int32)
+    order = np.argsort(numbers, kind="stable")
+    found, starts = np.unique(numbers[order], return_index=True)
+    parts = np.split(order, starts[1:])
+    return dict(zip(found.tolist(), parts, strict=True))
+
+
+def last_of_each(keys: pa.LargeBinaryArray) -> Places:
+    """The places of the keys in ascending order, for a repeated key only its last one."""
+    order = pc.sort_indices(keys)
+    ascending = keys.take(order)
+    places: Places = order.to_numpy().astype(np.int64)
+    if len(keys) < 2:
+        return places
+    following = ascending.slice(1)
+    is_last = np.ones(len(keys), np.bool_)
+    is_last[:-1] = pc.not_equal(ascending.slice(0, len(keys) - 1), following).to_numpy(
+        zero_copy_only=False
+    )
+    return places[is_last]

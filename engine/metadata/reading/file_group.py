@@ -1,0 +1,140 @@
+"""One file group of a metadata partition: a base HFile and log blocks on top of it.
+
+Lookups read the blocks of the base file they need; logs are small and are read whole, once.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, assert_whole, truncated
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.hfile import HFile, HFileEntries
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.effective import effective_blocks
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.range_source import BufferSource, FileRanges
+from lakewarden.engine.metadata.encoding.log_files import known_content
+from lakewarden.engine.metadata.encoding.records import Run
+from lakewarden.engine.storage.port import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class KeySelection:
+    """Which keys are wanted: all, those given, or those that begin with one of the given."""
+
+    keys: tuple[bytes, ...] | None = None
+    prefixes: tuple[bytes, ...] | None = None
+    # Distinct keys in any order, which may be many.
+    among: pa.LargeBinaryArray | None = None
+
+    def of(self, file: HFile) -> HFileEntries:
+        if self.keys is not None:
+            return file.lookup(self.keys)
+        if self.prefixes is not None:
+            return file.lookup_prefixes(self.prefixes)
+        if self.among is not None:
+            return file.matching(self.among)
+        return file.entries()
+
+
+_REBUILD = (
+    "Read with use_metadata=False, then create the metadata table again. Nothing was changed."
+)
+
+ALL = KeySelection()
+
+
+def exactly(keys: Sequence[str]) -> KeySelection:
+    return KeySelection(keys=tuple(sorted({key.encode() for key in keys})))
+
+
+def beginning_with(prefixes: Sequence[str]) -> KeySelection:
+    return KeySelection(prefixes=tuple(sorted({prefix.encode() for prefix in prefixes})))
+
+
+class MetadataFileGroup:
+    """Reads one slice of a metadata file group; `is_valid` judges the instants of log blocks."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        slice_: FileSlice,
+        is_valid: Callable[[str], bool],
+        recorded: RecordedSizes | None = None,
+    ) -> None:
+        self._storage = storage
+        self._recorded = recorded
+        self._slice = slice_
+        self._is_valid = is_valid
+        self._blocks: tuple[Block, ...] | None = None
+        self._base: HFile | None = None
+
+    @property
+    def file_id(self) -> str:
+        return self._slice.file_id
+
+    def runs(self, selection: KeySelection) -> list[Run]:
+        """What the base file and each log block say of the selected keys, oldest first."""
+        runs = [self._run(self._base_file(), selection)] if self._slice.base_file else []
+        for block in self.log_blocks:
+            if block.kind is BlockKind.DELETE:
+                # Keys that were not selected do no harm: they meet no version of theirs.
+                keys = deletes(block).keys.cast(pa.large_binary())
+                runs.append(Run(keys, None, "", block.path))
+            else:
+                path = f"{block.path} (block at {block.offset})"
+                runs.append(self._run(HFile(BufferSource(block.content), path), selection))
+        return runs
+
+    def _run(self, file: HFile, selection: KeySelection) -> Run:
+        entries = selection.of(file)
+        return Run(entries.keys, entries.values, file.schema_text, file.path)
+
+    def _base_file(self) -> HFile:
+        if self._base is None:
+            assert self._slice.base_file is not None
+            path = self._slice.path(self._slice.base_file)
+            self._base = HFile(FileRanges(self._storage.open(path)), path)
+        return self._base
+
+    @property
+    def log_blocks(self) -> tuple[Block, ...]:
+        """The blocks of the logs that count, oldest first."""
+        if self._blocks is None:
+            # A log compaction of what is not there has nothing that is not in the base file.
+            self._blocks = effective_blocks(self._all_blocks(), self._is_valid, keeps_orphans=False)
+        return self._blocks
+
+    def _all_blocks(self) -> Iterator[Block]:
+        for log in self._slice.log_files:
+            path = self._slice.path(log)
+            content = known_content(log)
+            if content is None:
+                content = self._storage.read(path)
+            assert_whole(path, log, len(content))
+            if not content:
+                self._assert_nothing_lost(path, log)
+            for block in read_blocks(content, path):
+                if block.kind is not BlockKind.CORRUPT:
+                    yield block
+                elif self._recorded_bytes(path, log) > block.offset:
+                    raise block.corrupt(block.reason)
+
+    def _assert_nothing_lost(self, path: str, log: LogFile) -> None:
+        """A log of no bytes is what a dying writer leaves, or has lost what a completed one wrote.
+
+        How much a log has lost that still has whole blocks is not looked into here: that takes a
+        read for each deltacommit. Whatever folds logs into others does, and so does validation.
+        """
+        recorded_bytes = self._recorded_bytes(path, log)
+        if recorded_bytes:
+            raise truncated(path, recorded_bytes, 0, _REBUILD)
+
+    def _recorded_bytes(self, path: str, log: LogFile) -> int:
+        """How far a log is known to come from completed writes; all of it where nobody knows."""
+        reported = None if self._recorded is None else self._recorded.of_log(path, log)
+        return max(log.size_bytes, 1) if reported is None else reported

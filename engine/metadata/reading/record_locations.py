@@ -1,0 +1,85 @@
+"""Record locations: where many record keys live, looked up in the record index all at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.metadata.encoding.records import Versions
+from lakewarden.engine.metadata.reading.partition import MetadataPartition
+from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN, homes_of
+from lakewarden.engine.run.executor import Executor
+
+Places = npt.NDArray[np.int64]
+
+_MISSING = -1
+_FIELDS = (
+    "partitionName",
+    "fileIdHighBits",
+    "fileIdLowBits",
+    "fileIndex",
+    "fileId",
+    "fileIdEncoding",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordLocations:
+    """Keys that the index has, and in which of the distinct homes each of them lives."""
+
+    keys: pa.StringArray
+    at: Places
+    homes: tuple[FileGroupId, ...]
+
+
+def locate_many(
+    shards: Sequence[MetadataPartition], keys: pa.Array, executor: Executor
+) -> RecordLocations:
+    """The locations of those distinct keys that the shards have."""
+    found = [
+        locations
+        for shard in shards
+        for locations in map(_locations, shard.newest_of(keys, [RECORD_COLUMN], executor))
+    ]
+    homes = tuple(dict.fromkeys(home for one in found for home in one.homes))
+    number_of = {home: number for number, home in enumerate(homes)}
+    at = [
+        np.array([number_of[home] for home in one.homes], np.int64)[one.at]
+        for one in found
+        if len(one.at)
+    ]
+    return RecordLocations(
+        pa.concat_arrays([pa.array([], pa.string()), *(one.keys for one in found)]),
+        np.concatenate([np.zeros(0, np.int64), *at]),
+        homes,
+    )
+
+
+def _locations(newest: Versions) -> RecordLocations:
+    column = newest.values.column(RECORD_COLUMN).combine_chunks()
+    keys = newest.keys.cast(pa.large_string()).cast(pa.string())
+    if len(column) == 0:
+        return RecordLocations(keys, np.zeros(0, np.int64), ())
+    if pa.types.is_null(column.type) or column.null_count:
+        raise corrupt("record_index", None, "An entry of the index has no location.")
+    at, firsts = _distinct([column.field(name) for name in _FIELDS])
+    return RecordLocations(keys, at, homes_of(column.take(pa.array(firsts))))
+
+
+def _distinct(columns: Sequence[pa.Array]) -> tuple[Places, Places]:
+    """For each row a number that equal rows share, and the first row of each number."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        encoded = pc.fill_null(column.dictionary_encode().indices, _MISSING)
+        own = encoded.to_numpy(zero_copy_only=False).astype(np.int64)
+        # Both factors are at most the number of rows, so the product cannot overflow.
+        mixed = pa.array(numbers * (own.max() + 2) + own + 1).dictionary_encode()
+        numbers = mixed.indices.to_numpy().astype(np.int64)
+    firsts = np.zeros(int(numbers.max()) + 1, np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return numbers, firsts

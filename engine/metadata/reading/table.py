@@ -1,0 +1,179 @@
+"""The metadata table: Hudi's own table about a table, at `.hoodie/metadata`.
+
+It is read as of a timeline of the data: a write commits here first, so what is pending on that
+timeline does not count, nor does anything that began after it was looked at. Whoever writes to it
+looks at the same: it is the part of a snapshot that is about the metadata table.
+"""
+
+from lakewarden.engine.file_groups.file_names import DataFile
+from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
+from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
+from lakewarden.engine.file_groups.slices import FileSlice, Visibility, file_groups
+from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.lazy import lazy
+from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
+from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.partition import MetadataPartition
+from lakewarden.engine.metadata.reading.validity import Validity
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import (
+    METADATA_FOLDER,
+    PROPERTIES_PATH,
+    TableConfig,
+    load_config,
+)
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
+from lakewarden.engine.timeline.timeline import Timeline
+
+FILES = "files"
+COLUMN_STATS = "column_stats"
+PARTITION_STATS = "partition_stats"
+BLOOM_FILTERS = "bloom_filters"
+RECORD_INDEX = "record_index"
+SECONDARY_INDEX_PREFIX = "secondary_index_"
+EXPRESSION_INDEX_PREFIX = "expr_index_"
+_NO_FILES = "missing_metadata_partition"
+
+
+class MetadataTable:
+    """The metadata table at one moment; `storage` is rooted in it, `root` in its table.
+
+    Partitions that are read are listed once and then kept.
+    """
+
+    def __init__(
+        self,
+        root: Storage,
+        config: TableConfig,
+        data_timeline: Timeline,
+        own_timeline: Timeline | None = None,
+    ) -> None:
+        self.root = root
+        self.config = config
+        self.storage = root.below(METADATA_FOLDER)
+        self.data_timeline = data_timeline
+        self._own_timeline = own_timeline
+        self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
+
+    def again(self) -> "MetadataTable":
+        """The same as it is now, the table's properties included."""
+        return load_metadata_table(self.root, load_config(self.root))
+
+    def partition(self, name: str) -> MetadataPartition:
+        """A partition by name; one without any file group is corrupt, never empty."""
+        return MetadataPartition(self._file_groups(name))
+
+    def record_index(self) -> tuple[MetadataPartition, ...]:
+        """The record index: one shard, or one for each partition of the table.
+
+        Shards for partitions come with these, so that a table without rows may have none yet.
+        """
+        try:
+            groups = self._file_groups(RECORD_INDEX)
+        except CorruptTable as error:
+            if error.code != _NO_FILES or MetadataListing(self.partition(FILES)).partitions():
+                raise
+            return ()
+        shards: dict[str, list[MetadataFileGroup]] = {}
+        for group in groups:
+            # `record-index-0007-0` is global; `record-index-<partition>-0000-0` is of a partition.
+            shards.setdefault(group.file_id.rsplit("-", 2)[0], []).append(group)
+        return tuple(MetadataPartition(shards[name]) for name in sorted(shards))
+
+    def _file_groups(self, name: str) -> tuple[MetadataFileGroup, ...]:
+        if name not in self._groups:
+            self._groups[name] = self._open(name)
+        return self._groups[name]
+
+    def slices(self, name: str) -> tuple[FileSlice, ...]:
+        """The newest slices of a partition's file groups; none where it has no files."""
+        files = self.files(name)
+        self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
+        return tuple(group.latest_merged() for group in groups)
+
+    def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
+        slices = self.slices(name)
+        if not slices:
+            raise CorruptTable(
+                _NO_FILES,
+                what=f"The metadata table's partition {name!r} has no files.",
+                why="The table's properties list it as built.",
+                now="Read with use_metadata=False, then rebuild the partition.",
+                partition=name,
+            )
+        is_valid, recorded = self.validity.is_valid, self._recorded
+        return tuple(MetadataFileGroup(self.storage, one, is_valid, recorded) for one in slices)
+
+    def files(self, partition: str) -> tuple[DataFile, ...]:
+        """The data files of a partition as they lie there now."""
+        return data_files(self.storage.list(partition).files)
+
+    def partitions(self) -> tuple[str, ...]:
+        """All partitions with a folder, whether the table's properties list them or not."""
+        folders = (folder.rstrip("/") for folder in self.storage.list("").folders)
+        return tuple(folder for folder in folders if folder != HOODIE_FOLDER)
+
+    def deltacommit(self, instant: str) -> InstantFiles | None:
+        """The files of the deltacommit of an instant of the data table, completed or not."""
+        return self.started(instant, Action.DELTA_COMMIT)
+
+    def rollback(self, instant: str) -> InstantFiles | None:
+        """The files of a rollback that was started here."""
+        return self.started(instant, Action.ROLLBACK)
+
+    def started(self, requested: str, action: Action) -> InstantFiles | None:
+        """The files of an instant that began as some action."""
+        found = (
+            group
+            for group in self.timeline.active.files
+            if group.instant.requested == requested and group.started_as is action
+        )
+        return next(found, None)
+
+    def uncertain(self) -> tuple[str, ...]:
+        """The instants that are completed here, but still pending on the data table."""
+        pending = {one.requested for one in self.data_timeline.active.pending()}
+        completed = self.timeline.active.completed()
+        return tuple(one.requested for one in completed if one.requested in pending)
+
+    @lazy
+    def timeline(self) -> Timeline:
+        """The metadata table's own timeline."""
+        given = self._own_timeline
+        return given if given is not None else _own_timeline(self.storage)
+
+    @property
+    def layout(self) -> Layout:
+        return self.timeline.active.layout
+
+    @lazy
+    def validity(self) -> Validity:
+        """What counts of the metadata table."""
+        return Validity.of(self.data_timeline, self.timeline)
+
+    @lazy
+    def _recorded(self) -> RecordedSizes:
+        return RecordedSizes(self.timeline.active)
+
+    @lazy
+    def _visibility(self) -> Visibility:
+        names_decide = self.config.version < 8
+        return load_visibility(self.timeline.active, self.validity, names_decide=names_decide)
+
+
+def load_metadata_table(root: Storage, config: TableConfig) -> MetadataTable:
+    """The metadata table as it is now, for writing to it.
+
+    Its own timeline comes first: what is started there has started on the data's timeline before.
+    """
+    own = _own_timeline(root.below(METADATA_FOLDER))
+    return MetadataTable(root, config, Timeline.load(root, config.layout), own)
+
+
+def _own_timeline(storage: Storage) -> Timeline:
+    properties = parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
+    return Timeline.load(storage, layout_of(properties))

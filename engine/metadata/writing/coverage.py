@@ -1,0 +1,62 @@
+"""Coverage: whether a compaction of the metadata table takes all that lies below its time.
+
+Its base files stand for whatever was told before that time. So a deltacommit below it that it does
+not have would be lost to readers, and what was taken back since it was planned would come back.
+"""
+
+from lakewarden.engine.file_groups.file_names import parse_file_name
+from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
+from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, decode_plan
+from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.timeline.active import InstantFiles
+
+
+def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
+    """Whether the plan of a pending compaction names just what lies below it now.
+
+    What completes later than this look is either above its time, or finds its plan and gives way.
+    """
+    if any(_completed(now, reported) <= instant for reported in now.uncertain()):
+        return False
+    wanted = {
+        FileGroupId(one.partition_path or "", one.file_id or ""): frozenset(
+            address.rpartition("/")[2] for address in one.delta_file_paths
+        )
+        for one in plan.operations
+    }
+    visibility = load_visibility(now.timeline.active, now.validity, names_decide=False)
+    groups = [
+        group
+        for partition in now.config.metadata_partitions
+        for group in file_groups(partition, now.files(partition), visibility)
+    ]
+    below = {group.key: _logs_below(now, group, instant) for group in groups}
+    return {key: logs for key, logs in below.items() if logs} == wanted
+
+
+def has_taken(state: MetadataTable, compaction: InstantFiles, reported: str) -> bool:
+    """Whether a compaction has folded what an instant has told; without its plan it may have."""
+    if compaction.requested is None:
+        return True
+    path = compaction.requested.entry.path
+    plan = decode_plan(state.storage.read(path), path)
+    names = (name for one in plan.operations for name in one.delta_file_paths)
+    files = (parse_file_name(name.rpartition("/")[2], 0) for name in names)
+    return any(file is not None and file.instant == reported for file in files)
+
+
+def _logs_below(now: MetadataTable, group: FileGroup, instant: str) -> frozenset[str]:
+    """The logs of the newest slice below an instant that were told before it."""
+    slices = [one for one in group.slices if one.base_instant < instant]
+    if not slices:
+        return frozenset()
+    return frozenset(
+        log.name for log in slices[-1].log_files if _completed(now, log.instant) <= instant
+    )
+
+
+def _completed(now: MetadataTable, instant: str) -> str:
+    completed = now.timeline.completion_time(instant)
+    assert completed is not None
+    return completed

@@ -1,0 +1,186 @@
+"""Deltacommits of the metadata table: each is written as one, and withdrawn as one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakewarden.engine.file_groups.file_names import DataFile, LogFile
+from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.log_files import (
+    group_log,
+    initial_log,
+    initial_log_name,
+    log_name,
+)
+from lakewarden.engine.metadata.reading.shards import (
+    GroupCounts,
+    file_groups_by_shard,
+    file_id,
+    shard_of,
+)
+from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.instants import (
+    begin,
+    commit_content,
+    complete_now,
+    create_file,
+    remove,
+)
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+
+# Partition -> shard -> entries.
+Content = Mapping[str, Mapping[str, Entries]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _GroupTask:
+    """What one file group is to be told."""
+
+    partition: str
+    file_id: str
+    entries: Entries
+    instant: str
+    token: str
+    created_ms: int
+
+
+def write_deltacommit(
+    state: MetadataTable, instant: str, content: Content, times: TimeSource, ports: Ports
+) -> None:
+    """Write entries as the deltacommit of an instant of the data table.
+
+    Steps `metadata-write.begin`, `metadata-write.shards`, `metadata-write.logs` and
+    `metadata-write.complete`; until the last one readers see nothing of it.
+    """
+    begin(state, instant, Action.DELTA_COMMIT)
+    created_ms = ports.clock.now_ms()
+    tasks = [
+        _GroupTask(partition, group, entries, instant, f"{number}-0-1", created_ms)
+        for partition in sorted(content)
+        for number, (group, entries) in enumerate(
+            _ensure_groups(state, partition, content[partition], instant)
+        )
+    ]
+    stats = list(ports.executor.map(partial(_write_log, state.storage), tasks))
+    written = commit_content(stats, Operation.UPSERT_PREPPED)
+    complete_now(state, instant, written, times)
+
+
+def withdraw_deltacommit(state: MetadataTable, instant: str) -> bool:
+    """Remove whatever an earlier attempt at an instant has left; False if there was nothing."""
+    files = state.deltacommit(instant)
+    if files is None:
+        return False
+    if files.completed is not None:
+        state.storage.delete(files.completed.entry.path)
+    for partition, names in find_written(state, instant).items():
+        for name in names:
+            state.storage.delete(f"{partition}/{name}")
+    remove(state, files)
+    return True
+
+
+def withdraw_strays(state: MetadataTable) -> bool:
+    """Remove the deltacommits of instants that were taken back while their writers stood still."""
+    strays = state.validity.strays()
+    for instant in strays:
+        withdraw_deltacommit(state, instant)
+    return bool(strays)
+
+
+def find_written(state: MetadataTable, instant: str) -> dict[str, tuple[str, ...]]:
+    """The log files of a deltacommit in each partition that has any; no other writes to them."""
+    found = {
+        partition: tuple(
+            file.name
+            for file in state.files(partition)
+            if isinstance(file, LogFile) and file.instant == instant
+        )
+        for partition in state.partitions()
+    }
+    return {partition: names for partition, names in found.items() if names}
+
+
+def create_groups(
+    state: MetadataTable, partition: str, shard: str, count: int, instant: str
+) -> tuple[str, ...]:
+    """The file groups of a new shard, all of them started with an initial log."""
+    groups = tuple(file_id(shard, number) for number in range(count))
+    for group in groups:
+        path = f"{partition}/{initial_log_name(group, instant)}"
+        state.storage.put(path, initial_log(instant))
+    return groups
+
+
+def _ensure_groups(
+    state: MetadataTable, partition: str, shards: Mapping[str, Entries], instant: str
+) -> Iterator[tuple[str, Entries]]:
+    """The file groups with something to say to each, those of new shards after their creation."""
+    telling = {shard: entries for shard, entries in shards.items() if entries}
+    files = state.files(partition) if telling else ()
+    for shard, entries in telling.items():
+        groups = _groups(state, partition, shard, files, instant, len(entries.keys))
+        for number, own in entries.routed(len(groups)):
+            yield groups[number], own
+
+
+def _groups(
+    state: MetadataTable,
+    partition: str,
+    shard: str,
+    files: Sequence[DataFile],
+    instant: str,
+    key_count: int,
+) -> tuple[str, ...]:
+    if shard == shard_of(partition):
+        present = file_groups_by_shard(files).get(shard)
+        if present is None:
+            raise _no_groups(partition)
+        return present
+    # A shard for one partition of the table vanishes with the write that made it.
+    validity = state.validity
+    settled = [file for file in files if validity.is_completed(file.instant)]
+    present = file_groups_by_shard(settled).get(shard)
+    if present is not None:
+        return present
+    return create_groups(state, partition, shard, GroupCounts().of_record_shard(key_count), instant)
+
+
+def _write_log(storage: Storage, task: _GroupTask) -> WriteStat:
+    name = log_name(task.file_id, task.instant, task.token)
+    path = f"{task.partition}/{name}"
+    payload = group_log(task.partition, task.entries, task.instant, task.created_ms)
+    # What earlier attempts have left is withdrawn, so that a log which is there now is of a later
+    # one: it has the lock, and readers may count on its log already.
+    create_file(storage, path, payload, task.instant)
+    return WriteStat(
+        file_id=task.file_id,
+        path=path,
+        prev_commit=task.instant,
+        num_writes=len(task.entries.keys),
+        num_update_writes=len(task.entries.keys),
+        num_deletes=len(task.entries.removed),
+        total_write_bytes=len(payload),
+        partition_path=task.partition,
+        file_size_in_bytes=len(payload),
+        log_version=1,
+        log_offset=0,
+        base_file="",
+        log_files=(name,),
+        runtime_stats=RuntimeStats(),
+    )
+
+
+def _no_groups(partition: str) -> CorruptTable:
+    return CorruptTable(
+        "missing_metadata_partition",
+        what=f"The metadata table's partition {partition!r} has no files.",
+        why="The table's properties list it as built or in progress.",
+        now="Drop the index and build it again.",
+        partition=partition,
+    )

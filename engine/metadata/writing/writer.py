@@ -1,0 +1,234 @@
+"""Writing to the metadata table: one deltacommit for each action on the data table.
+
+It completes before the action does; until then readers do not count it.
+"""
+
+from collections.abc import Sequence
+
+from lakewarden.engine.formats.instant_metadata import rollback
+from lakewarden.engine.formats.instant_metadata.rollback import (
+    InstantReference,
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+)
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.entries.content import content_of, unmaintained
+from lakewarden.engine.metadata.reading.definitions import (
+    IndexDefinition,
+    definitions_path,
+    load_definitions,
+)
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    MetadataTable,
+    load_metadata_table,
+)
+from lakewarden.engine.metadata.writing.compact import withdraw_compactions
+from lakewarden.engine.metadata.writing.coverage import has_taken
+from lakewarden.engine.metadata.writing.definitions_file import (
+    column_stats_definition,
+    define_indexes,
+)
+from lakewarden.engine.metadata.writing.deltacommit import (
+    find_written,
+    withdraw_deltacommit,
+    write_deltacommit,
+)
+from lakewarden.engine.metadata.writing.instants import begin, complete, is_compaction
+from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
+from lakewarden.engine.metadata.writing.upkeep import keep_up
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
+
+_MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
+
+
+def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
+    """Refuse to write to a table with an index that a write would leave untrue."""
+    for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
+        if partition not in _MAINTAINED:
+            raise unmaintained(storage, partition)
+
+
+def write_change(
+    state: MetadataTable,
+    definitions: Sequence[IndexDefinition],
+    change: TableChange,
+    times: TimeSource,
+    ports: Ports,
+    settings: Settings | None = None,
+) -> None:
+    """Tell the metadata table what an action has done; the caller holds the table's lock.
+
+    Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Table
+    and definitions are those of the snapshot that was loaded in this hold of the lock. Safe to
+    repeat: what an earlier attempt at the same instant has left is withdrawn first.
+    """
+    config = state.config
+    if not config.metadata_partitions:
+        return
+    refuse_unmaintained(state.root, config)
+    if withdraw_deltacommit(state, change.instant):
+        state = load_metadata_table(state.root, config)
+    times.move_past(state.timeline.active.newest_time())
+    if keep_up(state, config, settings or Settings(), times, ports):
+        state = load_metadata_table(state.root, config)
+    definitions = _with_new_columns(state.root, config, definitions, change)
+    reported = content_of(state, definitions, change)
+    # Who builds an index relies on it that writes go into what there is of it already.
+    started = [one for one in config.metadata_partitions_inflight if state.files(one)]
+    content = {
+        partition: reported.of(partition) for partition in (*config.metadata_partitions, *started)
+    }
+    write_deltacommit(state, change.instant, content, times, ports)
+
+
+def _with_new_columns(
+    storage: Storage,
+    config: TableConfig,
+    definitions: Sequence[IndexDefinition],
+    change: TableChange,
+) -> Sequence[IndexDefinition]:
+    """Let the definition of the statistics list columns that they have not been kept of so far.
+
+    That comes before the statistics: to Java a column of the definition that a file has none of is
+    null in that file, which is what a new column is in the older files.
+    """
+    if not config.has_metadata(COLUMN_STATS):
+        return definitions
+    defined = next(one for one in definitions if one.partition == COLUMN_STATS)
+    seen = dict.fromkeys(column for file in change.new_files for column in file.columns)
+    added = [column for column in seen if column not in defined.columns]
+    if not added:
+        return definitions
+    version = defined.version if defined.columns else "V2"
+    path = definitions_path(config)
+    columns = [*defined.columns, *added]
+    define_indexes(storage, path, [column_stats_definition(columns, version=version)])
+    return load_definitions(storage, config)
+
+
+def rollback_change(
+    storage: Storage,
+    config: TableConfig,
+    instant: str,
+    rollback_instant: str,
+    times: TimeSource,
+    ports: Ports,
+) -> None:
+    """Undo what an instant has told the metadata table, at the instant of the data's rollback.
+
+    The caller holds the table's lock and completes its own rollback afterwards. Steps of
+    `metadata-rollback`: begin, hide, files, instant, complete. Whoever finds them started goes on
+    with the same rollback instant. Nothing is done where the instant never got as far as the
+    metadata table.
+    """
+    if not config.metadata_partitions:
+        return
+    state = load_metadata_table(storage, config)
+    started = state.rollback(rollback_instant)
+    files = state.deltacommit(instant)
+    if (started is None and files is None) or (started and _is_completed(state, started)):
+        return
+    times.move_past(state.timeline.active.newest_time())
+    # One that was started on without knowing of the rollback would bring back what goes now.
+    if withdraw_compactions(state):
+        state = state.again()
+    _refuse_compacted(state, instant, files)
+    # What the instant has told may be in log compactions as well.
+    if files is not None and withdraw_log_compactions(state, since=files.instant.completed):
+        state = load_metadata_table(storage, config)
+    started_ms = ports.clock.now_ms()
+    plan = _plan(state, started) or _new_plan(state, instant)
+    begin(state, rollback_instant, Action.ROLLBACK, rollback.encode_plan(plan))
+    withdraw_deltacommit(state, instant)
+    done = _done(plan, rollback_instant, ports.clock.now_ms() - started_ms)
+    complete(state, rollback_instant, Action.ROLLBACK, rollback.encode(done))
+
+
+def _is_completed(state: MetadataTable, files: InstantFiles) -> bool:
+    """Whether a rollback is completed; a completed file that was torn is removed."""
+    if files.completed is None:
+        return False
+    path = files.completed.entry.path
+    try:
+        rollback.decode(state.storage.read(path), path)
+    except CorruptTable:
+        state.storage.delete(path)
+        return False
+    return True
+
+
+def _plan(state: MetadataTable, files: InstantFiles | None) -> RollbackPlan | None:
+    """The plan of a rollback that was started, if it was published whole."""
+    if files is None or files.requested is None:
+        return None
+    path = files.requested.entry.path
+    try:
+        return rollback.decode_plan(state.storage.read(path), path)
+    except CorruptTable:
+        return None
+
+
+def _new_plan(state: MetadataTable, instant: str) -> RollbackPlan:
+    requests = (
+        RollbackRequest(partition_path=partition, files_to_be_deleted=names)
+        for partition, names in find_written(state, instant).items()
+    )
+    return RollbackPlan(
+        instant_to_rollback=InstantReference(commit_time=instant, action=Action.DELTA_COMMIT.value),
+        rollback_requests=tuple(requests),
+    )
+
+
+def _done(plan: RollbackPlan, rollback_instant: str, taken_ms: int) -> RollbackMetadata:
+    target, requests = plan.instant_to_rollback, plan.rollback_requests
+    return RollbackMetadata(
+        start_rollback_time=rollback_instant,
+        time_taken_in_millis=taken_ms,
+        total_files_deleted=sum(len(one.files_to_be_deleted) for one in requests),
+        commits_rollback=(target.commit_time,) if target else (),
+        partition_metadata={
+            one.partition_path: RollbackPartition(
+                partition_path=one.partition_path, success_delete_files=one.files_to_be_deleted
+            )
+            for one in requests
+        },
+        instants_rollback=(target,) if target else (),
+    )
+
+
+def _refuse_compacted(state: MetadataTable, instant: str, files: InstantFiles | None) -> None:
+    """Refuse when base files hold what the instant has told, for there it cannot be undone."""
+    completed = files.instant.completed if files else None
+    later = [
+        one.instant
+        for one in state.timeline.active.files
+        if is_compaction(one)
+        and completed is not None
+        and one.instant.requested > completed
+        and has_taken(state, one, instant)
+    ]
+    if later:
+        raise InvalidRequest(
+            "metadata_compacted",
+            what=(
+                f"Lakewarden cannot roll back {instant}: the metadata table was compacted at "
+                f"{later[0].requested}, after it."
+            ),
+            why="The compacted base files hold its entries together with later ones.",
+            now="Restore the table to a savepoint, or drop its metadata table first.",
+            instant=instant,
+            compaction=later[0].requested,
+        )

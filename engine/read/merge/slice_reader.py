@@ -1,0 +1,269 @@
+"""Reading one slice: its base file in batches, merged with what its logs say."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.file_groups.recorded_sizes import assert_whole
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.formats.log.deletes import Deletes, deletes
+from lakewarden.engine.formats.log.effective import effective_blocks
+from lakewarden.engine.formats.log.reader import read_apart, read_blocks
+from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.range_source import FileRanges
+from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowFilter
+from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
+from lakewarden.engine.read.merge.fold import fold
+from lakewarden.engine.read.merge.merge import Merger
+from lakewarden.engine.read.merge.possible import may_hold_for_nan
+from lakewarden.engine.read.merge.projection import project
+from lakewarden.engine.read.merge.rows import side_by_side
+from lakewarden.engine.read.merge.slice_merge import LogFigures, SliceMerge
+from lakewarden.engine.read.merge.spec import ReadSpec
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.keygen.keys import is_composite, record_keys
+from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+
+# Rows that are read and merged together. Larger batches take memory and hardly save time.
+BATCH_ROWS = 1 << 16
+# Batches that may wait for the logs where all rows are wanted at once.
+BATCHES_AHEAD = 32
+# Blocks of larger logs are read one by one, so that those dealt with take no memory any more.
+APART_BYTES_MIN = 32 << 20
+
+
+class SliceReader:
+    """Reads slices of one table for one query."""
+
+    def __init__(self, storage: Storage, spec: ReadSpec) -> None:
+        self._storage = storage
+        self._spec = spec
+        self._bases = BaseReader(storage)
+
+    def table(self, slice_: FileSlice, *, workers: int = 1) -> pa.Table:
+        """The slice's rows at once, by so many threads."""
+        parts = self._parts(slice_, workers=workers, sparing=False)
+        return side_by_side(self._spec.output_schema, parts)
+
+    def batches(self, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
+        """The slice's rows in batches; memory holds one batch and the slice's logs."""
+        for part in self._parts(slice_, workers=1, sparing=True):
+            yield from part.to_batches()
+
+    def rows_to_rewrite(
+        self, slice_: FileSlice, on_footer: OnFooter | None = None
+    ) -> Iterator[pa.Table]:
+        """The slice's rows in batches; texts that its base file keeps as dictionaries stay so.
+
+        The base file's footer is handed on where the base file alone is read.
+        """
+        if slice_.log_files:
+            merge = self.merge(slice_)
+            yield from merge.base_rows()
+            yield merge.new_rows()
+            return
+        names = self._spec.wanted_for_merging()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        for rows in self._base_rows(
+            slice_, schema, workers=1, sparing=True, for_merging=True, on_footer=on_footer
+        ):
+            yield self._finished(rows, slice_)
+
+    def merge(self, slice_: FileSlice) -> SliceMerge:
+        """The slice for whoever puts a new base file in its place; memory as with batches."""
+        names = self._spec.wanted_for_merging()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        blocks = list(self._blocks(slice_, apart_from=APART_BYTES_MIN))
+        logs = LogFigures.of(blocks)
+        # Nobody but the blocks that count keeps the bytes of the logs.
+        blocks = list(effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True))
+        entries = self.entries(blocks, schema)
+        merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
+        base = self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True)
+        logs = replace(logs, records=len(entries))
+        return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
+
+    def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
+        """How many row groups of the slice's base file are read, and how many there are."""
+        if slice_.base_file is None:
+            return 0, 0
+        sources = self._spec.history.sources(slice_.base_file.instant)
+        path = slice_.path(slice_.base_file)
+        return self._bases.count_row_groups(path, self._row_filter(slice_, sources))
+
+    def log_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
+        """The blocks of the slice's logs that count, oldest first."""
+        # Whoever wants the rows of a window has no use for what was only compacted in it.
+        is_whole = self._spec.commit_times is None
+        is_valid = self._spec.blocks.is_valid
+        return effective_blocks(self._blocks(slice_), is_valid, keeps_orphans=is_whole)
+
+    def entries(self, blocks: list[Block], schema: pa.Schema) -> LogEntries:
+        """What blocks say, side by side in their order.
+
+        They are taken out of the list, so that their bytes are not in memory any longer than need
+        be.
+        """
+        taken = (blocks.pop(0) for _ in range(len(blocks)))
+        contents = (self._content(block, schema) for block in taken)
+        return log_entries(contents, schema, self._spec.rules)
+
+    def contents(self, blocks: Iterable[Block], schema: pa.Schema) -> list[Records | Deletes]:
+        """What blocks hold, in the columns and types of a schema."""
+        return [self._content(block, schema) for block in blocks]
+
+    def _parts(self, slice_: FileSlice, *, workers: int, sparing: bool) -> Iterator[pa.Table]:
+        """The slice's rows in parts; a sparing read takes little memory for each."""
+        merges = bool(slice_.log_files)
+        names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        read = self._merged if merges else self._base_rows
+        for part in read(slice_, schema, workers=workers, sparing=sparing):
+            finished = self._finished(part, slice_)
+            if len(finished):
+                yield finished
+
+    def _base_rows(
+        self,
+        slice_: FileSlice,
+        schema: pa.Schema,
+        *,
+        workers: int,
+        sparing: bool,
+        for_merging: bool = False,
+        on_footer: OnFooter | None = None,
+    ) -> Iterator[pa.Table]:
+        if slice_.base_file is None:
+            return
+        # Keys that must be put together from columns need these written out.
+        keep_dictionaries = for_merging and self._spec.has_meta_fields
+        path = slice_.path(slice_.base_file)
+        sources = self._spec.history.sources(slice_.base_file.instant)
+        stored = [sources.get(name, name) for name in schema.names]
+        tables = self._bases.tables(
+            path,
+            [name for name in stored if name is not None],
+            batch_rows=BATCH_ROWS if for_merging or sparing else None,
+            use_threads=workers > 1,
+            small_buffers=sparing,
+            row_filter=self._row_filter(slice_, sources),
+            keep_dictionaries=keep_dictionaries,
+            on_footer=on_footer,
+        )
+        for table in tables:
+            yield project(table, schema, path, sources, keep_dictionaries=keep_dictionaries)
+
+    def _row_filter(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowFilter | None:
+        """The filter by which row groups of the base file may be skipped.
+
+        With logs there is none: a base row that does not match still decides whether a log record
+        of its key counts, and gives partial records their values.
+        """
+        predicate = self._spec.predicate
+        if predicate is None or slice_.log_files:
+            return None
+        if any(name in sources or name not in self._spec.stored for name in predicate.columns):
+            return None
+        # The statistics of a row group leave NaN out.
+        if may_hold_for_nan(predicate, self._spec.schema):
+            return None
+        return predicate.expression, self._spec.schema
+
+    def _merged(
+        self, slice_: FileSlice, schema: pa.Schema, *, workers: int, sparing: bool
+    ) -> Iterator[pa.Table]:
+        """The base rows after the logs; reading goes on while the logs are folded."""
+        slice_ = self._sufficient(slice_)
+        threads = LocalExecutor(workers)
+        merger = threads.start(partial(self._merger, slice_, schema))
+        base = self._base_rows(slice_, schema, workers=workers, sparing=sparing, for_merging=True)
+        yield from threads.map(
+            lambda rows: merger().merge_batch(rows, self._keys(rows)), base, ahead=BATCHES_AHEAD
+        )
+        yield from merger().updated()
+        yield merger().rest()
+
+    def _sufficient(self, slice_: FileSlice) -> FileSlice:
+        """The slice, or the whole one for records that leave columns to older files."""
+        whole = self._spec.whole_slices.get(slice_.key)
+        if whole is not None and any(block.is_partial for block in self.log_blocks(slice_)):
+            return whole
+        return slice_
+
+    def _merger(self, slice_: FileSlice, schema: pa.Schema) -> Merger:
+        entries = self.entries(list(self.log_blocks(slice_)), schema)
+        return Merger(fold(entries, self._spec.rules, self._spec.defaults))
+
+    def _blocks(self, slice_: FileSlice, apart_from: int | None = None) -> Iterator[Block]:
+        """The blocks of all logs; those of files of so many bytes each with bytes of its own."""
+        for log in slice_.log_files:
+            path = slice_.path(log)
+            if apart_from is None or log.size_bytes < apart_from:
+                content = self._storage.read(path)
+                assert_whole(path, log, len(content))
+                found = read_blocks(content, path)
+            else:
+                with self._storage.open(path) as file:
+                    assert_whole(path, log, file.size())
+                    found = read_apart(FileRanges(file), path)
+            for block in found:
+                if block.kind is not BlockKind.CORRUPT:
+                    yield block
+                elif not self._spec.blocks.skips_corrupt or block.offset < log.recorded_bytes:
+                    raise block.corrupt(block.reason)
+
+    def _content(self, block: Block, schema: pa.Schema) -> Records | Deletes:
+        return deletes(block) if block.kind is BlockKind.DELETE else self._records(block, schema)
+
+    def _records(self, block: Block, schema: pa.Schema) -> Records:
+        sources = self._spec.history.sources(block.instant)
+        stored = [sources.get(name, name) for name in schema.names]
+        rows = records(block, [name for name in stored if name is not None])
+        present = {sources.get(name, name) for name in schema.names} & set(rows.column_names)
+        if block.is_partial:
+            fields = [f for f in schema if sources.get(f.name, f.name) in present]
+            schema = pa.schema(fields)
+        rows = project(rows, schema, block.path, sources)
+        return Records(rows, is_partial=block.is_partial, keys=self._keys(rows))
+
+    def _keys(self, rows: pa.Table) -> pa.Array | None:
+        """The record keys of a table that does not store them."""
+        if self._spec.has_meta_fields:
+            return None
+        fields = self._spec.key_fields
+        keys = record_keys(rows, fields, composite=is_composite(fields))
+        return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+
+    def _finished(self, rows: pa.Table, slice_: FileSlice) -> pa.Table:
+        rows = self._with_key_column(rows)
+        rows = self._with_partition_values(rows, slice_.partition)
+        if self._spec.commit_times is not None:
+            wanted = pa.array(sorted(self._spec.commit_times))
+            rows = rows.filter(pc.is_in(rows.column(COMMIT_TIME), value_set=wanted))
+        if self._spec.predicate is not None:
+            rows = self._spec.predicate.apply(rows)
+        return rows.select(self._spec.columns)
+
+    def _with_key_column(self, rows: pa.Table) -> pa.Table:
+        name = self._spec.key_column
+        if name is None or name in rows.column_names or name not in self._spec.wanted():
+            return rows
+        return rows.append_column(self._spec.schema.field(name), rows.column(RECORD_KEY))
+
+    def _with_partition_values(self, rows: pa.Table, partition: str) -> pa.Table:
+        """Partition columns that the files lack, or that the path alone knows to be null."""
+        for name, text in self._spec.partitions.values(partition).items():
+            if name not in rows.column_names:
+                continue
+            if text is None or self._spec.drops_partition_columns:
+                place = rows.schema.get_field_index(name)
+                field = rows.schema.field(place)
+                value = pa.scalar(text, pa.string()).cast(field.type)
+                column = pa.repeat(value, len(rows))
+                rows = rows.set_column(place, field, column)
+        return rows

@@ -1,0 +1,99 @@
+"""Answers: a query planned on one snapshot and read, all of it or an error.
+
+A clean may remove files of a snapshot while they are read. As long as nothing was handed out, the
+read begins anew on the table as it is then; after that it ends with an error that names the clean.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
+from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Snapshot, load_snapshot
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.active import load_active
+from lakewarden.engine.timeline.removals import removals_between
+
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A query on a table, which is planned anew where its snapshot has lost files."""
+
+    storage: Storage
+    plan: Callable[[Snapshot], Scan]
+
+    def scan(self) -> Scan:
+        """The plan alone; its files may vanish before they are read."""
+        return self._attempt(lambda _, scan: scan)
+
+    def table(self, executor: Executor) -> pa.Table:
+        """All rows at once."""
+        return self._attempt(lambda _, scan: scan.table(self.storage, executor))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, batch after batch; the first one is read at once."""
+        return self._attempt(self._begin)
+
+    def _attempt(self, use: Callable[[Snapshot, Scan], ValueT]) -> ValueT:
+        for _ in range(SNAPSHOTS_MAX - 1):
+            snapshot = load_snapshot(self.storage)
+            try:
+                return use(snapshot, self.plan(snapshot))
+            except (CorruptTable, Conflict) as error:
+                if files_vanished(snapshot, error) is None:
+                    raise
+        snapshot = load_snapshot(self.storage)
+        with naming_removals(snapshot):
+            return use(snapshot, self.plan(snapshot))
+
+    def _begin(self, snapshot: Snapshot, scan: Scan) -> Iterator[pa.RecordBatch]:
+        batches = scan.batches(self.storage)
+        first = next(batches, None)
+        return iter(()) if first is None else _rest(snapshot, first, batches)
+
+
+def _rest(
+    snapshot: Snapshot, first: pa.RecordBatch, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield first
+    with naming_removals(snapshot):
+        yield from batches
+
+
+@contextmanager
+def naming_removals(snapshot: Snapshot) -> Iterator[None]:
+    """Say which clean removed the files of a snapshot that are missed here; damage stays damage."""
+    try:
+        yield
+    except (CorruptTable, Conflict) as error:
+        vanished = files_vanished(snapshot, error)
+        if vanished is None:
+            raise
+        raise vanished from error
+
+
+def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | None:
+    """The error of a reader whose snapshot has lost files; None where that is not what happened."""
+    if error.code not in OUTDATED:
+        return None
+    now = load_active(snapshot.storage, snapshot.layout)
+    removals = removals_between(snapshot.timeline.active, now)
+    if not removals:
+        return None
+    names = " and ".join(str(one) for one in removals[-2:])
+    path = error.parameters.get("path")
+    return Conflict(
+        "files_vanished",
+        what=f"{path or 'A file'} was removed while the read that needs it ran.",
+        why=f"It ran into {names}, which removes files that newer ones replace.",
+        now="Read again. To avoid it, raise hoodie.clean.commits.retained.",
+        path=path,
+        removed_by=tuple(one.requested for one in removals),
+    )

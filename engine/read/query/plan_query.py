@@ -1,0 +1,133 @@
+"""Planning queries: from what a caller wants to a scan, every step of pruning explained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS
+from lakewarden.engine.read.merge.predicate import Filter, Predicate, bind_filter, check_columns
+from lakewarden.engine.read.merge.spec import BlockJudge, ReadSpec
+from lakewarden.engine.read.query.prune import SkippedPart, prune_partitions, prune_slices
+from lakewarden.engine.read.query.removed_files import Past
+from lakewarden.engine.read.query.retention import check_retained
+from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.times import Time, parse_time
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.keygen.key_scheme import key_column
+
+
+class Mode(Enum):
+    """Whether logs are merged, or only base files are read."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a caller wants of a table."""
+
+    columns: Sequence[str] | None = None
+    filter: Filter | None = None
+    as_of: Time | None = None
+    mode: str = Mode.SNAPSHOT.value
+    use_metadata: bool = True
+
+
+def plan_query(state: Snapshot, query: Query) -> Scan:
+    """The scan that answers a snapshot, read-optimised or time-travel query."""
+    mode = _mode(query.mode)
+    as_of = parse_time(query.as_of, state.zone)
+    spec = read_spec(state, query, as_of)
+    partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
+    visibility = state.visibility(as_of)
+    groups = state.file_groups(visibility, partitions, use_metadata=query.use_metadata)
+    if as_of is not None:
+        check_retained(state, as_of, Past(visibility, groups, partitions))
+    slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
+    scan = Scan(slices, skipped, spec)
+    return narrow(state, scan) if query.use_metadata else scan
+
+
+def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
+    """What every slice of the query is read with; columns and filter are checked here."""
+    config = state.config
+    schema = state.reader_schema(as_of)
+    return ReadSpec(
+        schema=schema,
+        columns=check_columns(query.columns, schema),
+        predicate=bind_filter(query.filter, schema),
+        rules=config.merge,
+        partitions=config.partitions,
+        key_fields=config.key_fields,
+        has_meta_fields=config.has_meta_fields,
+        drops_partition_columns=config.drops_partition_columns,
+        blocks=block_judge(state, as_of),
+        history=state.history.until(as_of),
+        # A renamed column has another name in the properties.
+        key_column=None if state.history.versions else key_column(config, schema),
+    )
+
+
+def _mode(text: str) -> Mode:
+    try:
+        return Mode(text)
+    except ValueError:
+        raise InvalidRequest(
+            "bad_mode",
+            what=f"Lakewarden has no read mode {text!r}.",
+            why=f"It can be {' or '.join(mode.value for mode in Mode)}.",
+            now="Leave it out to read a snapshot.",
+        ) from None
+
+
+def block_judge(state: Snapshot, as_of: str | None) -> BlockJudge:
+    """Which log blocks count in a table as of a moment."""
+    if state.config.version >= 8:
+        return BlockJudge(as_of=as_of)
+    active = state.timeline.active
+    first, completed = active.first_write(), active.completed()
+    if first is None and completed:
+        # Whatever else is newer than the savepoints was undone, or is archived.
+        first = completed[0]
+        completed += state.timeline.archive.instants(first.requested)
+    return BlockJudge(
+        completed=frozenset(instant.requested for instant in completed),
+        first_active=first.requested if first else "",
+        as_of=as_of,
+        skips_corrupt=True,
+    )
+
+
+def _partitions(
+    state: Snapshot, schema: pa.Schema, predicate: Predicate | None, query: Query
+) -> tuple[tuple[str, ...] | None, tuple[SkippedPart, ...]]:
+    """The partitions to look into; None means all of them, found while listing."""
+    fields = {field.name for field in state.config.partitions.fields}
+    if predicate is None or not fields & set(predicate.columns):
+        return None, ()
+    partitions = state.source(use_metadata=query.use_metadata).partitions()
+    return prune_partitions(partitions, state.config.partitions, schema, predicate)
+
+
+def _slice(group: FileGroup, mode: Mode) -> FileSlice | None:
+    return group.latest_merged() if mode is Mode.SNAPSHOT else group.latest_base()
+
+
+def narrow(state: Snapshot, scan: Scan) -> Scan:
+    """The scan without the slices that column statistics exclude."""
+    predicate = scan.spec.predicate
+    if predicate is None or not scan.slices or not state.config.has_metadata(COLUMN_STATS):
+        return scan
+    columns = [name for name in predicate.columns if name in scan.spec.stored]
+    if not columns:
+        return scan
+    partitions = sorted({slice_.partition for slice_ in scan.slices})
+    ranges = column_ranges(state.metadata.partition(COLUMN_STATS), columns, partitions)
+    kept, excluded = prune_slices(scan.slices, ranges, scan.spec.schema, predicate)
+    return Scan(kept, scan.skipped + excluded, scan.spec)

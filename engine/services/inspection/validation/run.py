@@ -1,0 +1,67 @@
+"""Validation: checks by name, each with what it has found."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.services.inspection.validation.files import check_files, check_metadata_table
+from lakewarden.engine.services.inspection.validation.finding import (
+    Check,
+    CheckedTable,
+    Finding,
+    failed,
+)
+from lakewarden.engine.services.inspection.validation.indexes import (
+    check_column_stats,
+    check_record_index,
+)
+from lakewarden.engine.services.inspection.validation.keys import check_keys
+from lakewarden.engine.services.inspection.validation.ledgers import check_ledgers
+from lakewarden.engine.services.inspection.validation.timeline import check_timeline
+from lakewarden.engine.snapshot import Snapshot
+
+CHECKS: Mapping[str, Check] = {
+    "timeline": check_timeline,
+    "files": check_files,
+    "metadata_table": check_metadata_table,
+    "record_index": check_record_index,
+    "column_stats": check_column_stats,
+    "ledgers": check_ledgers,
+    "keys": check_keys,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """A finding, and the check that has it."""
+
+    check: str
+    finding: Finding
+
+
+def validate(
+    state: Snapshot, executor: Executor, checks: Sequence[str] = ()
+) -> Iterator[CheckResult]:
+    """Carry out some checks, all if none are named; nothing is changed."""
+    unknown = sorted(set(checks) - CHECKS.keys())
+    if unknown:
+        raise InvalidRequest(
+            "unknown_check",
+            what=f"Lakewarden has no check {unknown[0]!r}.",
+            why=f"It has {', '.join(CHECKS)}.",
+            now="Name some of these, or none to run all.",
+            check=unknown[0],
+        )
+    scene = CheckedTable(state, executor)
+    for name in checks or CHECKS:
+        for finding in _carried_out(CHECKS[name], scene):
+            yield CheckResult(check=name, finding=finding)
+
+
+def _carried_out(check: Check, scene: CheckedTable) -> Iterator[Finding]:
+    """What cannot be read at all is found, too."""
+    try:
+        yield from check(scene)
+    except CorruptTable as error:
+        yield failed(str(error), about=str(error.parameters.get("path", "")))

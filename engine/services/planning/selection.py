@@ -1,0 +1,121 @@
+"""Choices: what a plan takes, what it leaves out, and why; refusals are values like these."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Reason(StrEnum):
+    """Why something is not in a plan, or why there is no plan; the words are shown to users."""
+
+    NO_LOGS = "no_logs"
+    HELD_BY_PLAN = "held_by_plan"
+    PARTITION_FILTERED = "partition_filtered"
+    BELOW_THRESHOLD = "below_threshold"
+    OVER_LIMIT = "over_limit"
+    LARGE_ENOUGH = "large_enough"
+    ALONE = "alone"
+    PARTIAL_RECORDS = "partial_records"
+    UNTOUCHED = "untouched"
+    TRIGGER_NOT_REACHED = "trigger_not_reached"
+    NOTHING_TO_DO = "nothing_to_do"
+    WRONG_TABLE_TYPE = "wrong_table_type"
+    SWITCHED_OFF = "switched_off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A file group that a plan leaves out, or a whole partition where no file id is given."""
+
+    partition: str
+    file_id: str | None = None
+    reason: Reason
+    detail: str
+    # The plan that has it already.
+    held_by: str | None = None
+    bytes: int = 0
+    log_files: int = 0
+    # Whether the next plan has to look at the partition again, though nothing is written to it.
+    comes_back: bool = False
+
+    @classmethod
+    def of_slice(
+        cls,
+        slice_: FileSlice,
+        reason: Reason,
+        detail: str,
+        *,
+        held_by: str | None = None,
+        comes_back: bool = False,
+    ) -> "Skipped":
+        return cls(
+            partition=slice_.partition,
+            file_id=slice_.file_id,
+            reason=reason,
+            detail=detail,
+            held_by=held_by,
+            bytes=slice_.size_bytes,
+            log_files=len(slice_.log_files),
+            comes_back=comes_back,
+        )
+
+
+def held_back(slice_: FileSlice, plan: str) -> Skipped:
+    """A slice that another pending plan has: should that come to nothing, the next one looks."""
+    detail = f"The pending plan {plan} has it."
+    return Skipped.of_slice(slice_, Reason.HELD_BY_PLAN, detail, held_by=plan, comes_back=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[T_co]):
+    """What a planner has chosen, in the order of the plan, and all it has skipped."""
+
+    chosen: tuple[T_co, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def missing_partitions(self) -> tuple[str, ...]:
+        """The partitions that the next plan has to look at again."""
+        return tuple(sorted({one.partition for one in self.skipped if one.comes_back}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why there is no plan. It is an answer, not an error: nothing is wrong."""
+
+    service: str
+    reason: Reason
+    why: str
+    skipped: tuple[Skipped, ...] = ()
+    missing_partitions: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"No {self.service.replace('_', ' ')}: {self.why}"
+
+    def __bool__(self) -> bool:
+        """A refusal is no plan, so that `if plan := ...schedule()` reads as it should."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A plan that has not been published yet."""
+
+    # What the requested file is going to hold.
+    content: bytes
+    groups: frozenset[FileGroupId]
+    # As they are in the content: what the next plan has to look at again.
+    missing_partitions: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    input_bytes: int = 0
+    # Where its partitions came from, in a sentence: since when, or why all were looked at.
+    scope: str = ""
+    # By what it has skipped file groups for good, without naming their partitions as missing.
+    rules: str = ""
+
+
+Drafted = Draft | Refusal

@@ -1,0 +1,191 @@
+"""The plan of a clean: which files may go, and what keeps those that are old and stay.
+
+A pure function of file groups and of what holds files back. A slice may go when a later base file
+of its file group was started before the horizon: whoever asks for the table as of the horizon or
+later finds that one. All of a file group goes when it was replaced before the horizon.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lakewarden.engine.file_groups.file_names import DataFile, LogFile
+from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, FileSlice
+from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
+
+
+class FileHold(StrEnum):
+    """Why an old slice stays; the words are shown to users."""
+
+    RETAINED = "retained"
+    SAVEPOINT = "savepoint"
+    PLAN = "pending_plan"
+
+
+@dataclass(frozen=True, slots=True)
+class FileHolder:
+    """An instant that needs some files."""
+
+    hold: FileHold
+    instant: str
+
+
+# By partition and file name.
+Held = Mapping[tuple[str, str], FileHolder]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An old slice that stays all the same, and the instant that holds it back."""
+
+    partition: str
+    file_id: str
+    base_instant: str
+    bytes: int
+    hold: FileHold
+    held_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file that nobody needs any more."""
+
+    partition: str
+    name: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """All there is of one partition: its file groups with every slice, replaced ones included."""
+
+    partition: str
+    groups: Sequence[FileGroup]
+    # The groups among them that others were put in the place of, and by which instant.
+    replaced: Mapping[FileGroupId, str] = field(default_factory=dict)
+    # Files of change data capture, which belong to no slice, but go with one.
+    captured: Sequence[LogFile] = ()
+    # Every data file that is there, of whatever instant.
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """How much of the past is kept: back to an instant, or so many slices of each file group."""
+
+    # None with a policy that counts slices.
+    horizon: str | None
+    retention: CleanRetention
+    held: Held = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanSelection:
+    """What may go, and what stays though it is old."""
+
+    files: tuple[OldFile, ...] = ()
+    partitions: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+
+def select(partitions: Iterable[PartitionView], cut: Cut) -> CleanSelection:
+    """What a clean shall delete in some partitions."""
+    files: list[OldFile] = []
+    emptied: list[str] = []
+    kept: list[Kept] = []
+    for view in partitions:
+        old, stays = _of_partition(view, cut)
+        files += old
+        kept += stays
+        if _is_emptied(view, {file.name for file in old}, cut):
+            emptied.append(view.partition)
+    return CleanSelection(files=tuple(files), partitions=tuple(emptied), kept=tuple(kept))
+
+
+def _of_partition(view: PartitionView, cut: Cut) -> tuple[list[OldFile], list[Kept]]:
+    files: list[OldFile] = []
+    kept: list[Kept] = []
+    for group in view.groups:
+        replaced = view.replaced.get(group.key)
+        superseded = _superseded(group, replaced, cut)
+        # The newest first, as Java has them.
+        for position in reversed(range(superseded)):
+            slice_ = group.slices[position]
+            holder = _holder(slice_, cut.held)
+            if holder is None:
+                files += _files(view, group, position)
+            else:
+                kept.append(_kept(slice_, holder))
+        newest = len(group.slices) if replaced else len(group.slices) - 1
+        if cut.horizon is not None:
+            retained = FileHolder(FileHold.RETAINED, cut.horizon)
+            kept += [_kept(one, retained) for one in group.slices[superseded:newest]]
+    return files, kept
+
+
+def _superseded(group: FileGroup, replaced: str | None, cut: Cut) -> int:
+    """How many slices of a file group, from the oldest on, nobody asks for any more."""
+    if cut.retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+        return len(group.slices) if replaced else _beyond(group, cut.retention.versions)
+    assert cut.horizon is not None
+    if replaced is not None and replaced < cut.horizon:
+        return len(group.slices)
+    before = [
+        position
+        for position, slice_ in enumerate(group.slices)
+        if slice_.base_file is not None and slice_.base_instant < cut.horizon
+    ]
+    return before[-1] if before else 0
+
+
+def _beyond(group: FileGroup, versions: int) -> int:
+    """How many slices are older than the newest ones with a base file."""
+    bases = [at for at, slice_ in enumerate(group.slices) if slice_.base_file is not None]
+    return bases[-versions] if len(bases) >= versions else 0
+
+
+def _holder(slice_: FileSlice, held: Held) -> FileHolder | None:
+    """Who needs a file of a slice; a slice stays whole, or it goes."""
+    files: list[DataFile] = [*slice_.log_files]
+    if slice_.base_file is not None:
+        files.insert(0, slice_.base_file)
+    found = (held.get((slice_.partition, file.name)) for file in files)
+    return next((holder for holder in found if holder is not None), None)
+
+
+def _files(view: PartitionView, group: FileGroup, position: int) -> list[OldFile]:
+    """The files of a slice: its base file, its logs, and what was captured of its changes."""
+    slice_ = group.slices[position]
+    last = position + 1 == len(group.slices)
+    until = None if last else group.slices[position + 1].base_instant
+    captured = [
+        file
+        for file in view.captured
+        if file.file_id == slice_.file_id
+        and (position == 0 or file.instant >= slice_.base_instant)
+        and (until is None or file.instant < until)
+    ]
+    base = [] if slice_.base_file is None else [slice_.base_file]
+    files: list[DataFile] = [*base, *slice_.log_files, *captured]
+    return [OldFile(slice_.partition, file.name, file.size_bytes) for file in files]
+
+
+def _kept(slice_: FileSlice, holder: FileHolder) -> Kept:
+    return Kept(
+        partition=slice_.partition,
+        file_id=slice_.file_id,
+        base_instant=slice_.base_instant,
+        bytes=slice_.size_bytes,
+        hold=holder.hold,
+        held_by=holder.instant,
+    )
+
+
+def _is_emptied(view: PartitionView, old: set[str], cut: Cut) -> bool:
+    """Whether nothing is left of a partition; the table's own folder is not one to be removed."""
+    return bool(view.partition) and bool(view.replaced) and view.names <= old

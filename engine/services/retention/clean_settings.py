@@ -1,0 +1,160 @@
+"""The settings of cleaning: Hudi's own keys, with its defaults and older spellings."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Origin, Setting, Settings, flag, one_of, whole_number
+from lakewarden.engine.services.retention.archive_settings import KEEP_MIN_COMMITS
+
+
+def _positive(text: str) -> int:
+    number = whole_number(text)
+    if number < 1:
+        raise ValueError("it must be above zero")
+    return number
+
+
+CLEAN_AUTOMATIC = Setting(
+    "hoodie.clean.automatic",
+    False,
+    flag,
+    "Whether a write cleans after its commit; Hudi's writers do by default",
+)
+CLEAN_ASYNC = Setting(
+    "hoodie.clean.async.enabled",
+    False,
+    flag,
+    "Whether cleaning is left to a job of its own, so that writes do not clean",
+    ("hoodie.clean.async",),
+)
+CLEAN_POLICY: Setting[str] = Setting(
+    "hoodie.clean.policy",
+    "",
+    one_of(*CleanPolicy),
+    "What a clean keeps; when not set, the policy whose number is set, and KEEP_LATEST_COMMITS "
+    "otherwise",
+    ("hoodie.cleaner.policy",),
+)
+COMMITS_RETAINED: Setting[int] = Setting(
+    "hoodie.clean.commits.retained",
+    10,
+    _positive,
+    "How many of the newest commits stay readable as they were, with KEEP_LATEST_COMMITS",
+    ("hoodie.cleaner.commits.retained",),
+)
+HOURS_RETAINED: Setting[int] = Setting(
+    "hoodie.clean.hours.retained",
+    24,
+    _positive,
+    "For how many hours commits stay readable as they were, with KEEP_LATEST_BY_HOURS",
+    ("hoodie.cleaner.hours.retained",),
+)
+VERSIONS_RETAINED: Setting[int] = Setting(
+    "hoodie.clean.fileversions.retained",
+    3,
+    _positive,
+    "How many of the newest slices of each file group stay, with KEEP_LATEST_FILE_VERSIONS",
+    ("hoodie.cleaner.fileversions.retained",),
+)
+TRIGGER_STRATEGY: Setting[str] = Setting(
+    "hoodie.clean.trigger.strategy",
+    "NUM_COMMITS",
+    one_of("NUM_COMMITS"),
+    "What triggers a clean after a write: a number of commits since the last clean",
+)
+TRIGGER_COMMITS: Setting[int] = Setting(
+    "hoodie.clean.trigger.max.commits",
+    1,
+    _positive,
+    "After how many commits since the last clean a write cleans again",
+    ("hoodie.clean.max.commits",),
+)
+IS_INCREMENTAL = Setting(
+    "hoodie.clean.incremental.enabled",
+    True,
+    flag,
+    "Whether a clean looks only at partitions that were written to since the last one",
+    ("hoodie.cleaner.incremental.mode",),
+)
+# Zero stands for no limit, as nobody could want none.
+COMMITS_TO_CLEAN: Setting[int] = Setting(
+    "hoodie.clean.max.commits.to.clean",
+    0,
+    whole_number,
+    "The most commits that one clean covers; 0 for no limit",
+)
+
+CLEAN_SETTINGS: tuple[Setting[object], ...] = (
+    CLEAN_AUTOMATIC,
+    CLEAN_ASYNC,
+    CLEAN_POLICY,
+    COMMITS_RETAINED,
+    HOURS_RETAINED,
+    VERSIONS_RETAINED,
+    TRIGGER_STRATEGY,
+    TRIGGER_COMMITS,
+    IS_INCREMENTAL,
+    COMMITS_TO_CLEAN,
+)
+
+_BY_NUMBER = {
+    COMMITS_RETAINED: CleanPolicy.KEEP_LATEST_COMMITS,
+    HOURS_RETAINED: CleanPolicy.KEEP_LATEST_BY_HOURS,
+    VERSIONS_RETAINED: CleanPolicy.KEEP_LATEST_FILE_VERSIONS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanRetention:
+    """What a clean keeps; only the number of its policy matters."""
+
+    policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
+    commits: int = COMMITS_RETAINED.default
+    hours: int = HOURS_RETAINED.default
+    versions: int = VERSIONS_RETAINED.default
+
+
+def retention_of(settings: Settings) -> CleanRetention:
+    """What is set; a pair that would have commits archived before they are cleaned is refused."""
+    retention = CleanRetention(
+        policy=_policy(settings),
+        commits=settings[COMMITS_RETAINED],
+        hours=settings[HOURS_RETAINED],
+        versions=settings[VERSIONS_RETAINED],
+    )
+    by_commits = retention.policy is CleanPolicy.KEEP_LATEST_COMMITS
+    if by_commits and retention.commits >= settings[KEEP_MIN_COMMITS]:
+        raise _wrong_pair(settings)
+    return retention
+
+
+def _policy(settings: Settings) -> CleanPolicy:
+    """As in Java: the one that is named, or the one whose number alone is set."""
+    named = settings[CLEAN_POLICY]
+    if named:
+        return CleanPolicy(named)
+    given = [
+        policy
+        for number, policy in _BY_NUMBER.items()
+        if settings.resolve(number).origin is not Origin.DEFAULT
+    ]
+    return given[0] if len(given) == 1 else CleanPolicy.KEEP_LATEST_COMMITS
+
+
+def _wrong_pair(settings: Settings) -> InvalidRequest:
+    retained, kept = settings.resolve(COMMITS_RETAINED), settings.resolve(KEEP_MIN_COMMITS)
+    return InvalidRequest(
+        "wrong_retention",
+        what=(
+            f"{retained.key}={retained.value} ({retained.origin}) contradicts "
+            f"{kept.key}={kept.value} ({kept.origin})."
+        ),
+        why=(
+            "Commits stay on the active timeline until a clean has passed them, so it must "
+            "keep more than a clean retains."
+        ),
+        now=f"Set {kept.key} to {retained.value + 1} or more, or {retained.key} below it.",
+        retained=retained.value,
+        kept=kept.value,
+    )

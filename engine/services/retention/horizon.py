@@ -1,0 +1,105 @@
+"""The horizon: the earliest instant whose view of the table a clean keeps readable.
+
+The retained commits are the ones that completed last: a reader that began before the oldest of them
+completed may still be at work. The horizon is the first of them by requested time, since that is
+how readers name a past; nothing that was started before it has completed since.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
+from lakewarden.engine.kernel.zones import Zone
+from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.timeline.instants.instant import Instant, time_text
+
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Horizon:
+    """The earliest instant to retain, or why there is none."""
+
+    instant: Instant | None = None
+    # The pending instant without which it would be later.
+    held_by: Instant | None = None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """The writes of the active timeline, in the order of their requested times."""
+
+    completed: Sequence[Instant]
+    # Plans of services among them.
+    pending: Sequence[Instant]
+
+
+def find_horizon(
+    writes: Writes,
+    retention: CleanRetention,
+    *,
+    now_ms: int,
+    zone: Zone,
+    last: str | None = None,
+    commits_max: int | None = None,
+) -> Horizon:
+    """The horizon for now; `last` is that of the last clean, behind which nothing is kept any more.
+
+    With `commits_max` it is at most so many commits after the last one, or after the oldest commit.
+    """
+    retained = _retained(writes.completed, retention, now_ms, zone)
+    if not retained:
+        return Horizon(why=_too_few(writes.completed, retention))
+    earliest = min(retained)
+    earliest, is_limited = _limited(writes.completed, earliest, last, commits_max)
+    horizon = _held_back(writes, earliest)
+    if horizon.held_by is None and is_limited:
+        return Horizon(instant=earliest, why=f"At most {commits_max} commits are cleaned at once.")
+    return horizon
+
+
+def _retained(
+    completed: Sequence[Instant], retention: CleanRetention, now_ms: int, zone: Zone
+) -> Sequence[Instant]:
+    """The commits that are kept; empty when nothing is old yet."""
+    ordered = sorted(completed, key=_completion)
+    if retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
+        since = time_text(now_ms - retention.hours * _HOUR_MS, zone)
+        return [instant for instant in ordered if _completion(instant) >= since]
+    return ordered[-retention.commits :] if len(ordered) > retention.commits else []
+
+
+def _too_few(completed: Sequence[Instant], retention: CleanRetention) -> str:
+    if retention.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
+        return f"No commit completed in the last {retention.hours} hours, so none is old."
+    return f"There are {len(completed)} commits, and {retention.commits} are retained."
+
+
+def _limited(
+    completed: Sequence[Instant], earliest: Instant, last: str | None, commits_max: int | None
+) -> tuple[Instant, bool]:
+    if not commits_max:
+        return earliest, False
+    later = [instant for instant in sorted(completed) if instant.requested >= (last or "")]
+    if len(later) <= commits_max or later[commits_max].requested >= earliest.requested:
+        return earliest, False
+    return later[commits_max], True
+
+
+def _held_back(writes: Writes, earliest: Instant) -> Horizon:
+    """What is under way may build upon the table as it was when it began."""
+    first = min(writes.pending, default=None)
+    if first is None or first.requested > earliest.requested:
+        return Horizon(instant=earliest, why=f"The first retained commit is {earliest.requested}.")
+    before = [one for one in writes.completed if one.requested < first.requested]
+    return Horizon(
+        instant=max(before, default=None),
+        held_by=first,
+        why=f"The {first.action.value} {first.requested} has not ended.",
+    )
+
+
+def _completion(instant: Instant) -> str:
+    assert instant.completed is not None
+    return instant.completed

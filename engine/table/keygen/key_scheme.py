@@ -1,0 +1,159 @@
+"""Record keys for writing: every row gets one, and a row that can have none is refused."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.keygen.java_text import column_at, java_texts
+from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
+
+COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
+# Generators of Hudi that take a text for a key as it is; of others nobody knows what they make.
+_PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
+ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
+NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
+_FIRST_VERSION_THAT_NAMES = 9
+
+
+_PLACEHOLDERS = pa.array([NULL_PLACEHOLDER, EMPTY_PLACEHOLDER])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyScheme:
+    """From which columns keys are made, and whether they name them: `a:1,b:2`."""
+
+    fields: tuple[str, ...]
+    names_fields: bool
+
+    def keys(self, rows: pa.Table) -> pa.StringArray:
+        """The record key of each row; a key without any value, or that may be another row's, is
+        refused.
+        """
+        texts = [_whole(java_texts(column_at(rows, name), name)) for name in self.fields]
+        gaps = np.logical_and.reduce([_are_gaps(text) for text in texts])
+        if gaps.any():
+            raise self._keyless(int(gaps.argmax()), texts)
+        if not self.names_fields:
+            return texts[0]
+        if len(texts) > 1:
+            self._refuse_ambiguous(texts)
+        parts: list[object] = []
+        for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
+            parts += [f"{',' if at else ''}{name}:", _filled(text)]
+        return pc.binary_join_element_wise(*parts, "")
+
+    def _refuse_ambiguous(self, texts: list[pa.Array]) -> None:
+        """Refuse values with which the key's text can be taken apart in two ways.
+
+        Keys of several columns are read up to the next column's name: a value that holds it ends
+        too early. The last column's may. Nulls and empty texts have placeholders, which are no
+        values then.
+        """
+        for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
+            is_taken = pc.is_in(text, value_set=_PLACEHOLDERS)
+            if at + 1 < len(texts):
+                border = f",{self.fields[at + 1]}:"
+                is_taken = pc.or_(is_taken, pc.fill_null(pc.match_substring(text, border), False))
+            if pc.any(is_taken).as_py():
+                raise self._ambiguous(name, pc.index(is_taken, True).as_py(), texts)
+
+    def _ambiguous(self, name: str, row: int, texts: list[pa.Array]) -> InvalidRequest:
+        values = [text[row].as_py() for text in texts]
+        shown = ", ".join(
+            f"{field} = {value!r:.100}" for field, value in zip(self.fields, values, strict=True)
+        )
+        return InvalidRequest(
+            "ambiguous_record_key",
+            what=f"Row {row} has no unique record key: {shown}.",
+            why=(
+                f"Another row could get the same key text: {name!r} contains the next "
+                "column's name, or the placeholder for nulls or empty texts."
+            ),
+            now=f"Nothing was written. Change the value of {name}, or leave the row out.",
+            row=row,
+            column=name,
+        )
+
+    def _keyless(self, row: int, texts: list[pa.Array]) -> InvalidRequest:
+        found = "null" if not texts[0][row].is_valid else "empty"
+        columns = ", ".join(self.fields)
+        return InvalidRequest(
+            "null_record_key",
+            what=f"Row {row} has no record key: {columns} {'is' if len(texts) == 1 else 'are'}"
+            f" {found if len(texts) == 1 else 'all null or empty'}.",
+            why="No write could update or delete a row without a key.",
+            now="Nothing was written. Fill the column, or leave the row out.",
+            row=row,
+            column=columns,
+        )
+
+
+def key_scheme(config: TableConfig) -> KeyScheme:
+    """How the table's record keys are made; keys that Hudi makes up are refused."""
+    if not config.key_fields:
+        raise InvalidRequest(
+            "unsupported_generated_keys",
+            what="The table has no key columns: Hudi generates its record keys.",
+            why="No write can find such rows again by their values; Hudi only appends.",
+            now="Write it with Hudi, or create a table with key columns.",
+        )
+    several = len(config.key_fields) > 1
+    return KeyScheme(config.key_fields, several or _names_its_only_field(config))
+
+
+def key_column(config: TableConfig, columns: pa.Schema) -> str | None:
+    """The text column that is the record key, letter for letter, if the rows store keys too.
+
+    Where both are wanted, one need not be read.
+    """
+    if len(config.key_fields) != 1 or not config.has_meta_fields:
+        return None
+    (name,) = config.key_fields
+    is_text = name in columns.names and columns.field(name).type == pa.string()
+    is_plain = config.key_generator in _PLAIN_GENERATORS
+    return name if is_text and is_plain else None
+
+
+def _names_its_only_field(config: TableConfig) -> bool:
+    """Releases differ over complex keys of one column; tables say which way theirs went."""
+    if config.key_generator not in COMPLEX_GENERATORS:
+        return False
+    encoding = config.properties.get(ENCODING_KEY, "").strip().upper()
+    if encoding:
+        return encoding != "VALUE_ONLY"
+    if config.version >= _FIRST_VERSION_THAT_NAMES:
+        return True
+    stated = config.properties.get(NEW_ENCODING_KEY, "").strip().lower()
+    if stated:
+        return stated != "true"
+    raise InvalidRequest(
+        "ambiguous_complex_keys",
+        what=f"The keys of this table may be `{config.key_fields[0]}:value` or `value`.",
+        why=(
+            "Releases 0.14.1 to 1.0.2 left out the column name, and version "
+            f"{config.version} does not record the release."
+        ),
+        now=(
+            f"Look at a key in the table. For plain values set {NEW_ENCODING_KEY} to true, "
+            "otherwise to false."
+        ),
+    )
+
+
+def _are_gaps(text: pa.Array) -> np.ndarray:
+    return np.asarray(pc.fill_null(pc.equal(pc.binary_length(text), 0), True), dtype=bool)
+
+
+def _filled(text: pa.Array) -> pa.Array:
+    filled = pc.if_else(pc.equal(text, ""), EMPTY_PLACEHOLDER, text)
+    return pc.fill_null(filled, NULL_PLACEHOLDER)
+
+
+def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(texts, pa.Array):
+        return texts
+    return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()

@@ -1,0 +1,246 @@
+"""Attempts: one try at carrying an instant out, alive as long as it says so.
+
+The heartbeat tells others that work goes on; it is no licence. Whether an attempt may go on is
+decided by the ledger alone: as long as its claim is the last entry there.
+
+Steps of `work`: heartbeat, check-claim, marker, file. They repeat, until all files of the attempt
+are there and it commits.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.run.background import Repetition
+from lakewarden.engine.run.interrupts import interruption_watch
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.heartbeats import (
+    Heartbeat,
+    delete_heartbeat,
+    delete_standard_heartbeat,
+    write_heartbeat,
+    write_own_heartbeat,
+)
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.ledger.entries import (
+    Cancelled,
+    Claim,
+    Committed,
+    Entry,
+    Fenced,
+    Torn,
+)
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
+
+# Twice in each interval, so that one request that fails does not make an attempt look dead.
+HEARTBEATS_PER_INTERVAL = 2
+LOOK_EVERY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far the work is, as the heartbeats tell it."""
+
+    step: str = ""
+    done: int = 0
+    total: int = 0
+    bytes: int = 0
+
+
+class Attempt:
+    """A claimed attempt; as a context manager it always stops its heartbeats at the end."""
+
+    def __init__(self, context: Context, layout: Layout, claim: Claim) -> None:
+        self.instant = claim.instant
+        self.action: Action = claim.action
+        self.number = claim.attempt
+        self.owner = claim.owner
+        self.layout = layout
+        self._context = context
+        self._claim = claim
+        self._progress = _Progress()
+        self._sequence = 0
+        self._beaten_at = context.ports.clock.elapsed_seconds()
+        self._looked_at = self._beaten_at
+        self._silenced_by: LakewardenError | None = None
+        self._is_interrupted = interruption_watch()
+        self._repetition: Repetition | None = None
+
+    @property
+    def claim(self) -> Claim:
+        return self._claim
+
+    def write_token(self, task: int) -> str:
+        """What the names of a task's files carry: no two attempts ever write the same file."""
+        return f"{task}-0-{self.number}"
+
+    def begin(self, *, has_first_sign: bool = False) -> Self:
+        """Give the first heartbeat, and go on giving them in the background.
+
+        Java need not be given another one right after that which came before a new instant.
+        """
+        try:
+            self._send_heartbeat(write_own_heartbeat if has_first_sign else write_heartbeat)
+        except BaseException:
+            # The sign may have been given all the same, and nobody would take it back.
+            self._delete_heartbeats(leaves_plan=False)
+            raise
+        interval = self._context.settings[HEARTBEAT_INTERVAL_MS] / 1000
+        self._repetition = self._context.ports.background.repeat(
+            self._heartbeat, every_seconds=interval / HEARTBEATS_PER_INTERVAL
+        )
+        return self
+
+    def tell(self, step: str, *, done: int = 0, total: int = 0, bytes_done: int = 0) -> None:
+        """Say how far the work is; the next heartbeat carries it."""
+        self._progress = _Progress(step, done, total, bytes_done)
+
+    def assert_mine(self) -> None:
+        """Raise unless the attempt may go on; looks at the ledger once a second at most."""
+        if self._silenced_by is not None:
+            raise _silenced(self, self._silenced_by) from self._silenced_by
+        if self._is_interrupted():
+            raise _interrupted(self)
+        self._context.ports.check_wanted()
+        now = self._context.ports.clock.elapsed_seconds()
+        if now - self._looked_at >= LOOK_EVERY_SECONDS:
+            self._looked_at = now
+            # A storage out of reach for a moment is no reason to stop; for long, the heartbeats
+            # tell.
+            with suppress(Unavailable):
+                self.look()
+
+    def look(self) -> Ledger:
+        """Step `work.check-claim`: the ledger as it is now; raises unless it ends in this claim."""
+        ledger = assert_last(self._context.storage, self._claim)
+        self._looked_at = self._context.ports.clock.elapsed_seconds()
+        return ledger
+
+    def stop_heartbeats(self) -> bool:
+        """Stop the heartbeats and leave the last one to whoever clears the traces; False if
+        ended."""
+        if self._repetition is None:
+            return False
+        self._repetition.stop()
+        self._repetition = None
+        return True
+
+    def stop(self, *, leaves_plan: bool = False) -> None:
+        """Stop the heartbeats, and take the last one away, so that nobody waits for a dead attempt.
+
+        Where a plan is left for the next attempt, the sign that Java sees goes as well. It belongs
+        to all attempts, but as long as our own is there, nobody else can have started.
+        """
+        if self.stop_heartbeats():
+            self._delete_heartbeats(leaves_plan=leaves_plan)
+
+    def _delete_heartbeats(self, *, leaves_plan: bool) -> None:
+        try:
+            if leaves_plan:
+                delete_standard_heartbeat(self._context.storage, self.instant)
+            delete_heartbeat(self._context.storage, self.instant, self.number)
+        except LakewardenError as error:
+            # Left behind it expires by itself.
+            self._context.ports.events(Event("beat_left_behind", {"reason": str(error)}))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _heartbeat(self) -> None:
+        """Step `work.heartbeat`, in the background: a failure is kept, and ends the attempt."""
+        try:
+            self._send_heartbeat()
+        except LakewardenError as error:
+            silent = self._context.ports.clock.elapsed_seconds() - self._beaten_at
+            settings = self._context.settings
+            bearable = (settings[HEARTBEAT_MISSES] - 1) * settings[HEARTBEAT_INTERVAL_MS] / 1000
+            if silent >= bearable:
+                self._silenced_by = error
+
+    def _send_heartbeat(
+        self, write: Callable[[Storage, Heartbeat], None] = write_heartbeat
+    ) -> None:
+        self._sequence += 1
+        progress = self._progress
+        heartbeat = Heartbeat(
+            instant=self.instant,
+            attempt=self.number,
+            owner=self.owner,
+            sequence=self._sequence,
+            at_ms=self._context.now_ms(),
+            interval_ms=self._context.settings[HEARTBEAT_INTERVAL_MS],
+            step=progress.step,
+            done=progress.done,
+            total=progress.total,
+            bytes=progress.bytes,
+        )
+        write(self._context.storage, heartbeat)
+        self._beaten_at = self._context.ports.clock.elapsed_seconds()
+
+
+def assert_last(storage: Storage, claim: Claim) -> Ledger:
+    """The ledger as it is now; raises unless it still ends in this claim."""
+    ledger = read_ledger(storage, claim.instant)
+    if ledger.last != claim:
+        raise superseded(claim, ledger.last)
+    return ledger
+
+
+def superseded(claim: Claim, last: Entry | Torn | None) -> Conflict:
+    """Why the attempt with that claim may not go on, from what its ledger ends in instead."""
+    match last:
+        case Cancelled(by=by, reason=reason):
+            code, why = "cancelled", f"{by} cancelled it: {reason.rstrip('.')}."
+        case Claim(attempt=attempt, owner=owner, host=host):
+            code, why = "superseded", f"Attempt {attempt} by {owner} on {host} took over."
+        case Fenced(by=by):
+            code, why = "fenced", f"Instant {by} was about to commit at the same time."
+        case Committed(completion_time=completion_time):
+            code, why = "superseded", f"Another attempt committed at {completion_time}."
+        case _:
+            code, why = "superseded", "Another entry follows its claim in the ledger."
+    return Conflict(
+        code,
+        what=f"Attempt {claim.attempt} at {claim.action.value} {claim.instant} stopped.",
+        why=why,
+        now="The attempt has deleted its files. Look at the timeline for the instant's state.",
+        instant=claim.instant,
+        attempt=claim.attempt,
+    )
+
+
+def _interrupted(attempt: Attempt) -> Conflict:
+    return Conflict(
+        "interrupted",
+        what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
+        why="The process received a request to end.",
+        now="Start it again.",
+        instant=attempt.instant,
+        attempt=attempt.number,
+    )
+
+
+def _silenced(attempt: Attempt, cause: LakewardenError) -> Conflict:
+    return Conflict(
+        "beats_failed",
+        what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
+        why=f"It could not write its heartbeat in time: {cause}",
+        now="Check that the storage can be reached, then try again.",
+        instant=attempt.instant,
+        attempt=attempt.number,
+    )

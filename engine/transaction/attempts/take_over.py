@@ -1,0 +1,109 @@
+"""Taking over: an attempt at a pending clean or restore that somebody has published and left.
+
+What such an instant does can be done again from its start, so that any plan is gone on with: ours,
+or Java's.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.publish import to_inflight
+from lakewarden.engine.transaction.state.claims import append_claim
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.instant_facts import is_recent
+from lakewarden.engine.transaction.state.live_attempt import JAVA, LiveAttempt, live_attempt
+from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.plan_scope import plan_scope
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """An attempt at what was left, or who else is at it; neither when it has ended."""
+
+    attempt: Attempt | None = None
+    live: LiveAttempt | None = None
+
+
+def take_over(context: Context, action: Action, instant: str) -> TakenOver:
+    """Begin an attempt at a pending instant that is no write, unless somebody is at it.
+
+    Steps of `take-over`: lock, reload, held, claim, heartbeat, unlock, inflight. A crash after
+    `take-over.claim` leaves a claim without work, and the next one claims behind it.
+    """
+    # One that fails before anybody has it in hand must not go on beating: nobody else could begin.
+    with ExitStack() as on_the_way:
+        with context.lock.hold() as held:
+            snapshot = reload_under_lock(context)
+            files = pending_of(snapshot, action, instant)
+            ledger = snapshot.ledger(instant)
+            if files is None or ledger.ends_in is LedgerEnd.CANCELLED:
+                return TakenOver()
+            live = working_attempt(context, ledger, files)
+            if live is not None:
+                return TakenOver(live=live)
+            held.assert_held()
+            claimed = append_claim(context, ledger, action, context.ports.ids.fresh())
+            claim = claimed.ledger.last_claim if isinstance(claimed, Appended) else None
+            if claim is None:
+                raise _lost_the_claim(action, instant)
+            attempt = on_the_way.enter_context(Attempt(context, snapshot.layout, claim).begin())
+        to_inflight(context, attempt)
+        on_the_way.pop_all()
+    return TakenOver(attempt)
+
+
+def remove_torn(context: Context, action: Action, instant: str) -> bool:
+    """Whether a plan is gone, or was cut short by a crash: nobody acts on it, and now it goes."""
+    with context.lock.hold() as held:
+        snapshot = reload_under_lock(context)
+        files = pending_of(snapshot, action, instant)
+        if files is None or files.requested is None:
+            return files is None
+        path = files.requested.entry.path
+        try:
+            plan_scope(action, context.storage.read(path), path)
+        except CorruptTable as error:
+            if error.code != TORN_PLAN:
+                raise
+            held.assert_held()
+            for file in reversed(list(files)):
+                context.storage.delete(file.entry.path)
+            return True
+    return False
+
+
+def pending_of(snapshot: Snapshot, action: Action, instant: str) -> InstantFiles | None:
+    """The files of a pending instant of an action; a write may have the same time."""
+    for one in snapshot.timeline.active.pending((action,)):
+        if one.requested == instant:
+            return snapshot.timeline.active.files_of(one)
+    return None
+
+
+def working_attempt(context: Context, ledger: Ledger, files: InstantFiles) -> LiveAttempt | None:
+    """Who works on it. Java sends no heartbeat here, so that its last step speaks for it."""
+    live = live_attempt(context, ledger)
+    is_javas = ledger.last_claim is None and files.inflight is not None
+    if live is None and is_javas and files.inflight is not None:
+        modified_ms = files.inflight.entry.modified_ms
+        if is_recent(context, modified_ms):
+            return LiveAttempt(owner=JAVA, since_ms=modified_ms)
+    return live
+
+
+def _lost_the_claim(action: Action, instant: str) -> Conflict:
+    return Conflict(
+        "instant_held",
+        what=f"{action.value} {instant} was not resumed.",
+        why="Another process has just claimed it.",
+        now="Try again when that one has ended.",
+        instant=instant,
+    )

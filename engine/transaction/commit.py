@@ -1,0 +1,327 @@
+"""The commit: the one way in which a write or a table service ends well."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lakewarden.engine.conflicts.conflicts import (
+    ConflictKind,
+    ConflictStrategy,
+    ObservedInstants,
+    find_conflicts,
+    write_conflict,
+)
+from lakewarden.engine.conflicts.plan_conflicts import (
+    KINDS,
+    find_live_conflicts,
+    find_plan_conflicts,
+    overlapping_plans,
+    plan_conflict,
+)
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata import commit as commit_payload
+from lakewarden.engine.formats.instant_metadata import replace as replace_payload
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
+from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
+from lakewarden.engine.index.key_check import KeyCheck, too_many_commits
+from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.writing.writer import write_change
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Entry
+from lakewarden.engine.timeline.ledger.ledger import Ledger
+from lakewarden.engine.transaction.abort_attempt import aborting_on_error
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.preempt import may_be_preempted, preempt
+from lakewarden.engine.transaction.rollback.cancelled_instant import abort
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.fencing import fence_rivals
+from lakewarden.engine.transaction.state.ledger_end import scope_of
+from lakewarden.engine.transaction.state.live_writes import live_writes
+from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.markers import read_markers
+from lakewarden.engine.transaction.state.rollback_plans import (
+    pending_rollbacks,
+    rolled_back_elsewhere,
+)
+from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
+from lakewarden.engine.transaction.sweep.sweep import sweep
+from lakewarden.engine.transaction.sweep.written_files import delete_paths, look_at_paths
+
+FENCES_MAX = 10
+# A turn has to look at what was committed during the one before: the second is usually the last.
+TURNS_MAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What an attempt has done, ready to be committed."""
+
+    metadata: CommitMetadata
+    change: TableChange
+    # The file groups it is about, and those of them that got log files only.
+    touched: frozenset[FileGroupId]
+    appended: frozenset[FileGroupId] = frozenset()
+    # What the timeline showed when it chose them; a plan has chosen when it was published.
+    seen: ObservedInstants | None = None
+    # The snapshot that it was made from, of which nothing has to be read again.
+    snapshot: Snapshot | None = field(default=None, repr=False)
+    strategy: ConflictStrategy = field(default_factory=ConflictStrategy)
+    # Of a write that took keys for new: whether others have brought them as well.
+    key_check: KeyCheck | None = None
+    # Path -> size in bytes of every data file it made.
+    outputs: Mapping[str, int]
+    # What only the lock makes certain: the change as it is for the table of that moment.
+    at_commit: Callable[[TableChange, Snapshot], TableChange] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A commit, which nothing can undo any more but a rollback."""
+
+    instant: str
+    completion_time: str
+    # False when the storage failed right after the commit: the next operation publishes it.
+    is_published: bool
+    # Instants of others that had committed and were not published yet.
+    rolled_forward: tuple[str, ...] = ()
+    # Plans that gave way.
+    preempted: tuple[str, ...] = ()
+    leftovers_deleted: int = 0
+
+
+def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
+    """The paths and sizes of the files that commit metadata names."""
+    return {
+        stat.path: stat.file_size_in_bytes
+        for stats in metadata.partition_to_write_stats.values()
+        for stat in stats
+        if stat.path
+    }
+
+
+def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
+    """End an attempt well.
+
+    Steps of `commit`: lock, own-ledger, reload, fence, conflicts, outputs, metadata, time, append,
+    publish, unlock, tidy. An attempt that another committer fences begins again at
+    `commit.own-ledger`. Where `commit.conflicts` has to read more keys of others than these can
+    wait for, it unlocks, reads them, and begins again at `commit.lock`. What fails before
+    `commit.append` ends the attempt and removes what it made, and the error is raised; after it the
+    instant is committed whatever happens. Only where it is not known whether the entry is there,
+    everything stays as it is, and the next operation on the table settles it.
+    """
+    with aborting_on_error(context, attempt):
+        ledger, receipt = _in_turns(context, attempt, outcome)
+    _tidy_up(context, attempt, ledger, receipt)
+    return receipt
+
+
+def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Ledger, Receipt]:
+    """Steps `commit.lock` to `commit.unlock`; between two turns the keys of others are read."""
+    for _ in range(TURNS_MAX):
+        with context.lock.hold() as held:
+            committed = _commit_unfenced(context, held, attempt, outcome)
+        if committed is not None:
+            return committed
+        assert outcome.key_check is not None
+        outcome.key_check.read_on()
+    raise too_many_commits(attempt.instant)
+
+
+def _commit_unfenced(
+    context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
+) -> tuple[Ledger, Receipt] | None:
+    """Steps `commit.own-ledger` to `commit.publish`, again after another committer's fence."""
+    for _ in range(FENCES_MAX):
+        # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
+        ledger = attempt.look()
+        snapshot = reload_under_lock(context, ledger, earlier=outcome.snapshot)
+        _assert_pending(snapshot, attempt)
+        if not fence_rivals(context, snapshot, attempt.instant):
+            continue
+        try:
+            return _commit_under_lock(context, held, snapshot, attempt, ledger, outcome)
+        except Conflict as error:
+            if error.code != "fenced":
+                raise
+    raise Conflict(
+        "write_conflict",
+        what=f"The write {attempt.instant} lost the lock {FENCES_MAX} times while it committed.",
+        why="Other writers committed each time.",
+        now=(
+            "Nothing was changed. Write again, and give the lock a longer expiry than the "
+            "pauses of this process."
+        ),
+        instant=attempt.instant,
+    )
+
+
+def _commit_under_lock(
+    context: Context,
+    held: HeldLock,
+    snapshot: Snapshot,
+    attempt: Attempt,
+    ledger: Ledger,
+    outcome: Outcome,
+) -> tuple[Ledger, Receipt] | None:
+    """Steps `commit.conflicts` to `commit.publish`; None if too many keys are to be read first."""
+    preempted = _resolve_conflicts(context, snapshot, attempt, outcome)
+    if preempted is None:
+        return None
+    leftovers = _verify_outputs(context, attempt, outcome)
+    change = _change_now(snapshot, outcome)
+    if snapshot.config.metadata_partitions:
+        held.assert_held()
+        _update_metadata(context, snapshot, attempt, change)
+    completion = complete(context, held, snapshot, ledger, _content(outcome.metadata))
+    assert completion.instant.completed is not None
+    receipt = Receipt(
+        instant=attempt.instant,
+        completion_time=completion.instant.completed,
+        is_published=completion.is_published,
+        rolled_forward=tuple(rolled.instant.requested for rolled in snapshot.rolled_forward),
+        preempted=preempted,
+        leftovers_deleted=leftovers,
+    )
+    return ledger, receipt
+
+
+def _update_metadata(
+    context: Context, snapshot: Snapshot, attempt: Attempt, change: TableChange
+) -> None:
+    """Step `commit.metadata`."""
+    ports, settings = context.ports, context.settings
+    try:
+        write_change(
+            snapshot.metadata, snapshot.definitions, change, snapshot.times, ports, settings
+        )
+    except Conflict:
+        # If it was cancelled this very moment, that is the reason.
+        attempt.look()
+        raise
+
+
+def _assert_pending(snapshot: Snapshot, attempt: Attempt) -> None:
+    """Somebody without a ledger may have rolled the instant back, or may be about to."""
+    rollbacks = pending_rollbacks(snapshot.timeline.active)
+    if snapshot.pending(attempt.instant) is None or attempt.instant in rollbacks.pending:
+        raise rolled_back_elsewhere(attempt.action, attempt.instant)
+
+
+def _resolve_conflicts(
+    context: Context, snapshot: Snapshot, attempt: Attempt, outcome: Outcome
+) -> tuple[str, ...] | None:
+    """Step `commit.conflicts`: cancellable plans give way to a write, which yields to all else.
+
+    None where that is not known without reading much.
+    """
+    if attempt.action in KINDS:
+        return _resolve_of_plan(context, snapshot, attempt, outcome)
+    assert outcome.seen is not None
+    found = find_conflicts(
+        outcome.touched,
+        outcome.seen,
+        snapshot.timeline,
+        outcome.strategy,
+        appended=outcome.appended,
+    )
+    if not all(one.kind is ConflictKind.PLANNED for one in found):
+        raise write_conflict(attempt.instant, found)
+    plans = sorted({one.instant for one in found})
+    # None is cancelled in vain, for a write that has to give way to another one.
+    if not all(may_be_preempted(context, snapshot, plan) for plan in plans):
+        raise write_conflict(attempt.instant, found)
+    check = outcome.key_check
+    if check is not None and not check.passes_briefly(snapshot.timeline.active):
+        return None
+    for plan in plans:
+        if not preempt(context, snapshot, plan, attempt.instant):
+            raise write_conflict(attempt.instant, found)
+    return tuple(plans)
+
+
+def _resolve_of_plan(
+    context: Context, snapshot: Snapshot, attempt: Attempt, outcome: Outcome
+) -> tuple[str, ...]:
+    """A plan gives way to what was written to its file groups since it was published.
+
+    A cancellable one gives way to live writes as well, and any other has cancellable ones give way.
+    """
+    kind, active = KINDS[attempt.action], snapshot.timeline.active
+    found = find_plan_conflicts(attempt.instant, kind, outcome.touched, active)
+    files = snapshot.pending(attempt.instant)
+    assert files is not None
+    is_cancellable = scope_of(snapshot, files).is_cancellable
+    if is_cancellable and not found:
+        live = live_writes(context, snapshot)
+        found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
+    if found:
+        raise plan_conflict(attempt.instant, attempt.action, found)
+    if is_cancellable:
+        return ()
+    others = overlapping_plans(outcome.touched, active, but=attempt.instant)
+    return tuple(plan for plan in others if preempt(context, snapshot, plan, attempt.instant))
+
+
+def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
+    """Step `commit.outputs`: they are there as recorded; how many leftovers were removed."""
+    marked = {file.path for file in read_markers(context.storage, attempt.instant) or ()}
+    unmarked = sorted(set(outcome.outputs) - marked)
+    if unmarked:
+        raise Defect(
+            "unmarked_output",
+            what=f"Lakewarden wrote {unmarked[0]} without a marker.",
+            why="After a crash no rollback would find it, and its rows would appear later.",
+            path=unmarked[0],
+        )
+    paths = sorted(outcome.outputs)
+    for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
+        if entry is None or entry.size_bytes != outcome.outputs[path]:
+            # If it was cancelled this very moment, that is the reason.
+            attempt.look()
+            raise _lost_output(attempt, path, entry)
+    leftovers = sorted(marked - set(outcome.outputs))
+    if leftovers:
+        # Whoever claims later writes later: by law 1 nothing of a newer attempt may be among these.
+        attempt.look()
+    return delete_paths(context, leftovers)
+
+
+def _change_now(snapshot: Snapshot, outcome: Outcome) -> TableChange:
+    return (
+        outcome.change if outcome.at_commit is None else outcome.at_commit(outcome.change, snapshot)
+    )
+
+
+def _content(metadata: CommitMetadata) -> bytes:
+    if isinstance(metadata, ReplaceCommitMetadata):
+        return replace_payload.encode(metadata)
+    return commit_payload.encode(metadata)
+
+
+def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:
+    """Step `commit.tidy`, and what others have left; nothing of it can fail a commit any more."""
+    attempt.stop_heartbeats()
+    try:
+        clean_up_instant(context.storage, ledger)
+        for plan in receipt.preempted:
+            abort(context, plan)
+        sweep(context)
+    except LakewardenError as error:
+        figures = {"instant": attempt.instant, "reason": str(error)}
+        context.ports.events(Event("left_for_later", figures))
+
+
+def _lost_output(attempt: Attempt, path: str, entry: Entry | None) -> Conflict:
+    found = "is gone" if entry is None else f"has {entry.size_bytes} bytes"
+    return Conflict(
+        "output_lost",
+        what=f"{path}, an output of {attempt.action.value} {attempt.instant}, {found}.",
+        why="Another process has changed or deleted it.",
+        now="Make sure that no other process cleans up or rolls back here, then try again.",
+        path=path,
+        instant=attempt.instant,
+    )

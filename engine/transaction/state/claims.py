@@ -1,0 +1,102 @@
+"""Claims: the right to make an attempt at an instant; a later claim supersedes an earlier one."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from lakewarden.engine.kernel.errors import Unavailable, Unsettled
+from lakewarden.engine.run.processes import mark_from
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.ledger.entries import Claim, Entry
+from lakewarden.engine.timeline.ledger.ledger import (
+    Appended,
+    InDoubt,
+    Ledger,
+    LostTo,
+    append,
+    read_ledger,
+)
+from lakewarden.engine.transaction.state.context import Context
+
+_IN_DOUBT = "ledger_unsettled"
+
+
+def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -> Appended | LostTo:
+    """Claim the next attempt behind the ledger as it was read."""
+    mark = context.ports.processes.mine()
+    claim = Claim(
+        instant=ledger.instant,
+        action=action,
+        attempt=ledger.next_number,
+        owner=owner,
+        host=mark.host,
+        process=mark.text,
+        engine_version=engine_version(),
+        started_at_ms=context.now_ms(),
+    )
+    return append_entry(context, ledger, claim)
+
+
+def append_entry(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostTo:
+    """Append an entry; one in doubt is read back, and `Unsettled` is raised if that tells nothing.
+
+    An entry in doubt may still arrive, so whoever gets `Unsettled` neither repeats nor cleans up.
+    """
+    try:
+        answer = append(context.storage, ledger, entry)
+    except Unavailable as error:
+        # What was denied, or found no room, has surely had no effect; else it may have arrived.
+        if error.code != "storage_unavailable":
+            raise
+        answer = InDoubt(str(error))
+    if isinstance(answer, InDoubt):
+        return _read_back(context, ledger, entry, answer.cause)
+    return answer
+
+
+def is_in_doubt(error: BaseException, instant: str) -> bool:
+    """Whether an error says that an entry in the ledger of an instant may or may not be there."""
+    return isinstance(error, Unsettled) and (
+        error.code == _IN_DOUBT and error.parameters.get("instant") == instant
+    )
+
+
+def _read_back(context: Context, ledger: Ledger, entry: Entry, cause: str) -> Appended | LostTo:
+    number = ledger.next_number
+    try:
+        now = read_ledger(context.storage, ledger.instant)
+    except Unavailable as error:
+        raise _in_doubt(ledger, entry, cause) from error
+    if now.next_number <= number:
+        raise _in_doubt(ledger, entry, cause)
+    there = now.entries[number - 1]
+    if there == entry:
+        return Appended(Ledger(ledger.instant, (*ledger.entries, entry)))
+    return LostTo(there)
+
+
+def _in_doubt(ledger: Ledger, entry: Entry, cause: str) -> Unsettled:
+    return Unsettled(
+        _IN_DOUBT,
+        what=(
+            f"It is not known whether the ledger of {ledger.instant} has "
+            f"{type(entry).__name__.lower()}."
+        ),
+        why=cause,
+        now="Look at the instant again: the next operation on the table resolves it.",
+        instant=ledger.instant,
+    )
+
+
+def has_surely_ended(context: Context, process: str, host: str = "") -> bool:
+    """Whether a process is known by its mark to be gone; False where nobody can tell."""
+    mark = mark_from(process, host)
+    return mark is not None and context.ports.processes.is_gone(mark)
+
+
+@cache
+def engine_version() -> str:
+    """The version of this engine, as entries of the ledger tell it."""
+    try:
+        return version("lakewarden")
+    except PackageNotFoundError:
+        return "unknown"

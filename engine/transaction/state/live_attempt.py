@@ -1,0 +1,64 @@
+"""Live attempts: who has an instant in hand, as far as heartbeats tell."""
+
+from dataclasses import dataclass
+
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.timeline.heartbeats import Heartbeat, read_heartbeat, read_standard_heartbeat
+from lakewarden.engine.timeline.instants.state import HeartbeatSign
+from lakewarden.engine.timeline.ledger.ledger import Ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
+
+JAVA = "Java Hudi"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveAttempt:
+    """An attempt that sends heartbeats; of one by Java only the last sign is known."""
+
+    owner: str
+    host: str = ""
+    attempt: int = 0
+    since_ms: int | None = None
+    # Without another sign it counts as dead from then on.
+    expires_ms: int | None = None
+    step: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it looks at the ledger, so that it stops once it is cancelled."""
+        return self.attempt > 0
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt} on {self.host}" if self.is_ours else self.owner
+
+
+def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
+    """Who has the instant in hand; None when nobody sends heartbeats any more."""
+    if newest_heartbeat(context, ledger) is not HeartbeatSign.LIVE:
+        return None
+    interval_ms, claim = context.settings[HEARTBEAT_INTERVAL_MS], ledger.last_claim
+    if claim is None:
+        standard = read_standard_heartbeat(context.storage, ledger.instant, interval_ms)
+        return LiveAttempt(owner=JAVA, expires_ms=_expiry(context, standard))
+    try:
+        heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
+    except CorruptTable:
+        heartbeat = None
+    return LiveAttempt(
+        owner=claim.owner,
+        host=claim.host,
+        attempt=claim.attempt,
+        since_ms=claim.started_at_ms,
+        expires_ms=_expiry(context, heartbeat),
+        step="" if heartbeat is None else heartbeat.step,
+    )
+
+
+def _expiry(context: Context, heartbeat: Heartbeat | None) -> int | None:
+    return (
+        None
+        if heartbeat is None
+        else heartbeat.at_ms + heartbeat.interval_ms * context.settings[HEARTBEAT_MISSES]
+    )

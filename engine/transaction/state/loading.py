@@ -1,0 +1,122 @@
+"""Loading: the snapshot that an operation decides by. Nothing learned before the lock counts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.roll_forward import roll_forward
+from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.rollback_plans import (
+    Rollbacks,
+    is_taken_back,
+    pending_rollbacks,
+)
+from lakewarden.engine.transaction.state.settings import SKEW_MAX_SECONDS
+
+WRITABLE_VERSIONS = (9,)
+
+
+def load_for_writing(
+    context: Context, earlier: Snapshot | None = None, config: TableConfig | None = None
+) -> Snapshot:
+    """What the table says now; without the lock it is a hint.
+
+    What an earlier snapshot has read, and cannot have changed, is not read again. Nor are the
+    properties where the caller's settings are from ones that were read just before.
+    """
+    snapshot = load_for_display(context, config)
+    if earlier is not None:
+        snapshot.timeline.active.share_contents(earlier.timeline.active)
+    if snapshot.config.version not in WRITABLE_VERSIONS:
+        raise _read_only(snapshot.config.version)
+    return snapshot
+
+
+def load_for_display(context: Context, config: TableConfig | None = None) -> Snapshot:
+    """The same for display: all versions that can be read."""
+    config = config or load_config(context.storage)
+    timeline = Timeline.load(context.storage, config.layout)
+    times = _times(context, config.layout, timeline)
+    return Snapshot(context.storage, config, timeline, next_times=times)
+
+
+def reload_under_lock(
+    context: Context, *known: Ledger, earlier: Snapshot | None = None
+) -> Snapshot:
+    """What the table says now, everything committed being published; the caller has the lock.
+
+    Steps of `reload`: load, ledgers, roll-forward, load-again. A crash in the middle leaves some of
+    the committed instants unpublished; the next one goes on.
+    """
+    snapshot = load_for_writing(context, earlier)
+    ledgers = pending_ledgers(context, snapshot, *known)
+    unpublished = list(unpublished_in(snapshot, ledgers))
+    torn = torn_completion(context, snapshot)
+    if torn is not None:
+        unpublished.append(torn)
+    rolled = tuple(
+        roll_forward(context.storage, snapshot.timeline, ledger) for ledger in unpublished
+    )
+    if rolled:
+        snapshot = load_for_writing(context, earlier)
+    return replace(snapshot, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
+
+
+def pending_ledgers(context: Context, snapshot: Snapshot, *known: Ledger) -> dict[str, Ledger]:
+    """The ledgers of all pending instants, oldest first; known ones are not read again."""
+    have = {ledger.instant: ledger for ledger in known}
+    pending = dict.fromkeys(instant.requested for instant in snapshot.timeline.active.pending())
+    return {one: have.get(one) or read_ledger(context.storage, one) for one in pending}
+
+
+def unpublished_in(snapshot: Snapshot, ledgers: Mapping[str, Ledger]) -> Iterator[Ledger]:
+    """Those of pending instants that are committed, but not what others without a ledger undo."""
+    committed = [ledger for ledger in ledgers.values() if is_committed(ledger)]
+    rollbacks = pending_rollbacks(snapshot.timeline.active) if committed else Rollbacks()
+    for ledger in committed:
+        if not is_taken_back(snapshot.timeline.active, rollbacks, ledger):
+            yield ledger
+
+
+def torn_completion(context: Context, snapshot: Snapshot) -> Ledger | None:
+    """The ledger of the newest completed instant, if a crash cut its file short.
+
+    Whoever has the lock next mends it, so looking at the newest one is enough.
+    """
+    active = snapshot.timeline.active
+    completed = [instant for instant in active.instants if instant.is_completed]
+    newest = max(completed, key=lambda instant: instant.completed or "", default=None)
+    if newest is None or not active.is_torn(newest):
+        return None
+    ledger = read_ledger(context.storage, newest.requested)
+    return ledger if is_committed(ledger) else None
+
+
+def is_committed(ledger: Ledger) -> bool:
+    return ledger.ends_in is LedgerEnd.COMMITTED
+
+
+def _times(context: Context, layout: Layout, timeline: Timeline) -> TimeSource:
+    return TimeSource(
+        context.ports.clock,
+        layout.zone,
+        timeline.active.newest_time(),
+        skew_max_seconds=context.settings[SKEW_MAX_SECONDS],
+    )
+
+
+def _read_only(version: int) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_table_version",
+        what=f"Lakewarden reads but does not write tables of version {version}.",
+        why="It writes version 9 only; other versions expect something else of a writer.",
+        now="Upgrade the table with Hudi.",
+        version=version,
+    )

@@ -1,0 +1,199 @@
+"""Sweeps: late removal of what a paused attempt may still write after its rollback.
+
+A rollback leaves an entry that comes due after the longest pause that is tolerated. Whoever finds
+it due looks once more for files that carry the instant, and removes them.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata import commit, replace
+from lakewarden.engine.formats.instant_metadata.binding import value_of
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.storage.border import check_partition
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.documents import (
+    PRIVATE_FOLDER,
+    format_document,
+    parse_document,
+)
+from lakewarden.engine.timeline.ledger.entries import Cancelled, Committed, Withdrawn
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.markers import (
+    MarkedFile,
+    delete_markers,
+    marker_folder,
+    read_markers,
+)
+from lakewarden.engine.transaction.state.settings import SWEEP_DELAY_SECONDS
+from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant, delete_heartbeats
+from lakewarden.engine.transaction.sweep.written_files import attempt_of, remove_written, written_in
+
+SWEEPS_FOLDER = f"{PRIVATE_FOLDER}/sweeps"
+
+_KIND = "sweep"
+_NAME = re.compile(r"([0-9]+)\.([0-9]+)\.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledSweep:
+    """When to look again for files of an instant, and in which partitions at least."""
+
+    instant: str
+    due_ms: int
+    partitions: tuple[str, ...] = ()
+    # Nobody knows where, so look at all partitions.
+    is_everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """An instant that was looked at again, and how many late files it had left."""
+
+    instant: str
+    files_deleted: int
+
+
+def sweep_path(due_ms: int, instant: str) -> str:
+    return f"{SWEEPS_FOLDER}/{due_ms}.{instant}.json"
+
+
+def schedule_sweep(
+    context: Context, instant: str, partitions: Iterable[str], *, is_everywhere: bool = False
+) -> None:
+    """Have an instant looked at again, once no paused attempt at it can be alive any more.
+
+    Also where it has announced files that are not there: it may be about to write them.
+    """
+    due_ms = context.now_ms() + context.settings[SWEEP_DELAY_SECONDS] * 1000
+    places = tuple(sorted(_marked(context, instant) | set(partitions)))
+    entry = ScheduledSweep(
+        instant=instant, due_ms=due_ms, partitions=places, is_everywhere=is_everywhere
+    )
+    context.storage.put(sweep_path(due_ms, instant), format_document(_KIND, entry))
+
+
+def clear_behind(context: Context, ledger: Ledger, swept: Iterable[str]) -> None:
+    """Remove the traces of an instant that was rolled back, and was to be swept in some partitions.
+
+    A paused attempt may have announced a file meanwhile, and write it when its marker is gone: what
+    the markers say is kept for the sweep. One that comes between the look and the removal shows
+    by the number of files removed.
+    """
+    instant = ledger.instant
+    announced = len(context.storage.walk(marker_folder(instant)))
+    if _marked(context, instant) - set(swept):
+        schedule_sweep(context, instant, swept)
+    if delete_markers(context.storage, instant) > announced:
+        schedule_sweep(context, instant, swept, is_everywhere=True)
+    # The markers are not removed once more: nobody would count those that come meanwhile.
+    delete_heartbeats(context.storage, ledger)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DueSweep:
+    """An entry that says to look again at an instant, and since when."""
+
+    due_ms: int
+    instant: str
+    path: str
+
+
+def sweep(context: Context, *, dry_run: bool = False) -> tuple[Swept, ...]:
+    """Remove late files of every instant whose sweep is due; one listing when none is.
+
+    Steps of `sweep`: due, ledger, list, files, entry. A crash before `sweep.entry` leaves the entry
+    to the next sweep. A dry run tells what would go.
+    """
+    swept = []
+    for due in due_sweeps(context):
+        late = _late(context, due)
+        if late is None:
+            continue
+        deleted = len(late.files)
+        if not dry_run:
+            deleted = _remove(context, late)
+            context.storage.delete(due.path)
+        swept.append(Swept(due.instant, deleted))
+    return tuple(swept)
+
+
+def due_sweeps(context: Context) -> tuple[DueSweep, ...]:
+    """The sweeps whose time has come, those that were due first in front."""
+    found = sorted(
+        DueSweep(int(match[1]), match[2], file.path)
+        for file in context.storage.list(SWEEPS_FOLDER).files
+        if (match := _NAME.fullmatch(file.name))
+    )
+    return tuple(one for one in found if one.due_ms <= context.now_ms())
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """The late files of an instant, and the newest attempt that may have written them."""
+
+    ledger: Ledger
+    files: Sequence[MarkedFile] = ()
+    # None where the ledger allows nothing: then the entry means nothing.
+    attempt: int | None = None
+
+
+def _late(context: Context, due: DueSweep) -> _Late | None:
+    """What is to be removed; None while an attempt is at work, so that it is too early."""
+    ledger = read_ledger(context.storage, due.instant)
+    if ledger.ends_in is LedgerEnd.CLAIM:
+        return None
+    files = written_in(context.storage, due.instant, _places(context, due.path, due.instant))
+    match ledger.last_whole:
+        case Cancelled() | Withdrawn():
+            return _Late(ledger, files, ledger.next_number)
+        case Committed(attempt=attempt) as entry if attempt > 1 and entry.action.is_write:
+            # What the attempts before it have written since they were superseded.
+            outputs = _outputs(entry)
+            late = [file for file in files if not _is_of(file, attempt, outputs)]
+            return _Late(ledger, late, attempt - 1)
+        case _:
+            # Law 1: without an end nobody touches its files.
+            return _Late(ledger)
+
+
+def _remove(context: Context, late: _Late) -> int:
+    if late.attempt is None:
+        return 0
+    deleted = remove_written(context, late.ledger, late.attempt, late.files)
+    clean_up_instant(context.storage, late.ledger)
+    return deleted
+
+
+def _is_of(file: MarkedFile, attempt: int, outputs: frozenset[str]) -> bool:
+    return file.name in outputs or attempt_of(file.name) == attempt
+
+
+def _outputs(entry: Committed) -> frozenset[str]:
+    """The names of the files that a commit is about."""
+    is_replace = entry.action.completed_as is Action.REPLACE_COMMIT
+    metadata = (replace if is_replace else commit).decode(entry.content, f"commit {entry.instant}")
+    stats = (stat for stats in metadata.partition_to_write_stats.values() for stat in stats)
+    return frozenset((stat.path or "").rpartition("/")[2] for stat in stats)
+
+
+def _marked(context: Context, instant: str) -> set[str]:
+    return {file.partition for file in read_markers(context.storage, instant) or ()}
+
+
+def _places(context: Context, path: str, instant: str) -> list[str] | None:
+    """The partitions to look at; None for all of them."""
+    marked = _marked(context, instant)
+    try:
+        document = parse_document(context.storage.read(path), path, kinds=frozenset({_KIND}))
+        entry = value_of(ScheduledSweep, document.record, path, str)
+    except CorruptTable:
+        # Cut short by a crash, and whoever finished that rollback has left another one; or gone,
+        # as somebody else was quicker.
+        return sorted(marked)
+    for partition in entry.partitions:
+        check_partition(partition, path)
+    return None if entry.is_everywhere else sorted({*marked, *entry.partitions})

@@ -1,0 +1,162 @@
+"""Base files: Parquet as Java writes and reads it, with Hudi's keys in the footer."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lakewarden.engine.formats.parquet_footer import KeyFooter
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.schema import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH
+from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.spec import FileOptions
+
+EXTENSION = "parquet"
+# Rows whose values tell whether a column repeats them, and how much they have to.
+_SAMPLE_ROWS = 4096
+_REPEATED_SHARE = 0.5
+_CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
+# Values that are encoded together: many, but of wide rows no more than fill a page.
+_ENCODED_ROWS_MIN, _ENCODED_ROWS_MAX = 1 << 10, 1 << 14
+_PAGE_BYTES = 1 << 20
+# Smaller row groups make reading in steps cheap, larger ones hardly save space.
+ROW_GROUP_ROWS_MAX = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class BaseContent:
+    """What a base file is made of: rows in parts, and how the table describes them."""
+
+    schema: pa.Schema
+    parts: Iterable[pa.Table]
+    # The Avro schema of the records, with the meta columns.
+    records_text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFile:
+    """A base file as it now stands in the storage."""
+
+    size_bytes: int
+    footer: pq.FileMetaData
+
+
+def store_base_file(
+    storage: Storage, path: str, content: BaseContent, keys: KeyGatherer, options: FileOptions
+) -> StoredFile:
+    """Write a base file; it is visible as a whole, or not at all.
+
+    Keys are gathered by whoever makes the parts, and have to be complete after the last part.
+    """
+    footers: list[pq.FileMetaData] = []
+    groups = _row_groups(content.parts, options.row_group_bytes)
+    first = next(groups, None)
+    schema = content.schema if first is None else first.schema
+    with storage.create(path) as stream:
+        with base_writer(stream, schema, first, options, footers) as writer:
+            group, first = first, None
+            while group is not None:
+                writer.write_table(group, row_group_size=len(group))
+                # What is written makes room before the next one is put together.
+                group = None
+                group = next(groups, None)
+            writer.add_key_value_metadata(footer_texts(keys.footer(), content.records_text))
+        size_bytes = stream.tell()
+    return StoredFile(size_bytes, footers[0])
+
+
+def base_writer(
+    stream: pa.NativeFile,
+    schema: pa.Schema,
+    sample: pa.Table | None,
+    options: FileOptions,
+    footers: list[pq.FileMetaData] | None = None,
+) -> pq.ParquetWriter:
+    """A writer of rows like those of a sample; closing it adds the footer to a list."""
+    return pq.ParquetWriter(
+        stream,
+        schema,
+        compression=options.codec.upper() if options.codec != "uncompressed" else "NONE",
+        compression_level=options.compression_level,
+        use_dictionary=_repeating(sample, options) if options.uses_dictionaries else False,
+        data_page_version="1.0",
+        store_schema=False,
+        metadata_collector=[] if footers is None else footers,
+        write_batch_size=_encoded_rows(sample),
+    )
+
+
+def footer_texts(keys: KeyFooter, records_text: str) -> dict[str, str]:
+    """What the footer of a base file keeps by key."""
+    described = {"parquet.avro.schema": records_text, "writer.model.name": "avro"}
+    return {**keys.key_values(), **described}
+
+
+def _row_groups(parts: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
+    """The rows in parts of the size of row groups."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for part in parts:
+        for piece in _pieces(part, bytes_max):
+            if waiting and (
+                rows + len(piece) > ROW_GROUP_ROWS_MAX or size + piece.nbytes > bytes_max
+            ):
+                yield _joined(waiting)
+                rows = size = 0
+            waiting.append(piece)
+            rows, size = rows + len(piece), size + piece.nbytes
+    if rows:
+        yield _joined(waiting)
+
+
+def _pieces(part: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    """A part in pieces that a row group can hold."""
+    if not len(part):
+        return
+    by_bytes = len(part) * bytes_max // max(part.nbytes, 1)
+    step = max(min(by_bytes, ROW_GROUP_ROWS_MAX), 1)
+    for start in range(0, len(part), step):
+        yield part.slice(start, step)
+
+
+def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """The pieces as one; the list is empty afterwards, so that nobody else holds them."""
+    whole = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
+    pieces.clear()
+    # A writer gives up a dictionary when another one comes within a row group.
+    return whole.unify_dictionaries()
+
+
+def _repeating(sample: pa.Table | None, options: FileOptions) -> list[str]:
+    """The columns to keep as dictionaries: hashing values that hardly repeat is lost time."""
+    if sample is None:
+        return list(_CONSTANT_COLUMNS)
+    head = sample.slice(0, _SAMPLE_ROWS)
+    return [
+        *_CONSTANT_COLUMNS,
+        *(
+            name
+            for name in sample.column_names
+            if name not in META_COLUMNS and _repeats(head.column(name))
+        ),
+    ]
+
+
+def _encoded_rows(sample: pa.Table | None) -> int:
+    """How many values of a column are encoded before the size of its page is looked at."""
+    if not sample:
+        return _ENCODED_ROWS_MIN
+    by_bytes: int = len(sample) * _PAGE_BYTES // max(sample.nbytes, 1)
+    return min(max(by_bytes, _ENCODED_ROWS_MIN), _ENCODED_ROWS_MAX)
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return True
+    if pa.types.is_nested(kind) or pa.types.is_boolean(kind):
+        return False
+    distinct = pc.count_distinct(column, mode="all").as_py()
+    return bool(distinct <= len(column) * _REPEATED_SHARE)

@@ -1,0 +1,145 @@
+"""Carrying out: one task makes one data file of a file group, and says what came of it.
+
+A marker announces the file before anything else happens, and the folder is a partition before the
+file is in it; so whatever a crash leaves behind is found and undone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
+from lakewarden.engine.metadata.entries.changes import NewFile
+from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableType
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.write.files.base_writing import file_stat, new_base_file, write_base_file
+from lakewarden.engine.write.files.key_changes import KeyChanges, key_changes
+from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.log_files import LogDeletes, log_deletes, log_records, store_log
+from lakewarden.engine.write.files.meta_columns import with_file_columns, with_own_columns
+from lakewarden.engine.write.files.partition_files import ensure_partition
+from lakewarden.engine.write.files.rewriting import Rewriting
+from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
+from lakewarden.engine.write.files.written import WrittenFile
+
+__all__ = ["GroupTask", "WriteSpec", "write_groups"]
+
+LOG_VERSION = 1
+_NO_KEYS = pa.array([], pa.string())
+
+
+def write_groups(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile:
+    """Step `work.file`: a new base file, a rewritten one, or a log takes in a task's rows."""
+    work = _Work(storage, spec, task)
+    if _goes_to_log(spec, task):
+        return work.append()
+    return work.create() if task.slice is None else work.rewritten()
+
+
+def _goes_to_log(spec: WriteSpec, task: GroupTask) -> bool:
+    if spec.table_type is TableType.COPY_ON_WRITE or spec.rewrites_bases:
+        return False
+    if spec.logs_take_inserts:
+        return True
+    return task.slice is not None and not task.is_insert.any()
+
+
+class _Work:
+    """One task under way."""
+
+    def __init__(self, storage: Storage, spec: WriteSpec, task: GroupTask) -> None:
+        self._storage = storage
+        self._spec = spec
+        self._task = task
+
+    def create(self) -> WrittenFile:
+        target = self._new_base_file()
+        self._announce(target, MarkerKind.CREATE)
+        rows = self._task.inserts
+        keys = KeyGatherer(self._spec.files.bloom)
+        keys.add(rows.keys, are_new=True)
+        own = with_own_columns(
+            rows.rows, rows.keys, instant=self._spec.instant, task_number=self._task.number
+        )
+        parts = [with_file_columns(own, target.partition, target.name)]
+        file, stat = self._store(target, parts, keys)
+        stat = replace(stat, num_inserts=len(rows))
+        return WrittenFile(self._task.key, stat, file, rows.keys, _NO_KEYS)
+
+    def rewritten(self) -> WrittenFile:
+        target, slice_ = self._new_base_file(), self._task.slice
+        assert slice_ is not None
+        base = slice_.base_file
+        self._announce(target, MarkerKind.CREATE if base is None else MarkerKind.MERGE)
+        rewriting = Rewriting(self._storage, self._spec, self._task, target.name)
+        file, stat = self._store(target, rewriting.parts(), rewriting.keys)
+        tally = rewriting.tally
+        stat = replace(
+            stat,
+            prev_commit=slice_.base_instant,
+            prev_base_file=base.name if base else None,
+            num_update_writes=tally.updates,
+            num_deletes=tally.deletes,
+            num_inserts=tally.inserts,
+        )
+        return WrittenFile(self._task.key, stat, file, rewriting.arrived, rewriting.left)
+
+    def append(self) -> WrittenFile:
+        spec, task = self._spec, self._task
+        token = spec.write_token(task.number)
+        name = f".{task.key.file_id}_{spec.instant}.log.{LOG_VERSION}_{token}"
+        target = MarkedFile(task.key.partition, name)
+        self._announce(target, MarkerKind.CREATE)
+        changes, inserts = task.changes, task.inserts
+        parts = [log_records(rows, spec, task) for rows in (changes, inserts)]
+        records = pa.concat_tables(parts)
+        deletes = log_deletes(changes, spec, task)
+        size_bytes = store_log(self._storage, target.path, records, deletes, spec)
+        stat = replace(
+            file_stat(target, task.key.file_id, size_bytes, num_writes=len(records)),
+            # From version 8 on, a log is a file of its own commit.
+            prev_commit=spec.instant,
+            num_update_writes=len(records) - len(inserts),
+            num_deletes=len(deletes.after),
+            num_inserts=len(inserts),
+            log_version=LOG_VERSION,
+            log_offset=0,
+            base_file="",
+            log_files=(name,),
+        )
+        columns = summaries_of_rows(records, spec.summarised)
+        file = NewFile(task.key.partition, name, size_bytes, columns)
+        known = self._key_changes(file, changes.keys, deletes)
+        arrived = pa.concat_arrays([known.arrived, inserts.keys])
+        return WrittenFile(task.key, stat, file, arrived, known.left)
+
+    def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: LogDeletes) -> KeyChanges:
+        """What a log did to keys that the group knew."""
+        slice_ = self._task.slice
+        # Matches by bucket say nothing of whether the group has a key.
+        are_known = not self._spec.logs_take_inserts
+        is_plain = slice_ is None or (are_known and not slice_.log_files)
+        if not self._spec.tracks_keys or (is_plain and deletes.after.is_unconditional.all()):
+            return KeyChanges(_NO_KEYS, deletes.after.keys)
+        log = parse_file_name(file.name, file.size_bytes)
+        assert slice_ is not None
+        assert isinstance(log, LogFile)
+        return key_changes(self._storage, self._spec, slice_, log, keys)
+
+    def _announce(self, target: MarkedFile, kind: MarkerKind) -> None:
+        leave_marker(self._storage, self._spec.instant, target, kind)
+        if self._task.slice is None:
+            ensure_partition(self._storage, target.partition, self._spec.instant)
+
+    def _new_base_file(self) -> MarkedFile:
+        return new_base_file(self._task.key, self._spec, self._task.number)
+
+    def _store(
+        self, target: MarkedFile, parts: Iterable[pa.Table], keys: KeyGatherer
+    ) -> tuple[NewFile, WriteStat]:
+        file_id = self._task.key.file_id
+        return write_base_file(self._storage, self._spec, target, file_id, parts, keys)

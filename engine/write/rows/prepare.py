@@ -1,0 +1,181 @@
+"""Preparation: incoming rows in the table's schema, each with its key and partition path.
+
+Everything that can be wrong with rows is found here, before anything is written.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.merge.delete_marks import OPERATION_FIELD, marked_deleted
+from lakewarden.engine.read.merge.entries import have_default_ordering
+from lakewarden.engine.table.column_types import table_type, widened
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.keygen.key_scheme import key_scheme
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.partition_paths import partition_paths
+from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
+from lakewarden.engine.write.rows.evolve import not_nullable
+from lakewarden.engine.write.rows.exact import Misfit, exact, plain
+from lakewarden.engine.write.rows.null_places import null_place
+
+CHUNKS_MAX = 256
+
+
+def keyed_rows(
+    rows: pa.Table,
+    config: TableConfig,
+    schema: TableSchema,
+    *,
+    deletes: bool,
+    options: Mapping[str, str] | None = None,
+    partition_matters: bool = True,
+) -> KeyedRows:
+    """The rows, ready to be routed; `schema` is the evolved one, which has all their columns.
+
+    Rows of a delete need only the columns that keys and partition paths are made of; where an
+    index knows keys over all partitions, those of the path may be absent, too.
+    """
+    refuse_unwritable(config)
+    rows = rows.drop_columns([name for name in rows.column_names if name in META_COLUMNS])
+    if deletes:
+        return _deleting(rows, config, schema, options, partition_matters=partition_matters)
+    assert set(rows.column_names) <= set(schema.columns.names)
+    table = fitted(rows, schema.columns)
+    _refuse_nulls(table, schema)
+    _check_ordering(table, config)
+    is_delete = marked_deleted(table, config.merge)
+    ordering = [
+        table.column(name).combine_chunks()
+        for name in config.merge.ordering_fields
+        if is_delete.any()
+    ]
+    return KeyedRows(
+        table,
+        key_scheme(config).keys(table),
+        partition_paths(table, config, options),
+        is_delete,
+        is_delete & have_default_ordering(ordering),
+    )
+
+
+def _deleting(
+    rows: pa.Table,
+    config: TableConfig,
+    schema: TableSchema,
+    options: Mapping[str, str] | None,
+    *,
+    partition_matters: bool,
+) -> KeyedRows:
+    present = set(rows.column_names)
+    table = fitted(rows, pa.schema([field for field in schema.columns if field.name in present]))
+    keys = key_scheme(config).keys(table)
+    if partition_matters or has_partition(present, config):
+        paths = partition_paths(table, config, options)
+    else:
+        paths = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(len(keys), np.int32)), pa.array([""])
+        )
+    everything = np.ones(len(keys), dtype=bool)
+    return KeyedRows(pa.table({}), keys, paths, everything, everything)
+
+
+def has_partition(present: set[str], config: TableConfig) -> bool:
+    return all(field.name.split(".")[0] in present for field in config.partitions.fields)
+
+
+def fitted(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Rows in the wanted types and order, in few pieces; a column they lack is null."""
+    present = set(rows.column_names)
+    columns = [
+        _column(rows.column(field.name), field)
+        if field.name in present
+        else pa.chunked_array([pa.nulls(len(rows), field.type)])
+        for field in wanted
+    ]
+    table = pa.table(columns, schema=wanted)
+    # Rows are picked by number later on, which is slow where a column is in many pieces; but where
+    # it is in few, rows that fit as they are need not be copied.
+    has_few = all(column.num_chunks <= CHUNKS_MAX for column in table.columns)
+    return table if has_few else table.combine_chunks()
+
+
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    if not pa.types.is_null(column.type):
+        # Rows of a delete have not been compared with the table's types.
+        widened(field.type, table_type(column.type, field.name), field.name)
+    try:
+        return exact(plain(column, field.name), field.type)
+    except Misfit as misfit:
+        raise _no_place(field, str(misfit.value), misfit.row) from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _no_place(field, str(error).splitlines()[0], None) from None
+
+
+def _no_place(field: pa.Field, found: str, row: int | None) -> InvalidRequest:
+    where = "" if row is None else f" (row {row})"
+    return InvalidRequest(
+        "value_does_not_fit",
+        what=f"A value of column {field.name} does not fit {field.type}: {found}{where}.",
+        why="Lakewarden casts values to the table's types only without loss.",
+        now="Nothing was written. Correct the value, or pass evolve=True to widen the column.",
+        column=field.name,
+        type=str(field.type),
+        value=found,
+    )
+
+
+def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:
+    strict = not_nullable(schema)
+    for field in table.schema:
+        for chunk in table.column(field.name).chunks:
+            place = null_place(chunk, field.with_nullable(field.name not in strict), field.name)
+            if place is not None:
+                raise InvalidRequest(
+                    "null_not_allowed",
+                    what=f"Column {place} holds nulls.",
+                    why="The table's schema does not allow nulls in it.",
+                    now="Nothing was written. Fill the column.",
+                    column=place,
+                )
+
+
+def _check_ordering(table: pa.Table, config: TableConfig) -> None:
+    missing = [name for name in config.merge.ordering_fields if name not in table.column_names]
+    if missing:
+        raise InvalidRequest(
+            "missing_ordering_column",
+            what=f"The rows have no column {missing[0]!r}.",
+            why="The table orders rows of one key by it.",
+            now="Add the column.",
+            column=missing[0],
+        )
+
+
+def refuse_unwritable(config: TableConfig) -> None:
+    """Refuse a table that has something which no file of ours would have."""
+    properties = config.properties
+    if not config.has_meta_fields:
+        raise _unwritable("virtual_keys", "stores no meta columns")
+    if config.drops_partition_columns:
+        how = "leaves partition columns out of its files"
+        raise _unwritable("dropped_partition_columns", how)
+    if config.base_format != "PARQUET":
+        raise _unwritable("base_file_format", "has base files of another format")
+    if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":
+        raise _unwritable("change_data_capture", "records changes for change data capture")
+    if properties.get("hoodie.allow.operation.metadata.field", "").lower() == "true":
+        raise _unwritable("operation_field", f"has the meta column {OPERATION_FIELD}")
+
+
+def _unwritable(code: str, how: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"unsupported_{code}",
+        what=f"The table {how}; Lakewarden cannot write such tables.",
+        why="Other engines would miss data that they expect in the files.",
+        now="Write it with Hudi.",
+    )

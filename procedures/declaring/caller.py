@@ -1,0 +1,75 @@
+"""Callers: what a procedure may use of whoever calls it, besides its arguments."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.declaring.permissions import Permissions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class TableAddress:
+    """Where a table is; the storage's options may hold credentials, so they are never shown."""
+
+    path: str
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+
+class Caller(Protocol):
+    """A session, a connection or a command line."""
+
+    @property
+    def permissions(self) -> Permissions:
+        """What this caller may touch."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the session sets, by Hudi's keys and ours."""
+
+    @property
+    def spark(self) -> "SparkSession | None":
+        """The session that can carry out large work, where there is one."""
+
+    def place_of(self, table: str) -> TableAddress:
+        """Where a table of that name is; `InvalidRequest` when there is none."""
+
+    def place_at(self, path: str) -> TableAddress:
+        """A place by its path, with the options that this caller has for its storage."""
+
+    def tables_in(self, database: str) -> Sequence[str]:
+        """The names of a database's Hudi tables, as `place_of` takes them."""
+
+    def check_interrupted(self) -> None:
+        """Raise when the caller does not want an answer any more; any thread may ask."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainCaller:
+    """A caller without a catalog: a table's name is its path."""
+
+    storage_options: Mapping[str, object] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    permissions: Permissions = field(default_factory=Permissions)
+    spark: "SparkSession | None" = None
+
+    def place_of(self, table: str) -> TableAddress:
+        return self.place_at(table)
+
+    def place_at(self, path: str) -> TableAddress:
+        return TableAddress(path, self.storage_options)
+
+    def tables_in(self, database: str) -> Sequence[str]:
+        raise InvalidRequest(
+            "no_catalog",
+            what=f"Lakewarden does not know the database {database}.",
+            why="Outside a Spark session there is no catalog to look it up in.",
+            now="Name a table by its path, or make this call in a Spark session.",
+            database=database,
+        )
+
+    def check_interrupted(self) -> None:
+        """A signal is what interrupts a process, and Python raises it by itself."""

@@ -1,0 +1,37 @@
+"""Scheduling: a draft is published only while what it names is there."""
+
+import pytest
+
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.schedule import still_holds
+from lakewarden.engine.services.planning.selection import Draft
+from lakewarden.engine.testing.fault_plan import FaultPlan
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.transaction.rollback_request import rollback
+from lakewarden.engine.transaction.state.loading import load_for_writing
+from tests.engine.services.service_table import inserted, new_service_world, updated
+from tests.writing.shapes import Shape
+
+
+class DyingOnceInvisible(FaultyStorage):
+    """Dies as soon as a completed write is not to be seen any more."""
+
+    def delete(self, path: str) -> bool:
+        is_there = super().delete(path)
+        if path.endswith(".deltacommit"):
+            raise Crashed("It is gone from the timeline.")
+        return is_there
+
+
+def test_a_draft_does_not_hold_once_a_write_under_it_begins_to_be_rolled_back() -> None:
+    world = new_service_world(Shape("mor", has_metadata=False), inserted(2), updated(2))
+    before = world.snapshot()
+    drafted = COMPACTION.draft(world.context(50), before, PlanRequest())
+    assert isinstance(drafted, Draft)
+    assert still_holds(drafted, before, world.snapshot())
+    newest = max(one.requested for one in before.timeline.active.completed())
+    dying = DyingOnceInvisible(world.storage, FaultPlan(), world.clock)
+    with pytest.raises(Crashed):
+        rollback(world.context(51, storage=dying), newest)
+    assert not still_holds(drafted, before, load_for_writing(world.context(52)))

@@ -1,0 +1,52 @@
+"""Values as the texts that Java makes of them; the expected ones were written by Hudi 1.2."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.keygen.java_text import column_at, java_texts
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (pa.array([True, False, None]), ["true", "false", None]),
+        (pa.array([3, -3], pa.int32()), ["3", "-3"]),
+        (pa.array([4, -4], pa.int64()), ["4", "-4"]),
+        (pa.array([Decimal("12.50"), Decimal("0.00")], pa.decimal128(12, 2)), ["12.50", "0.00"]),
+        (pa.array([Decimal(10**20)], pa.decimal128(30, 0)), ["100000000000000000000"]),
+        (pa.array([Decimal("1E-10")], pa.decimal128(20, 10)), ["1E-10"]),
+        (pa.array(["é", ""]), ["é", ""]),
+        (pa.array([date(2024, 1, 2), date(1969, 12, 31)]), ["2024-01-02", "1969-12-31"]),
+        (
+            pa.array([datetime(2024, 1, 2, 3, 4, 5, 123456)], pa.timestamp("us", "UTC")),
+            ["1704164645123456"],
+        ),
+        (pa.array([datetime(1969, 12, 31, 23, 59, 59)], pa.timestamp("us")), ["-1000000"]),
+    ],
+)
+def test_texts_are_those_of_java(values: pa.Array, texts: list[str | None]) -> None:
+    assert java_texts(values, "k").to_pylist() == texts
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.binary(), pa.list_(pa.int32())])
+def test_types_without_an_agreed_text_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidRequest, match="'k'") as refused:
+        java_texts(pa.nulls(1, kind), "k")
+    assert refused.value.code == "unsupported_key_type"
+
+
+def test_dots_lead_into_structs() -> None:
+    rows = pa.table({"st": [{"in": {"k": "a"}}], "x.y": ["b"]})
+    assert column_at(rows, "st.in.k").to_pylist() == ["a"]
+    assert column_at(rows, "x.y").to_pylist() == ["b"]
+
+
+@pytest.mark.parametrize("name", ["k", "st.k", "x.k"])
+def test_a_column_that_is_not_there_is_named(name: str) -> None:
+    with pytest.raises(InvalidRequest, match=name) as refused:
+        column_at(pa.table({"st": [{"q": 1}], "x": [1]}), name)
+    assert refused.value.code == "missing_key_column"

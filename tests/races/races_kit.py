@@ -1,0 +1,5 @@
+"""What several tests share."""
+
+import os
+
+IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ

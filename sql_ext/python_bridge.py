@@ -1,4 +1,4 @@
-"""The door: the one object that Spark's JVM calls, on the thread of the statement it works on."""
+"""The bridge: the one object that Spark's JVM calls, on the thread of the statement it works on."""
 
 import pickle
 from collections.abc import Callable, Mapping
@@ -102,4 +102,6 @@ def open_bridge(gateway: JavaGateway) -> None:
     # Handlers of scripts name conditions before any of them has come true.
     for code, state in OF_CODE.items():
         classes.LakewardenException.register(code.upper(), state)
-    classes.Door.open(PythonBridge(classes.Statement, classes.ContextFactory), client, declared)
+    classes.PythonBridge.open(
+        PythonBridge(classes.Statement, classes.PlanRegistry), client, declared
+    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-PASSWORD_AUTHENTICATOR = "io.lakewarden.spark.Doorman"
+PASSWORD_AUTHENTICATOR = "io.lakewarden.spark.PasswordAuthenticator"
 # All servers of a user would share one folder, and whoever ends removes it.
 OPERATION_LOGS = "spark.hadoop.hive.server2.logging.operation.log.location"
 
@@ -111,7 +111,7 @@ def _install_authenticator(spark: "SparkSession", options: ServerOptions) -> Non
     users = jvm.java.util.HashMap()
     for user, password in options.passwords.items():
         users.put(user, password)
-    jvm.io.lakewarden.spark.Doorman.letIn(users)
+    jvm.io.lakewarden.spark.PasswordAuthenticator.letIn(users)
 
 
 def _thrift_port(running: JavaObject) -> int:

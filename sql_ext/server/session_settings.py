@@ -8,7 +8,7 @@ from lakewarden.sql_ext.server.server_options import LOOPBACK, ServerOptions
 
 _CLASS_PATH = "spark.driver.extraClassPath"
 _INTERCEPTORS = "spark.connect.grpc.interceptor.classes"
-_DOORMAN = "io.lakewarden.spark.ConnectDoorman"
+_CONNECT_REQUESTS = "io.lakewarden.spark.ConnectRequests"
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 
 
@@ -84,4 +84,4 @@ def _limits(options: ServerOptions) -> Iterator[tuple[str, str]]:
     is_limited = bool(options.allowed_roots) or options.is_read_only
     if is_limited and options.connect_port is not None:
         given = options.settings.get(_INTERCEPTORS)
-        yield _INTERCEPTORS, ",".join(filter(None, (_DOORMAN, given)))
+        yield _INTERCEPTORS, ",".join(filter(None, (_CONNECT_REQUESTS, given)))

@@ -1,4 +1,4 @@
-"""Answers: what goes back through the door, a value or an error; Python never raises there."""
+"""Answers: what goes back over the bridge, a value or an error; Python never raises there."""
 
 import logging
 import pickle

@@ -15,7 +15,7 @@ from lakewarden.table import Table
 
 
 class TableBridge(ABC):
-    """Answers about tables. Plans do not pass the door: they lie on the desk in the JVM."""
+    """Answers about tables. Plans do not pass the bridge: they lie in the registry of the JVM."""
 
     def __init__(self, context_factory: JavaClass) -> None:
         self._context_factory = context_factory
@@ -74,7 +74,7 @@ class TableBridge(ABC):
         conditions: Sequence[Sequence[object]],
         place: int,
     ) -> None:
-        """Lay the plan of a scan onto the desk."""
+        """Put the plan of a scan into the registry."""
         frame = reading.scan(self._session(), path, options, moment, columns, conditions)
         self._context_factory.put(place, frame._jdf.queryExecution().analyzed())
 
@@ -87,7 +87,7 @@ class TableBridge(ABC):
         permissions: Mapping[str, str],
         place: int,
     ) -> None:
-        """Carry out the statement that lies on the desk."""
+        """Execute the statement that lies in the registry."""
         self.check_change("The statement", [path], permissions)
         allowed = permissions_in(permissions)
         check_settings(allowed, session_settings(details))

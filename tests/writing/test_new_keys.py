@@ -105,7 +105,7 @@ def test_an_upsert_sees_the_keys_of_writes_that_look_for_none(operation: str, in
     storage = started(Shape("mor", index=index))
     other = Table.on(storage)
     table = racing(storage, lambda: getattr(other, operation)([row(p="b", v=2.0)]))
-    with pytest.raises(Conflict, match="has brought the record key 'k'"):
+    with pytest.raises(Conflict, match="inserted the record key 'k'"):
         table.upsert([row(p="b")])
 
 
@@ -130,7 +130,7 @@ def test_a_row_that_moves_brings_its_key_to_the_other_partition() -> None:
     storage = started(Shape("mor"))
     other = Table.on(storage)
     table = racing(storage, lambda: other.update_where([("id", "=", "old")], {"p": "b"}))
-    with pytest.raises(Conflict, match="has brought the record key 'old'"):
+    with pytest.raises(Conflict, match="inserted the record key 'old'"):
         table.upsert([row("old", p="b")])
 
 
@@ -194,7 +194,7 @@ def test_without_the_entries_of_the_index_the_files_say_what_was_brought() -> No
             if done.instant in entry.name:
                 logs.delete(entry.path)
 
-    with pytest.raises(Conflict, match="has brought the record key 'k'"):
+    with pytest.raises(Conflict, match="inserted the record key 'k'"):
         racing(storage, forget).upsert([row()])
 
 
@@ -230,7 +230,7 @@ def test_a_write_beside_commits_of_other_keys_comes_through(files: int) -> None:
 
 
 def test_a_key_is_found_among_more_files_than_are_read_under_the_lock() -> None:
-    with pytest.raises(Conflict, match="has brought the record key 'k'"):
+    with pytest.raises(Conflict, match="inserted the record key 'k'"):
         Meeting(FILES_MAX + 1, rounds=1, brings="k").upsert("k")
 
 

@@ -12,7 +12,7 @@ INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "
 
 
 def row(v: int, key: str = "k") -> dict[str, object]:
-    return {"id": key, "p": "a", "ts": v, "v": v, "name": None, "n": v}
+    return {"id": key, "p": "a", "ts": v, "v": v, "name": None, "n": v, "d": None}
 
 
 def written_twice(index: str) -> Table:

@@ -33,7 +33,7 @@ def table_of(kind: TableKind) -> Table:
 
 
 def row(v: int) -> dict[str, object]:
-    return {"id": "k", "p": "a", "ts": v, "v": v, "name": None, "n": v}
+    return {"id": "k", "p": "a", "ts": v, "v": v, "name": None, "n": v, "d": None}
 
 
 @pytest.mark.parametrize("type_", ["cow", "mor"])
@@ -64,7 +64,7 @@ def test_a_plan_whose_rollback_was_known_already_takes_its_file_away() -> None:
     snapshot = load_snapshot(world.storage)
     world.clock.advance(DEAD_AFTER_MS)
     world.table(53).rollback_failed_writes()
-    assert world.moment().pending(plan.instant) is None
+    assert world.snapshot().pending(plan.instant) is None
     # A reader that begins anew finds a table without the plan.
     with pytest.raises(Conflict) as raised, naming_removals(snapshot):
         plan_query(snapshot, Query(None, None))

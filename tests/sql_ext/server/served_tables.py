@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 from lakewarden.table import Table
 
@@ -18,8 +17,3 @@ def orders(folder: Path) -> str:
     table.upsert(rows)
     table.upsert(rows)
     return path
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")

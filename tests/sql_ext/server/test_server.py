@@ -21,6 +21,11 @@ PASSWORD, TOKEN = "open-sesame", "a-token"
 
 
 @pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lake")
+
+
+@pytest.fixture(scope="module")
 def guarded(folder: Path) -> Iterator[Ports]:
     """A server that wants to know who comes, and lets nobody out of one folder."""
     (folder / "password").write_text(f"{PASSWORD}\n")

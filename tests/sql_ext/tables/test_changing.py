@@ -160,7 +160,7 @@ REFUSED = [
     (
         "INSERT INTO {t} WITH ('hoodie.parquet.max.file.siz' = '1') VALUES (1, 'x', 1, 'Rome')",
         "LAKEWARDEN_UNKNOWN_OPTION] Lakewarden has no option"
-        " 'hoodie.parquet.max.file.siz'. Options that mean nothing are refused,"
+        " 'hoodie.parquet.max.file.siz'. Lakewarden refuses unknown options,"
         " so that a typing error does no harm."
         " Did you mean 'hoodie.parquet.max.file.size'? SQLSTATE: 42000",
     ),

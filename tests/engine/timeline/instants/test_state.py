@@ -84,7 +84,7 @@ ROWS = {
 
 
 def combinations(columns: tuple[tuple[object, ...], ...]) -> list[InstantFacts]:
-    names = ("completed", "rollback", "ledger", "inflight", "plan", "beat")
+    names = ("completed", "rollback", "ledger", "inflight", "plan", "heartbeat")
     return [InstantFacts(**dict(zip(names, values, strict=True))) for values in product(*columns)]
 
 

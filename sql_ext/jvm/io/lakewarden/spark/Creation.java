@@ -99,7 +99,7 @@ public final class Creation extends CommandNode {
 
   private Map<?, ?> onStorage(String path) {
     return (Map<?, ?>)
-        Door.ask(
+        PythonBridge.ask(
             "create_table",
             "path", path,
             "name", name.table(),

@@ -53,7 +53,7 @@ final class Declarations {
     Declaration found = all.get(name.toLowerCase(Locale.ROOT));
     if (found == null) {
       // Python knows the nearest name, and says so.
-      Door.ask("check", "name", name, "positional", 0, "named", List.of());
+      PythonBridge.ask("check", "name", name, "positional", 0, "named", List.of());
       found = all.get(name.toLowerCase(Locale.ROOT));
     }
     return found;

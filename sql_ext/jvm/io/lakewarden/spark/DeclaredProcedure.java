@@ -52,7 +52,7 @@ final class DeclaredProcedure implements UnboundProcedure {
       }
     }
     int positional = given.length() - named.size();
-    Door.ask("check", "name", name(), "positional", positional, "named", named);
+    PythonBridge.ask("check", "name", name(), "positional", positional, "named", named);
     return new Bound(given);
   }
 
@@ -106,7 +106,7 @@ final class DeclaredProcedure implements UnboundProcedure {
         }
       }
       Object rows =
-          Door.ask(
+          PythonBridge.ask(
               "call", "name", name(), "positional", positional, "named", named,
               "settings", Statement.settings(), "permissions", Statement.permissions());
       return List.of(Values.scan(declaration.columns, (List<?>) rows)).iterator();

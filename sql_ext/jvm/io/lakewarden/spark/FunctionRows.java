@@ -50,7 +50,7 @@ final class FunctionRows extends NamedTables {
     }
     List<?> rows =
         (List<?>)
-            Door.ask(
+            PythonBridge.ask(
                 "function_rows",
                 "function", function.name(),
                 "table", table,

@@ -74,7 +74,7 @@ final class Judge extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     return !(plan instanceof ExplainCommand || plan instanceof DescribeQueryCommand);
   }
 
-  /** Nobody else's come to a server with limits: {@link ConnectDoorman}. */
+  /** Nobody else's come to a server with limits: {@link ConnectRequests}. */
   private static boolean isOurs(PythonUDTF function) {
     return function.name().toLowerCase(Locale.ROOT).startsWith(FUNCTIONS);
   }

@@ -93,7 +93,7 @@ public final class LakeTable
   /** The table at a path as it is now, or as the options say. */
   static LakeTable open(String path, Map<String, String> options, Role role) {
     Object described = 
-        Door.ask(
+        PythonBridge.ask(
             "describe_table",
             "path", path,
             "options", options,

@@ -9,7 +9,7 @@ final class Limits {
 
   /** Whether a statement of a client is worked on, at a server with limits. */
   static boolean hold() {
-    return !Door.isAnswering() && Statement.isLimited();
+    return !PythonBridge.isAnswering() && Statement.isLimited();
   }
 
   /**
@@ -19,7 +19,7 @@ final class Limits {
   static List<String> check(String what, boolean changes, List<String> paths) {
     List<String> found = new ArrayList<>();
     Object resolved =
-        Door.ask(
+        PythonBridge.ask(
             "check_statement",
             "what", what,
             "changes", changes,

@@ -64,7 +64,7 @@ class NamedTables extends PlanRule {
   /** Where a table is, by its name or path; an error if there is none. */
   static String path(String table) {
     return (String)
-        Door.ask(
+        PythonBridge.ask(
             "path_of",
             "table", table,
             "settings", Statement.settings(),

@@ -46,7 +46,7 @@ public final class PartitionCommand extends CommandNode {
                 "permissions", Statement.permissions()));
     asked.forEach((name, value) -> request.addAll(List.of(name, value)));
     List<Row> rows = new ArrayList<>();
-    if (Door.ask(operation, request.toArray()) instanceof List<?> found) {
+    if (PythonBridge.ask(operation, request.toArray()) instanceof List<?> found) {
       found.forEach(one -> rows.add(RowFactory.create(one)));
     }
     return CollectionConverters.asScala(rows).toSeq();

@@ -64,7 +64,7 @@ final class RemovalStatements extends PlanRule {
 
   /** Whether a statement may change what is at some places. */
   static void check(String statement, List<String> paths) {
-    Door.ask(
+    PythonBridge.ask(
         "check_change",
         "what", statement,
         "paths", new ArrayList<>(paths),

@@ -27,7 +27,7 @@ abstract class RewritingParser implements ParserInterface {
     if (!StatementHead.mayBeOurs(statement)) {
       return statement;
     }
-    return (String) Door.ask("rewrite", "statement", statement, "has_hudi", hasHudi());
+    return (String) PythonBridge.ask("rewrite", "statement", statement, "has_hudi", hasHudi());
   }
 
   /** Whether Hudi's own extension is there, too: its tables are its business then. */

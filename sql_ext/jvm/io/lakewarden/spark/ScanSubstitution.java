@@ -83,8 +83,8 @@ final class ScanSubstitution extends PlanRule {
   /** The engine's plan for some columns, under the names that the rest of the plan has for them. */
   private static LogicalPlan scan(
       LakeTable table, List<Attribute> needed, List<Expression> filters) {
-    long place = Desk.number();
-    Door.ask(
+    long place = PlanRegistry.number();
+    PythonBridge.ask(
         "scan_table",
         "path", table.path(),
         "options", table.options(),
@@ -92,7 +92,7 @@ final class ScanSubstitution extends PlanRule {
         "columns", new ArrayList<>(needed.stream().map(ScanSubstitution::source).toList()),
         "conditions", Skipping.conditions(filters),
         "place", place);
-    LogicalPlan scan = (LogicalPlan) Desk.take(place);
+    LogicalPlan scan = (LogicalPlan) PlanRegistry.take(place);
     List<Attribute> found = CollectionConverters.asJava(scan.output());
     List<NamedExpression> renamed = new ArrayList<>();
     for (int i = 0; i < needed.size(); i++) {

@@ -53,7 +53,7 @@ final class SourceLimits extends PlanRule {
             paths.add(value);
           }
         });
-    Door.ask(
+    PythonBridge.ask(
         "check_source",
         "paths", paths,
         "options", new HashMap<>(options),

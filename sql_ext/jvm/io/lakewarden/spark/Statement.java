@@ -42,12 +42,12 @@ public final class Statement {
 
   /** The table of a name in the session's catalogs, or what stands in its way; pickled. */
   public byte[] table(String name) {
-    return Door.pickled(CatalogTables.find(session, name));
+    return PythonBridge.pickled(CatalogTables.find(session, name));
   }
 
   /** The tables of a database of the session's own catalog; pickled. */
   public byte[] tables(String database) {
-    return Door.pickled(CatalogTables.of(session, database));
+    return PythonBridge.pickled(CatalogTables.of(session, database));
   }
 
   /** What the owner of the server allows: in the context's settings, which no session can change. */

@@ -45,10 +45,10 @@ public final class TableWrite extends CommandNode {
   public Seq<Row> run(SparkSession session) {
     Map<String, Object> all = new HashMap<>(details);
     all.put("settings", Statement.settings());
-    long place = Desk.number();
-    Desk.put(place, this);
+    long place = PlanRegistry.number();
+    PlanRegistry.put(place, this);
     try {
-      Door.ask(
+      PythonBridge.ask(
           "write_table",
           "kind", kind,
           "path", table.path(),
@@ -57,7 +57,7 @@ public final class TableWrite extends CommandNode {
           "permissions", Statement.permissions(),
           "place", place);
     } finally {
-      Desk.take(place);
+      PlanRegistry.take(place);
     }
     return none();
   }

@@ -7,7 +7,7 @@ import javax.security.sasl.AuthenticationException;
 import org.apache.hive.service.auth.PasswdAuthenticationProvider;
 
 /** Lets those clients of the Thrift server in who show their password; without users, nobody. */
-public final class Doorman implements PasswdAuthenticationProvider {
+public final class PasswordAuthenticator implements PasswdAuthenticationProvider {
   private static volatile Map<String, String> passwords = Map.of();
 
   /** The users of this driver from now on, with their passwords. */

@@ -12,13 +12,13 @@ import net.razorvine.pickle.Unpickler;
  * The only way to Python: the name of an operation and its pickled request go in, a pickled answer
  * comes out. Python never raises through it; an error is an answer, and is thrown here.
  */
-public final class Door {
+public final class PythonBridge {
   private static volatile BiFunction<Object, Object, Object> handler;
   private static volatile Lines lines;
   // Per thread: whether Python answers a question of it, and how deep.
   private static final ThreadLocal<Integer> ANSWERING = ThreadLocal.withInitial(() -> 0);
 
-  private Door() {}
+  private PythonBridge() {}
 
   /**
    * Called by Python: from now on `handler` answers, reached by py4j's `client`, and `declarations`
@@ -31,7 +31,7 @@ public final class Door {
     if (lines == null || !lines.lead(client)) {
       lines = Lines.of(client);
     }
-    Door.handler = handler;
+    PythonBridge.handler = handler;
   }
 
   public static boolean isOpen() {
@@ -50,7 +50,7 @@ public final class Door {
           "NOT_CONNECTED",
           "08003",
           "Lakewarden's Python side does not answer.",
-          "This Spark driver has its classes, but no Python process has opened the door.",
+          "This Spark driver has its classes, but no Python process has opened the bridge.",
           "Call lakewarden.enable(spark) in the driver.");
     }
     return answer((byte[]) asked(operation, pickled(named(request))));

@@ -4,12 +4,12 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Where plans and statements lie while Python works with them: the door lets only values pass. */
-public final class Desk {
+/** Holds plans and statements while Python works with them: only values cross the bridge. */
+public final class PlanRegistry {
   private static final Map<Long, Object> LYING = new ConcurrentHashMap<>();
   private static final AtomicLong NEXT = new AtomicLong();
 
-  private Desk() {}
+  private PlanRegistry() {}
 
   static long number() {
     return NEXT.incrementAndGet();

@@ -16,7 +16,7 @@ import org.sparkproject.connect.protobuf.Message;
  * Turns away what a Connect client sends to a server with limits besides queries: its own code,
  * which Spark would load, and commands that never come to the planner.
  */
-public final class ConnectDoorman implements ServerInterceptor {
+public final class ConnectRequests implements ServerInterceptor {
   private static final String PACKAGE = "spark.connect.";
   // What a client may have done; all other commands are turned away, also those to come.
   private static final Set<String> COMMANDS =

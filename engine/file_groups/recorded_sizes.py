@@ -1,8 +1,8 @@
 """Recorded sizes: what completed writes say of the logs they have made, against what lies there.
 
-A log that lost its end at the border of two blocks, or all of its bytes, looks like one that never
-had more. Only whoever wrote it knows better: the metadata table lists its size, and so does the
-commit. A log may be longer than recorded: in version 6 a dying writer leaves bytes behind.
+A log that lost its end at the border of two blocks, or all of its bytes, looks complete. Its true
+size is recorded by the write that made it, in the commit and in the metadata table. A log may be
+longer than recorded: in version 6 a dying writer leaves bytes behind.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ class RecordedSizes:
     def with_record(self, partition: str, log: LogFile) -> LogFile:
         """A log with what is recorded of it.
 
-        Where nobody is left to ask it has one byte at least, since no write makes a log of nothing.
+        Without a record it has at least one byte, since no write makes an empty log.
         """
         reported = self.of_log(f"{partition}/{log.name}" if partition else log.name, log)
         return replace(log, recorded_bytes=1 if reported is None else reported)

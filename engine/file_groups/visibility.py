@@ -62,7 +62,7 @@ def pending_compactions(active: ActiveTimeline) -> dict[FileGroupId, str]:
 
 
 def _plan(active: ActiveTimeline, file: StateFile) -> compaction.CompactionPlan | None:
-    """The plan in a file; one that is empty or cut short was never published, nobody acts on it."""
+    """The plan in a file; an empty or torn one was never published, so no writer follows it."""
     try:
         return compaction.decode_plan(active.read(file.instant), file.entry.path)
     except CorruptTable as error:

@@ -1,7 +1,7 @@
-"""Brought keys: where the keys stand that a commit of somebody else has brought to the table.
+"""Brought keys: where the keys stand that another write's commit has brought to the table.
 
-With a record index these are the entries in its own deltacommit of the metadata table; otherwise,
-and where that is not there any more, the data files that it names.
+With a record index these are the entries in that commit's deltacommit of the metadata table.
+Without one, or once the deltacommit is gone, they are in the data files that the commit names.
 """
 
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ class BroughtKeys:
     def _indexed(
         self, instant: Instant, stats: list[WriteStat], new: NewKeys
     ) -> tuple[IndexLog, ...] | None:
-        """The logs of the index; None where it can't have been told, so that the files must say."""
+        """The logs of the index; None where they may lack the commit, whose files are then read."""
         logs = self._arrivals.logs_of(instant.requested)
         if not logs and any(stat.num_inserts for stat in stats):
             return None

@@ -1,7 +1,7 @@
-"""Divisions: what the keys of file groups tell of the buckets that a table is divided into.
+"""Divisions: what the keys of file groups say of the bucket count that a table was written with.
 
-The hash of a key is the number of its bucket and a multiple of their count. What the keys at hand
-leave open has to be said by whoever writes.
+The hash of a key is the number of its bucket plus a multiple of the bucket count. Where the known
+keys allow several counts, the writer has to name one.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
-"""Told from files: the identity of tables whose properties don't say it, as Java leaves them.
+"""Identity from files: for tables whose properties do not name their index, as Java leaves them.
 
-The ids of file groups tell a bucket index, and the keys in them how many buckets there are.
+The ids of file groups show a bucket index, and the keys in them show how many buckets there are.
 """
 
 from collections.abc import Iterator, Sequence

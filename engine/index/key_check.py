@@ -28,7 +28,7 @@ _GONE = "missing_file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """Whoever reads for the check, and by what."""
+    """What a key check reads with."""
 
     storage: Storage
     config: TableConfig
@@ -50,9 +50,9 @@ class KeyCheck:
         self._active: ActiveTimeline | None = None
 
     def passes_briefly(self, active: ActiveTimeline) -> bool:
-        """Look at what has been committed meanwhile; False if that takes more than others wait for.
+        """Check what was committed meanwhile; False if others would wait too long.
 
-        Raises `write_conflict` where somebody has brought a key of the write.
+        Raises `write_conflict` where another write has brought one of the keys.
         """
         self._active = active
         return self._pass(active, _Budget(self._witness.clock, is_bounded=True))

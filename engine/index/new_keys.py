@@ -17,7 +17,7 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NewKeys:
-    """Some rows of a write, whose keys nobody else may bring at the same time.
+    """Some rows of a write, whose keys no other write may bring at the same time.
 
     With an index over all partitions a key is one wherever it is, otherwise in its partition. The
     keys are copied and hashed when they are first looked for, which is seldom.
@@ -26,7 +26,7 @@ class NewKeys:
     rows: KeyedRows
     places: Places
     is_global: bool
-    # Who has the rows has told nothing of their keys: each might be any key.
+    # The caller does not know the keys of the rows: each might be any key.
     are_unknown: bool = False
 
     def of(self, partition: str) -> WantedKeys | None:

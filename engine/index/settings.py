@@ -39,10 +39,10 @@ _FALLBACKS = {
 def select_index(state: Snapshot, settings: Settings) -> IndexChoice:
     """The index to use for a write to a table.
 
-    Settings choose among the indexes by which the same rows are one row; one that would change
-    this is refused, unless the table has no rows yet and nobody has named its index. As in Hudi, a
-    record index that the table does not have yet is replaced by reading the keys of the files;
-    whether keys move stays as it was asked for.
+    Settings choose among the indexes that identify rows in the same way. A choice that would change
+    the identity of rows is refused, unless the table has no rows yet and no index on record. As in
+    Hudi, a missing record index is replaced by reading the keys of the files. Whether keys move
+    between partitions stays as the settings say.
     """
     config, existing = state.config, record_index_kind(state)
     asked = settings[INDEX_TYPE]
@@ -73,7 +73,7 @@ def identity_of(state: Snapshot, settings: Settings, existing: IndexKind | None 
 
 
 def may_be_named(state: Snapshot) -> bool:
-    """Whether a write may still say what the table is: nobody has, and it has no rows."""
+    """Whether a write may still name the index: none is on record, and the table has no rows."""
     return kept_kind(state.config) is None and not state.timeline.active.completed()
 
 

@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told, or when somebody sleeps on it."""
+    """A clock that moves only by `advance` and by sleeps."""
 
     def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = start_ms

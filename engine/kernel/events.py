@@ -1,6 +1,6 @@
-"""The event port: what the engine tells about its work while it runs.
+"""The event port: what the engine reports about its work while it runs.
 
-Events are values handed to whoever passed a sink; nothing is logged globally.
+Events are values for the sink that the caller passed; nothing is logged globally.
 """
 
 from collections.abc import Callable, Mapping

@@ -57,7 +57,7 @@ class Resolved(Generic[T]):
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has said anything."""
+        """Whether no source has set a value."""
         return self.origin is Origin.DEFAULT
 
 

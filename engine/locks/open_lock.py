@@ -57,7 +57,7 @@ def _short(provider: str) -> str:
 
 
 def _fitting(storage: Storage) -> _OpenProvider:
-    """A table in memory is shared by nobody; elsewhere others may be, if the storage allows it."""
+    """In memory a table belongs to one process; elsewhere the storage decides which lock fits."""
     scheme = scheme_of(storage.location.uri)
     if scheme in (None, "file"):
         return _file_system

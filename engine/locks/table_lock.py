@@ -100,9 +100,9 @@ class TableLock:
 
     @contextmanager
     def hold(self, *, while_wanted: bool = False) -> Iterator[HeldLock]:
-        """Have the lock for a while; `lock_held` when others keep it for too long.
+        """Hold the lock; `lock_held` when other processes keep it for too long.
 
-        Who has not started with anything waits only as long as somebody wants it to be done.
+        `while_wanted` is for a caller that has done nothing yet: it stops waiting once cancelled.
         """
         provider = self._open_provider()
         try:

@@ -1,9 +1,8 @@
-"""Interrupts: SIGTERM and Ctrl-C make a process let go of what it has in hand before it ends.
+"""Interrupts: SIGTERM and Ctrl-C make a process abort its attempt before it ends.
 
-The machine's own answer to SIGTERM ends a process on the spot, and what it had claimed would have
-to wait until its last heartbeat is too old. So as long as an attempt runs, SIGTERM is raised as
-an exception in the main thread, whose handlers give the attempt up; then the signal is given again
-to whoever was to have it.
+By default SIGTERM ends a process at once, and what it had claimed would wait until its last
+heartbeat has expired. So while an attempt runs, SIGTERM is raised as an exception in the main
+thread. Its handlers abort the attempt; then the signal is raised again for its first handler.
 """
 
 import signal
@@ -33,15 +32,15 @@ def interruption_watch() -> Callable[[], bool]:
 
 
 def always_wanted() -> None:
-    """For work that nobody calls off."""
+    """For work that no caller cancels."""
 
 
 @contextmanager
 def stopping_on_signal() -> Iterator[None]:
-    """Have SIGTERM raised as `Terminated` in here, and given again when all has been let go of.
+    """Have SIGTERM raised as `Terminated` in here, and raised again when the attempt is aborted.
 
-    Only the main thread has signals: elsewhere this does nothing. A handler that somebody has
-    installed for SIGTERM is called at the end, one for Ctrl-C at once.
+    Only the main thread has signals: elsewhere this does nothing. A handler that was installed for
+    SIGTERM before is called at the end, one for Ctrl-C at once.
     """
     termination, interruption = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     # What was not installed by Python could not be put back.
@@ -59,7 +58,7 @@ def stopping_on_signal() -> Iterator[None]:
         assert callable(interruption)
         _is_letting_go.set()
         interruption(number, frame)
-        # Whoever handles Ctrl-C without an exception wants the work to go on.
+        # A handler that returns from Ctrl-C without an exception wants the work to continue.
         _is_letting_go.clear()
 
     signal.signal(signal.SIGTERM, terminate)

@@ -22,5 +22,5 @@ class Ports:
     background: Background = field(default_factory=ThreadBackground)
     events: EventSink = ignore
     processes: Processes = field(default_factory=SystemProcesses)
-    # Raises when whoever has asked for the work does not want it any more; any thread may call it.
+    # Raises when the caller has cancelled the work; any thread may call it.
     check_wanted: Callable[[], None] = always_wanted

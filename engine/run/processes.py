@@ -41,7 +41,7 @@ def mark_from(text: str, host: str = "") -> ProcessMark | None:
 
 
 class Processes(Protocol):
-    """What can be told of processes."""
+    """What is known of processes."""
 
     def mine(self) -> ProcessMark: ...
 

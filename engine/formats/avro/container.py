@@ -38,7 +38,7 @@ def read_container(payload: bytes, path: str) -> dict[str, object]:
     datum = _inflated(block, codec, path)
 
     def failure(position: int, reason: str) -> CorruptTable:
-        # In a compressed record a position means nothing to whoever looks at the file.
+        # In a compressed record the position has no meaning outside of the unpacked bytes.
         return corrupt(path, begin + position if codec == "null" else begin, reason)
 
     # The walk proves that lengths and counts are true; only then may memory be spent on values.

@@ -35,7 +35,7 @@ class CompactionStrategy:
     version: Int32 | None = 1
 
 
-# Whoever plans a log compaction, Java carries it out by this class.
+# Java runs every log compaction by this class, its own plans and ours.
 LOG_COMPACTION = CompactionStrategy(
     compactor_class_name="org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 )

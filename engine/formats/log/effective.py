@@ -87,7 +87,7 @@ def _in_force(by_instant: Mapping[str, Sequence[Block]]) -> list[str]:
 
 
 def _final(instant: str, replaced_by: Mapping[str, str]) -> str:
-    """The end of a chain of log compactions; a circle, which nobody writes, ends somewhere."""
+    """The end of a chain of log compactions; a circle, which no writer makes, ends somewhere."""
     seen = [instant]
     while (following := replaced_by.get(seen[-1])) is not None and following not in seen:
         seen.append(following)

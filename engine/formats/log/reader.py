@@ -49,9 +49,9 @@ def read_blocks(content: bytes | memoryview, path: str) -> tuple[Block, ...]:
 
 
 def read_apart(source: RangeSource, path: str) -> tuple[Block, ...]:
-    """The blocks of a log file, each with bytes of its own, which go when nobody has it any more.
+    """The blocks of a log file, each with bytes of its own, which are freed with the block.
 
-    Anything out of the ordinary is left to `read_blocks`, and then they share the file's bytes.
+    A file that is in any way unusual is left to `read_blocks`; its blocks share the file's bytes.
     """
     blocks: list[Block] = []
     position = 0
@@ -77,7 +77,7 @@ def _apart_at(source: RangeSource, position: int, path: str) -> Block | None:
     try:
         block = _block_at(view, 0, path)
     except (_Nonsense, InvalidRequest):
-        # Whoever reads the whole file says where in it that is.
+        # Reading the whole file will name the position of the damage.
         return None
     at = position + block.content_offset
     return replace(block, offset=position, content_offset=at)

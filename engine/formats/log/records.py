@@ -61,7 +61,7 @@ def _parquet_records(block: Block, columns: Sequence[str] | None) -> pa.Table:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(block.content)))
         known = _known(file.schema_arrow.names, columns)
         table = file.read(known, use_threads=False)
-        # Parquet takes any bytes for text; whoever looks at the values later trusts them.
+        # Parquet accepts any bytes as text, and later steps trust the values: so they are checked.
         table.validate(full=True)
         return table
     except (pa.ArrowException, OSError, ValueError) as error:

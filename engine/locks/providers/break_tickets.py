@@ -1,9 +1,9 @@
 """Break tickets: the right to remove one stale lock, which only one process has at a time.
 
 A file can be removed by its name only, not by its content. Two processes that find the same lock
-stale could both remove it, and the second would remove the lock that somebody took in between. So
-whoever wants to remove a stale lock first creates a ticket exclusively, under a name made from that
-very lock, and then looks at the lock once more.
+stale could both remove it, and the second would remove the lock that a third took in between. So a
+process creates a ticket exclusively before it removes a stale lock. The ticket's name is made from
+that very lock. With the ticket it reads the lock once more.
 
 Tickets of one lock are numbered. One whose holder has died is followed by the next number rather
 than removed, for removing it would raise the same question again.
@@ -31,7 +31,7 @@ class BreakTickets:
         self._is_left = is_left
 
     def take(self, lock: str, note: LockNote) -> Entry | None:
-        """The ticket for a lock; None when somebody else has it, or when that is not clear."""
+        """The ticket for a lock; None when another process has it, or when that is not clear."""
         taken = [e for e in self._storage.list(self._of(lock)).files if _NAME.fullmatch(e.name)]
         if taken and not self._is_left(self._note(taken[-1]), taken[-1]):
             return None
@@ -44,8 +44,8 @@ class BreakTickets:
     def give_back(self, lock: str, now_ms: int) -> None:
         """Remove the tickets of a lock that is gone, and those that others left long ago.
 
-        A ticket created for the same lock after this gives nobody a right: the lock is gone, and
-        its name never comes back.
+        A ticket created for the same lock after this gives no right: the lock is gone, and its name
+        never comes back.
         """
         self._storage.delete_folder(self._of(lock))
         for folder in self._storage.list(self._folder).folders:

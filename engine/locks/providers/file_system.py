@@ -1,13 +1,13 @@
 """The file system lock: the file `lock` that Java's FileSystemBasedLockProvider uses as well.
 
-Whoever creates the file has the lock; removing it gives it back. Java's file is empty, ours holds a
-note. The file is created by linking, never by renaming, which would replace somebody's lock; and
-`.lock.crc` is touched by nobody but the holder, for Java's file stays for ever if its checksum file
+The process that creates the file has the lock; removing the file releases it. Java's file is empty,
+ours holds a note. The file is created by linking, never by renaming, which would replace another
+process's lock. Only the holder touches `.lock.crc`: Java's file stays for ever if its checksum file
 vanishes while it is being created.
 
-On a local disk Java looks first and then opens the file, so it can empty a lock that was taken
-between the two, and believe it has it. Therefore having created the file is not enough to go on
-for long: `is_held` looks for our note in it.
+On a local disk Java first checks for the file and then opens it. So it can empty a lock that was
+taken between the two, and believe it has it. Creating the file therefore proves little for long:
+`is_held` looks for our note in it.
 """
 
 from dataclasses import dataclass, replace
@@ -109,8 +109,8 @@ class FileSystemLock:
         )
 
     def release(self) -> None:
-        # Between the two calls the lock is ours, unless we slept for as long as it takes to expire
-        # just there; whoever loses a lock that way learns it from `is_held`.
+        # Between the two calls the lock can only be lost if this process slept through the whole
+        # expiry there; a holder that loses its lock that way learns it from `is_held`.
         if self.is_held():
             self._storage.delete(self._path)
         self._content = None

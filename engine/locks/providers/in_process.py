@@ -1,14 +1,14 @@
-"""The in-process lock: one per table in this process. It keeps nobody else out.
+"""The in-process lock: one per table in this process. Other processes do not see it.
 
-For a table in memory that is all there is. Elsewhere it spares the threads of one process wasted
-work; other processes and engines do not see it.
+A table in memory needs no more. Elsewhere it spares the threads of one process wasted work; other
+processes and engines need a lock of the table's own.
 """
 
 from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Location
 
-# By process as well, for a forked child inherits the locks of its parent, and nobody frees them.
+# Keyed by process too: a forked child inherits its parent's locks, and would never release them.
 _Key = tuple[int, str]
 _holders: dict[_Key, Holder] = {}
 

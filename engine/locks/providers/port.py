@@ -27,7 +27,7 @@ class Acquired:
 
 @dataclass(frozen=True, slots=True)
 class HeldBy:
-    """Somebody else has it; the remedy says how it may come free, as far as it is known."""
+    """Another process has it; the remedy says how it may come free, as far as it is known."""
 
     holder: Holder
     remedy: str = ""
@@ -67,7 +67,7 @@ class LockProvider(Protocol):
         ...
 
     def release(self) -> None:
-        """Give it back if it is still ours; somebody else's lock is never touched."""
+        """Release it if it is still ours; another holder's lock is never touched."""
         ...
 
     def holder(self) -> Holder | None:

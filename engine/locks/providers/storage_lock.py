@@ -116,7 +116,7 @@ class StorageLock:
     def _replace(self, following: Callable[[_State], _State]) -> bool:
         """Put a state in the place of ours; False when the lock is not ours any more.
 
-        It is still ours when its time has run out and nobody has taken it since.
+        It is still ours after its time has run out, as long as no other process has taken it.
         """
         found = self._storage.read_versioned(LOCK_PATH)
         state = None if found is None else _decoded(found.content)

@@ -1,7 +1,7 @@
 """The ZooKeeper lock: the nodes of Curator's InterProcessMutex, which Java's provider uses.
 
-Whoever wants the lock makes an ephemeral node with the next number below the lock's node; the
-lowest number has it. The node goes with the session, so a dead process holds nothing for long.
+A process that wants the lock makes an ephemeral node with the next number below the lock's node;
+the lowest number has it. The node goes with the session, so a dead process holds nothing for long.
 """
 
 import re

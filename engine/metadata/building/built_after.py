@@ -1,7 +1,7 @@
-"""Which partitions of the metadata table were built after a moment, on what was there then.
+"""Which partitions of the metadata table were built after an instant, from the files of then.
 
-What a write has told by a deltacommit goes with that deltacommit. What a partition began with
-stays: if it was built after a write, it is untrue as soon as that write is taken back.
+A rollback takes a write's own deltacommit out of the metadata table. It cannot take the write out
+of a partition's first content: a partition built after the write is untrue once that is undone.
 """
 
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA

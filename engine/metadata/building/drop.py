@@ -1,7 +1,7 @@
 """Dropping partitions of the metadata table, or all of it.
 
-Steps of `index-drop`: properties, definitions, files. Whatever a crash leaves after the first is in
-nobody's way, and a later build replaces it.
+Steps of `index-drop`: properties, definitions, files. Readers and writers ignore what a crash
+leaves after the first step, and a later build replaces it.
 """
 
 from collections.abc import Collection

@@ -62,8 +62,8 @@ def indexed_columns(
 ) -> tuple[str, ...]:
     """The columns to summarise in files of a schema, given those that the table's index defines.
 
-    Where they were all that the rule gave for the schema `before` it grew, they grow with it;
-    columns that somebody has chosen stay as they are.
+    Where the index covers all columns that the rule gave for the schema `before` it grew, it grows
+    with the schema. Columns that a user has chosen stay as they are.
     """
     has_meta_fields = COMMIT_TIME in defined
     if before is not None:

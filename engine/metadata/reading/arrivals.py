@@ -1,4 +1,4 @@
-"""Arrivals: the keys that a commit has told the record index of, from its own deltacommit alone."""
+"""Arrivals: the keys that a commit has added to the record index, by its own deltacommit alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -135,6 +135,6 @@ class MetadataFileGroup:
             raise truncated(path, recorded_bytes, 0, _REBUILD)
 
     def _recorded_bytes(self, path: str, log: LogFile) -> int:
-        """How far a log is known to come from completed writes; all of it where nobody knows."""
+        """How far completed writes reach in a log; all of it where none has recorded a size."""
         reported = None if self._recorded is None else self._recorded.of_log(path, log)
         return max(log.size_bytes, 1) if reported is None else reported

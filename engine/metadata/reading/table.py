@@ -1,8 +1,8 @@
 """The metadata table: Hudi's own table about a table, at `.hoodie/metadata`.
 
-It is read as of a timeline of the data: a write commits here first, so what is pending on that
-timeline does not count, nor does anything that began after it was looked at. Whoever writes to it
-looks at the same: it is the part of a snapshot that is about the metadata table.
+It is read as of a snapshot of the data's timeline. A write commits here first, so the deltacommit
+of an instant that is pending there does not count, nor does one that started after the snapshot.
+Writers to it use the same snapshot: it is the part that is about the metadata table.
 """
 
 from lakewarden.engine.file_groups.file_names import DataFile

@@ -1,12 +1,12 @@
-"""Validity: which instants of the metadata table count for one look at the data's timeline.
+"""Validity: which instants of the metadata table count for one snapshot of the data's timeline.
 
 A deltacommit has the time of its instant on the data's timeline and counts if that one is completed
-there. It completes before that instant does, which may never be: because its writer died, or stood
-still while others took the instant back. What the timeline does not know came later if it is newer
-than all that the timeline knows, is archived if the archive has it, and else was taken back. A
-compaction counts if everything it has folded does; where one does not, the slice under it is read,
-as long as that is there. What Java tells at the end of a restore has a time of its own, at which
-nobody else can have started anything: it counts with that restore.
+there. It completes before that instant does, which may never complete: its writer died, or paused
+while others rolled the instant back. An instant that the timeline does not have is newer than the
+snapshot if its time is later than all of the timeline, is completed if the archive has it, and was
+rolled back otherwise. A compaction counts if everything that it has folded counts. Otherwise the
+slice under it is read, as long as its files are there. What Java writes at the end of a restore has
+a time of its own, at which no other instant can have started: it counts with that restore.
 """
 
 from collections.abc import Mapping, Sequence

@@ -92,7 +92,7 @@ def compact_if_due(
 
 
 def finish_compactions(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
-    """Carry out the plans that somebody has left, and remove torn ones; their instants."""
+    """Execute the plans that a dead writer has left, and remove torn ones; their instants."""
     started = _pending(state)
     for files in started:
         _finish(state, files, ports)
@@ -171,7 +171,7 @@ def _pending(state: MetadataTable) -> list[InstantFiles]:
 
 
 def _finish(state: MetadataTable, files: InstantFiles, ports: Ports) -> None:
-    """Carry out a plan that somebody has left; one that was never published whole is removed."""
+    """Execute a plan that a dead writer has left; one that was never published whole is removed."""
     if files.requested is None:
         raise corrupt(state.layout.folder, None, f"The plan of {files.instant} does not exist.")
     path = files.requested.entry.path
@@ -191,8 +191,8 @@ def _carry_out(
     state: MetadataTable, instant: str, plan: CompactionPlan, ports: Ports
 ) -> tuple[WriteStat, ...] | None:
     """The new base files; None where the plan does not hold any more, and was withdrawn."""
-    # All attempts write the same bytes: whoever completes it says how large the files are, and
-    # another one who had paused may write them over afterwards.
+    # All attempts write the same bytes. The one that completes records how large the files are, and
+    # an attempt that had paused may overwrite them afterwards.
     created_ms = epoch_ms(instant, state.layout.zone) or 0
     # What a log has lost would be lost for good.
     recorded = RecordedSizes(state.timeline.active)
@@ -217,8 +217,8 @@ def _carry_out(
 def _withdraw(state: MetadataTable, instant: str) -> None:
     """Take a compaction off the timeline, and remove its base files unless it has completed.
 
-    Somebody else may be about to complete it; he looks for its plan afterwards. Base files that go
-    one by one do no harm: without one, what it was made of is read in its place.
+    Another writer may be about to complete it; it looks for its plan afterwards. Base files may go
+    one by one: readers without one read the slice that it was made of.
     """
     files = state.again().started(instant, Action.COMPACTION)
     if files is None or files.completed is not None:

@@ -1,7 +1,7 @@
 """Coverage: whether a compaction of the metadata table takes all that lies below its time.
 
-Its base files stand for whatever was told before that time. So a deltacommit below it that it does
-not have would be lost to readers, and what was taken back since it was planned would come back.
+Its base files replace all that was written before that time. A deltacommit below that time which it
+does not hold would be lost to readers. What was rolled back since it was planned would come back.
 """
 
 from lakewarden.engine.file_groups.file_names import parse_file_name
@@ -36,7 +36,7 @@ def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
 
 
 def has_taken(state: MetadataTable, compaction: InstantFiles, reported: str) -> bool:
-    """Whether a compaction has folded what an instant has told; without its plan it may have."""
+    """Whether a compaction has folded what an instant wrote; True if its plan is not there."""
     if compaction.requested is None:
         return True
     path = compaction.requested.entry.path
@@ -47,7 +47,7 @@ def has_taken(state: MetadataTable, compaction: InstantFiles, reported: str) -> 
 
 
 def _logs_below(now: MetadataTable, group: FileGroup, instant: str) -> frozenset[str]:
-    """The logs of the newest slice below an instant that were told before it."""
+    """The logs of the newest slice below an instant that were written before it."""
     slices = [one for one in group.slices if one.base_instant < instant]
     if not slices:
         return frozenset()

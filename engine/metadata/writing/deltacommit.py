@@ -39,7 +39,7 @@ Content = Mapping[str, Mapping[str, Entries]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _GroupTask:
-    """What one file group is to be told."""
+    """The records that one file group gets."""
 
     partition: str
     file_id: str

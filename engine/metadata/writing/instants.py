@@ -40,8 +40,8 @@ def publish(state: MetadataTable, requested: str, action: Action, plan: bytes) -
 def complete_now(state: MetadataTable, requested: str, content: bytes, times: TimeSource) -> None:
     """Publish a deltacommit as completed now, later than anything on either timeline.
 
-    By that time it is told whether it lies upon a compaction or below it. One that was planned
-    meanwhile for a later time does not have it, and whoever plans one looks for it afterwards.
+    That time decides whether it lies above a compaction or below it. A compaction that was planned
+    meanwhile for a later time does not hold it; its planner looks for it afterwards.
     """
     instant = Instant(requested, Action.DELTA_COMMIT, State.COMPLETED, times.next())
     now = _complete(state, instant, content)
@@ -92,7 +92,7 @@ def is_compaction(files: InstantFiles) -> bool:
 
 
 def create_file(storage: Storage, path: str, content: bytes, requested: str) -> None:
-    """Create a file that nobody else can have made, as long as the lock is held."""
+    """Create a file that no other process can have made, as long as the lock is held."""
     match storage.create_exclusive(path, content):
         case Won():
             return
@@ -109,7 +109,7 @@ def create_file(storage: Storage, path: str, content: bytes, requested: str) -> 
 
 
 def completed_elsewhere(requested: str) -> Conflict:
-    """What a writer is told that has lost the lock while it wrote to the metadata table."""
+    """The error of a writer that has lost the lock while it wrote to the metadata table."""
     return Conflict(
         "metadata_completed_elsewhere",
         what=f"Another writer completed or rolled back {requested} of the metadata table.",

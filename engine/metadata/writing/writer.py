@@ -127,12 +127,11 @@ def rollback_change(
     times: TimeSource,
     ports: Ports,
 ) -> None:
-    """Undo what an instant has told the metadata table, at the instant of the data's rollback.
+    """Undo what an instant wrote to the metadata table, at the instant of the data's rollback.
 
     The caller holds the table's lock and completes its own rollback afterwards. Steps of
-    `metadata-rollback`: begin, hide, files, instant, complete. Whoever finds them started goes on
-    with the same rollback instant. Nothing is done where the instant never got as far as the
-    metadata table.
+    `metadata-rollback`: begin, hide, files, instant, complete. A later caller resumes with the same
+    rollback instant. An instant that never reached the metadata table needs nothing.
     """
     if not config.metadata_partitions:
         return
@@ -146,7 +145,7 @@ def rollback_change(
     if withdraw_compactions(state):
         state = state.again()
     _refuse_compacted(state, instant, files)
-    # What the instant has told may be in log compactions as well.
+    # Log compactions may hold the instant's records as well.
     if files is not None and withdraw_log_compactions(state, since=files.instant.completed):
         state = load_metadata_table(storage, config)
     started_ms = ports.clock.now_ms()
@@ -210,7 +209,7 @@ def _done(plan: RollbackPlan, rollback_instant: str, taken_ms: int) -> RollbackM
 
 
 def _refuse_compacted(state: MetadataTable, instant: str, files: InstantFiles | None) -> None:
-    """Refuse when base files hold what the instant has told, for there it cannot be undone."""
+    """Refuse when base files hold what the instant wrote, for there it cannot be undone."""
     completed = files.instant.completed if files else None
     later = [
         one.instant

@@ -77,7 +77,7 @@ class BaseReader:
 
     @contextmanager
     def opened(self, path: str) -> Iterator[pa.NativeFile]:
-        """The file itself; what Arrow makes of broken bytes is told as a broken file."""
+        """The file itself; Arrow's errors about its bytes are raised as errors of a broken file."""
         try:
             with self._storage.open(path) as source:
                 small = source.size() <= STREAM_BUFFER_BYTES

@@ -15,8 +15,8 @@ _SHIFT = np.uint64(29)
 def hash_keys(keys: pa.Array) -> np.ndarray:
     """One hash per key of a text or binary array; equal keys have equal hashes.
 
-    Only the order of bytes in a key matters, not the array's type. It is no cryptographic hash:
-    whoever relies on it must compare the keys, too.
+    Only the bytes of a key and their order matter, not the array's type. It is no cryptographic
+    hash: callers compare the keys as well.
     """
     windows = [
         _hash_window(keys.slice(start, _WINDOW_ROWS)) for start in range(0, len(keys), _WINDOW_ROWS)

@@ -75,8 +75,8 @@ class Merger:
     def keep_dictionaries(self, schema: pa.Schema) -> None:
         """Leave text columns as dictionaries where batches to come have them so.
 
-        Whoever writes the rows then need not look at every value again. Not where values of one
-        record may get into another one.
+        The writer of the rows then handles each distinct value once. Not for columns where merging
+        moves a value from one record into another.
         """
         folded = self._folded
         if self._puts_together:

@@ -75,12 +75,12 @@ class SliceReader:
             yield self._finished(rows, slice_)
 
     def merge(self, slice_: FileSlice) -> SliceMerge:
-        """The slice for whoever puts a new base file in its place; memory as with batches."""
+        """The slice as rows for a new base file that replaces it; memory as with batches."""
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
         blocks = list(self._blocks(slice_, apart_from=APART_BYTES_MIN))
         logs = LogFigures.of(blocks)
-        # Nobody but the blocks that count keeps the bytes of the logs.
+        # Only the blocks that count keep the bytes of the logs in memory.
         blocks = list(effective_blocks(blocks, self._spec.blocks.is_valid, keeps_orphans=True))
         entries = self.entries(blocks, schema)
         merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
@@ -98,7 +98,7 @@ class SliceReader:
 
     def log_blocks(self, slice_: FileSlice) -> tuple[Block, ...]:
         """The blocks of the slice's logs that count, oldest first."""
-        # Whoever wants the rows of a window has no use for what was only compacted in it.
+        # A read of a window needs no rows that were only compacted in it.
         is_whole = self._spec.commit_times is None
         is_valid = self._spec.blocks.is_valid
         return effective_blocks(self._blocks(slice_), is_valid, keeps_orphans=is_whole)

@@ -1,7 +1,8 @@
-"""Removed files: what cleans have deleted for good, and whether some past is whole without it.
+"""Removed files: what cleans have deleted, and whether a past snapshot is whole without it.
 
-A clean says itself what it has deleted, whoever made it and whatever it was to keep. A file is not
-missed where a later base file of its file group is seen instead, or where the group was replaced.
+Each clean records what it has deleted, whichever engine made it and whatever its policy. A file is
+not missed where a later base file of its file group is read instead, or where the group was
+replaced.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ class CleanRemoval:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The table as somebody asks for it: what is visible, and the file groups that this leaves."""
+    """A past state that a reader asks for: what is visible, and the file groups that remain."""
 
     visibility: Visibility
     groups: Sequence[FileGroup]
@@ -179,7 +180,7 @@ def _active_removal(timeline: Timeline, instant: Instant) -> CleanRemoval:
     if requested is None:
         return CleanRemoval(instant, ())
     content = active.read(requested.instant)
-    # A plan that was cut short was never published, and nobody has carried it out.
+    # A torn plan was never published, so no process has run it.
     return CleanRemoval(
         instant, _planned(content, requested.entry.path) if is_whole_container(content) else ()
     )

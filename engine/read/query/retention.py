@@ -52,7 +52,7 @@ class Retention:
 
 
 def check_retained(state: Snapshot, moment: str, past: Past) -> None:
-    """Refuse a look at a past of which a clean has removed files, whoever made the clean."""
+    """Refuse to read a past state of which a clean, by any engine, has removed files."""
     check_whole(state, moment, past, _until(state, moment, past))
 
 

@@ -53,7 +53,7 @@ def _open(context: Context, plan: ArchivePlan, ledgers: Mapping[str, Ledger]) ->
 
 
 def _is_open(context: Context, ledger: Ledger) -> bool:
-    """Whether somebody may still work on it: it is being taken back, or an attempt gives signs."""
+    """Whether an attempt may still work on it, by its heartbeats, or a rollback is under way."""
     match ledger.ends_in:
         case LedgerEnd.CANCELLED:
             return True

@@ -1,7 +1,7 @@
 """Moving instants into the archive: first all of them are there, then they leave the timeline.
 
-Whoever reads takes the union of both, and what is in both counts once, as active. The caller has
-the table lock.
+Readers take the union of both, and what is in both counts once, as active. The caller has the table
+lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,8 +40,8 @@ def move(
 
     Steps of `archive-move`: archive, verify, forget, pending, completed. A crash before
     `archive-move.verify` leaves them active, after it in both places. A completed file goes last,
-    so that nobody takes an instant for pending again, and the oldest first, so that there is no
-    hole. Whoever has lost the lock stops before `archive-move.archive` and before
+    so that no process takes its instant for pending again. The oldest goes first, so that there is
+    no hole. A process that has lost the lock stops before `archive-move.archive` and before
     `archive-move.forget`: another archival may have written a manifest without these instants.
     """
     _assert(assert_held)

@@ -1,4 +1,4 @@
-"""Archiving: instants that nobody needs on the active timeline go to the archive.
+"""Archiving: instants that no read or write needs move from the active timeline to the archive.
 
 Everything happens under the lock, since the plan must hold until the last file is gone.
 """

@@ -203,7 +203,7 @@ def _view(
     }
     names = frozenset(file.name for file in files)
     if groups and len(replaced) == len(groups):
-        # It may go as a whole, unless there are files that nobody has committed yet.
+        # It may go as a whole, unless it has files of writes that have not committed.
         there = StorageListing(storage).files((partition,))[partition]
         names |= frozenset(file.name for file in there)
     return PartitionView(

@@ -42,7 +42,7 @@ class _Leftovers:
     heard_ms: Mapping[Service, int | None]
 
     def has_ended(self, instant: str) -> bool:
-        """Whether nobody works on an instant any more, nor has to find its files."""
+        """Whether no attempt at an instant is alive, and its files need no cleanup any more."""
         if instant in self.swept_later:
             return False
         if instant in self.on_timeline:
@@ -65,10 +65,10 @@ class _Leftovers:
 
 
 def delete_leftovers(context: Context) -> int:
-    """Remove what nobody needs any more; how many instants it was of.
+    """Remove what ended instants have left; the number of those instants.
 
     The folders are listed before the timeline: an instant is published before it leaves anything
-    but its first heartbeat, and signs that are recent are left alone.
+    but its first heartbeat, and recent heartbeats stay.
     """
     marked = [_last(folder) for folder in context.storage.list(TEMP_FOLDER).folders]
     heartbeats = [
@@ -103,7 +103,7 @@ def delete_leftovers(context: Context) -> int:
 
 
 def _forget(context: Context, instant: str) -> None:
-    """Remove a ledger, the end of it last, so that whoever looks in between sees it ended."""
+    """Remove a ledger, its end last, so that a reader in between sees it ended."""
     entries = context.storage.list(f"{LEDGER_FOLDER}/{instant}").files
     for path in sorted(entry.path for entry in entries):
         context.storage.delete(path)

@@ -61,7 +61,7 @@ class Snapshot:
     rolled_forward: tuple[RolledForward, ...] = ()
     # Pending plans that would give way, and so do not count.
     preemptible: frozenset[str] = frozenset()
-    # Nobody can plan a clean while the table's lock is held, so that a listing needs no proof.
+    # No clean can be planned while the table's lock is held, so a listing needs no proof.
     is_locked: bool = False
     next_times: TimeSource | None = None
 

@@ -64,10 +64,10 @@ class ServiceRunner:
     check_wanted: Callable[[], None]
 
     def run_call(self, order: ServiceCall) -> tuple[PlanOutcome, ...]:
-        """Do what is ordered; the newest plan stands first.
+        """Run a call of a service; the newest plan stands first.
 
-        A plan that fails is told among the others; if all fail, the first failure is raised. What
-        somebody else has in hand is no failure.
+        A plan that fails is reported among the others; if all fail, the first failure is raised. A
+        plan that another process is running is no failure.
         """
         pending = self._pending(order)
         if order.operation is ServiceOperation.EXECUTE:
@@ -131,7 +131,7 @@ class ServiceRunner:
             spark = self.handle.workers_for(plan, self.spark, order.options)
             done = self.handle.carry_out(plan.instant, order.options, spark=spark)
         except LakewardenError as error:
-            # What looks like a failure may be that nobody wants the answer any more.
+            # The failure may come from a cancelled call, whose answer is not wanted.
             self.check_wanted()
             if error.code != _HELD:
                 failures.append(error)

@@ -121,7 +121,7 @@ class FrameWriter(DataSourceArrowWriter):
 
 
 def arrow_columns(schema: StructType) -> pa.Schema:
-    """The columns of a schema of Spark's, with times in UTC: newer releases have to be told so."""
+    """The columns of a Spark schema, with times in UTC: newer releases have to set that."""
     convert: Callable[..., pa.Schema] = to_arrow_schema
     asks = "timezone" in signature(convert).parameters
     return convert(schema, timezone="UTC") if asks else convert(schema)

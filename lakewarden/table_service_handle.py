@@ -103,7 +103,8 @@ class Plan:
     # As its planner reckoned; None where it does not say.
     input_bytes: int | None = None
     # What scheduling has skipped and why, which partitions it has looked at and why these, and
-    # which cancellable plans have made room for it; known to whoever has scheduled it.
+    # which cancellable plans have made room for it; known only to the process that has scheduled
+    # it.
     skipped: tuple[Skipped, ...] = ()
     scope: str = ""
     preempted: tuple[str, ...] = ()

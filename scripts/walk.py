@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
 )
 CITIES = ("Oslo", "Lima", "Pune")
 
-# What Python makes around a body: no function that somebody has written.
+# What Python makes around a body: no function of the source.
 _NOT_WRITTEN = ("<module>", "<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")
 
 

@@ -1,4 +1,4 @@
-"""Declarations of procedures as Spark is told them."""
+"""Declarations of procedures, as Spark gets them."""
 
 from collections.abc import Mapping
 

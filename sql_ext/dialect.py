@@ -28,7 +28,7 @@ class StatementTokenizer(Spark.Tokenizer):
 class StatementParser(SparkParser):
     """Parses one statement of ours, given its tokens."""
 
-    # The name of the table, as soon as it is known: the statement may be somebody else's.
+    # The name of the table, as soon as it is known: the statement may not be for us.
     table: str | None = None
 
     def parse_statement(self, tokens: list[Token], statement: str) -> exp.Expr:

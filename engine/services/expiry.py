@@ -18,7 +18,7 @@ POLICY: Setting[str] = Setting(
     one_of(KEEP_BY_TIME),
     "What decides when partitions expire: their last write",
 )
-# Zero stands for not set, as nobody could want that.
+# Zero stands for not set, as no table needs it.
 DAYS_RETAINED: Setting[int] = Setting(
     "hoodie.partition.ttl.strategy.days.retain",
     0,
@@ -54,7 +54,7 @@ def last_writes(state: Snapshot) -> Mapping[str, int]:
     newest: dict[str, int] = {}
     for slice_ in latest_file_slices(state, None):
         times = [slice_.base_instant, *(log.instant for log in slice_.log_files)]
-        # A time that can't be read says that nobody knows: then it counts as new.
+        # A time that can't be read counts as new.
         moments = [epoch_ms(time, zone) for time in times]
         known = [snapshot for snapshot in moments if snapshot is not None]
         at_ms = max(known) if len(known) == len(moments) else _NEVER_EXPIRES

@@ -73,10 +73,10 @@ class AfterWrite:
 
 
 def after_write(context: Context, commit: Commit) -> AfterWrite:
-    """Run the services that are to run after a write; one that fails does not keep others from it.
+    """Run the services that are due after a write; one that fails does not keep others from it.
 
-    The first failure is raised at the end if the settings say so, as an error that tells that the
-    write is committed. That somebody else was quicker is no failure: the next write tries again.
+    If the settings say so, the first failure is raised at the end, as an error that says that the
+    write is committed. A plan that another process runs is no failure: the next write tries again.
     """
     try:
         tended = tuple(_tend(context))

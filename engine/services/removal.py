@@ -1,4 +1,4 @@
-"""Removal: partitions, or all rows, are deleted by a write; what goes is told, or predicted."""
+"""Removal: a write deletes partitions or all rows; its result or its dry run says which."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -64,10 +64,10 @@ def _inflight(
 def end_stale(
     context: Context, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
 ) -> tuple[StaleEnd, ...]:
-    """Take back what is stale: plans that were started, and writes if that is wanted too.
+    """Roll back what is stale: plans that were started, and writes if that is asked for.
 
-    What sends heartbeats is left alone, however old. One that fails is told among the others; if
-    all fail, the first failure is raised.
+    An instant with heartbeats stays, however old. A failure is reported among the others; if all
+    fail, the first failure is raised.
     """
     actions = TABLE_SERVICES | INGESTION if with_writes else TABLE_SERVICES
     chosen = [

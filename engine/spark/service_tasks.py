@@ -1,8 +1,8 @@
 """Tasks of table services on Spark: an executor whose workers are those of a session.
 
-Function and tasks travel pickled, a storage as its location; results come back pickled in rows.
-All jobs of an executor belong to one group, which is cancelled as a whole when the attempt that the
-work is for may not go on, or when whoever waits for it is interrupted.
+Function and tasks travel pickled, a storage as its location; results come back pickled in rows. All
+jobs of an executor belong to one group. The group is cancelled as a whole when the attempt may not
+go on, or when the driver is interrupted while it waits.
 """
 
 import io
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 
-# How often whoever waits for the workers asks whether the attempt may go on.
+# How often the driver asks whether the attempt may go on while it waits for workers.
 LOOK_EVERY_SECONDS = 0.5
 
 

@@ -152,7 +152,7 @@ def _fault(path: str) -> str | None:
 
 
 def _decoded(path: str) -> str:
-    """A path with dots that somebody has taken the trouble to write as percent and digits.
+    """A path with dots that are written as percent and digits.
 
     No writer of tables does so, whatever a partition is called.
     """

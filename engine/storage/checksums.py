@@ -1,9 +1,9 @@
 """The `.crc` files Hadoop keeps beside local files: `.X.crc` holds the checksum of `X`.
 
-Java refuses a file whose checksum file is out of date, so whoever replaces `X` removes `.X.crc`
-before it: a missing checksum is accepted. Java creates `X` before `.X.crc`, and removing the
-checksum file under its hands leaves Java's `X` empty for ever. So nobody may touch `.X.crc` who
-neither holds `X` nor knows the checksum file to be old.
+Java refuses a file whose checksum file is out of date, so a process that replaces `X` removes
+`.X.crc` first: a missing checksum is accepted. Java creates `X` before `.X.crc`, and if the
+checksum file is removed meanwhile, Java's `X` stays empty for ever. So a process may touch `.X.crc`
+only if it holds `X` or knows the checksum file to be old.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Conditional requests to object stores: exclusive creation and replacing, told from own retries.
+"""Conditional requests to object stores: exclusive creation and replacing, in spite of retries.
 
 A client library repeats a request whose answer got lost, and the repeated one is then refused
-because of the first. So whatever is not plainly granted is judged by reading the file back.
+because of the first. So the file is read back after every answer but a plain success.
 
 Some stores speak S3 and ignore the condition. Therefore the first win of a connection is asked
 for a second time, with the same content; a store that grants it again is no judge of races.
@@ -78,7 +78,7 @@ class ConditionalRequests:
 def create_unless_seen(
     payload: bytes, put: Callable[[bytes], None], read_back: ReadBack
 ) -> Creation:
-    """Look first, then write: right for a single writer, and for nobody else."""
+    """Look first, then write: right for a single writer only."""
     content = read_back()
     if content is not None:
         return judged(payload, content, "", refused=True)

@@ -19,7 +19,7 @@ _PRIVATE = f"{_MARK}/.lakewarden/temp"
 
 
 def discard(draft: str) -> None:
-    """Remove a draft, if it is still there and can be removed; nobody reads it anyway."""
+    """Remove a draft, if it is still there and can be removed; no reader uses drafts."""
     with suppress(OSError):
         os.unlink(draft)
 

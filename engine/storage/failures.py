@@ -1,8 +1,8 @@
 """Failures of a storage as errors: which operation, on which path, and why, in words of ours.
 
 The words of a cause are never repeated and the cause is never chained to an error about a remote
-store, for both may hold credentials: only its type, its error number and the short code of the
-service's answer are told.
+store, for both may hold credentials. Only its type, its error number and the short code of the
+service's answer appear.
 """
 
 import errno
@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def missing_file(uri: str) -> CorruptTable:
-    """The error of whoever reads a file that has to be there."""
+    """The error for a missing file that has to be there."""
     return CorruptTable(
         "missing_file",
         what=f"{uri} does not exist.",
@@ -74,7 +74,7 @@ def failure(operation: str, uri: str, cause: Exception) -> LakewardenError:
 
 
 def reason_of(cause: BaseException) -> str:
-    """What may be told of a cause: its type, the system's words for its number, a service code."""
+    """The public part of a cause: its type, the system's words for its number, a service code."""
     words = [type(cause).__name__]
     if isinstance(cause, OSError) and cause.errno:
         words.append(os.strerror(cause.errno))

@@ -6,7 +6,7 @@ ledger never names files whose bytes are gone. The location option `durable: Fal
 flushing to the system, for scratch tables. Removals are never flushed.
 
 Files are opened as plain files and not mapped into memory: mapping is not measurably faster for
-parquet, and a mapped file that somebody cuts short kills the process.
+parquet, and a mapped file that another process cuts short kills this one.
 """
 
 import errno
@@ -232,7 +232,7 @@ class LocalStorage:
         with self._told("create", path):
             with open(draft, "rb") as file:
                 self._sync(file.fileno())
-            # Minutes may have passed, and somebody may have removed the empty folder.
+            # Minutes may have passed, and another process may have removed the empty folder.
             self._root.make_parent("create", place)
             self._rename(draft, place)
 

@@ -1,6 +1,6 @@
 """Memory storage: a table inside this process, for tests and simulations.
 
-A store lives as long as somebody holds a storage on it; by its name the same process opens it
+A store lives as long as any storage object refers to it; by its name the same process opens it
 again. Times come from a clock, so that every run shows the same.
 """
 
@@ -63,7 +63,7 @@ class _Store:
             return present
 
     def replace(self, path: str, content: bytes, version: str) -> _File | None:
-        """What is there after this, whoever put it there."""
+        """The file that is there after this, ours or another writer's."""
         with self._lock:
             present = self._files.get(path)
             if present is not None and str(present.version) == version:

@@ -47,7 +47,7 @@ class Won:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Somebody else's file is there; this is what it says."""
+    """Another writer's file is there; this is what it says."""
 
     content: bytes
 

@@ -101,7 +101,7 @@ def _known_protocols() -> frozenset[str]:
 def _connect(protocol: str, rest: str, location: Location) -> Connection:
     is_flat = protocol in _FLAT
     # A cached listing hides what other writers did. Not every protocol takes the option for it, so
-    # the others get an instance of their own instead, which is told afterwards.
+    # the others get an instance of their own, and the option is set on that one afterwards.
     freshness = {"use_listings_cache": False} if is_flat else {"skip_instance_cache": True}
     filesystem, root = url_to_fs(f"{protocol}://{rest}", **location.options, **freshness)
     if not is_flat:

@@ -1,7 +1,7 @@
 """Random access to a remote file: each read is one range request, and nothing is kept.
 
-Arrow asks for the ranges it needs, and merges neighbours itself when told to (`pre_buffer`). A
-cache below it would fetch bytes nobody asked for, and hide errors behind its own.
+Arrow asks for the ranges it needs, and merges neighbours itself with `pre_buffer`. A cache below it
+would fetch bytes that Arrow did not ask for, and hide errors.
 """
 
 import os

@@ -23,7 +23,7 @@ def entry_of(path: str, status: os.stat_result) -> Entry | None:
 def scan_folder(place: str, folder: str, check_link: CheckLink) -> tuple[list[Entry], list[str]]:
     """The files and folders directly in a place, named as below `folder`.
 
-    A link that leads somewhere is checked; it is not skipped, as nobody would miss its files.
+    A link with a target is checked and not skipped, since its files would be missing silently.
     """
     prefix = prefix_of(folder)
     files: list[Entry] = []

@@ -91,7 +91,7 @@ def load_config(storage: Storage) -> TableConfig:
     """Read and check the properties of the table at a storage's root."""
     payload = storage.read_if_present(PROPERTIES_PATH)
     if not is_whole(payload):
-        # Either an update of it was cut short, or somebody writes no checksums.
+        # Either an update of it was cut short, or its writer makes no checksums.
         backup = storage.read_if_present(BACKUP_PATH)
         payload = backup if is_whole(backup) else payload or backup
     if not payload:

@@ -38,7 +38,7 @@ def abort_attempt(context: Context, attempt: Attempt, reason: str) -> RolledBack
         attempt.stop(leaves_plan=is_mine and not is_one_try)
     finally:
         attempt.stop()
-    # Whoever has ended it before the heartbeats did has left the files to this attempt.
+    # A process that ended it before the heartbeats stopped has left the files to this attempt.
     ledger = read_ledger(context.storage, attempt.instant)
     if is_one_try and not ledger.supersedes(attempt.number):
         ledger = append_cancelled(context, ledger, attempt.action, scope, reason=reason)
@@ -64,10 +64,10 @@ def abort_attempt_after(context: Context, attempt: Attempt, cause: BaseException
 
 @contextmanager
 def aborting_on_error(context: Context, attempt: Attempt) -> Iterator[None]:
-    """Give the attempt up if what is done in here fails or is interrupted.
+    """Abort the attempt if what is done in here fails or is interrupted.
 
-    What is missing because somebody else has ended the attempt is told as that. Where it is not
-    known whether the attempt has committed, everything stays as it is.
+    A file that is missing because another process has ended the attempt is reported as that. Where
+    it is not known whether the attempt has committed, everything stays as it is.
     """
     try:
         yield

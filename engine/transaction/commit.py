@@ -205,7 +205,7 @@ def _update_metadata(
 
 
 def _assert_pending(snapshot: Snapshot, attempt: Attempt) -> None:
-    """Somebody without a ledger may have rolled the instant back, or may be about to."""
+    """A writer without a ledger may have rolled the instant back, or may be about to."""
     rollbacks = pending_rollbacks(snapshot.timeline.active)
     if snapshot.pending(attempt.instant) is None or attempt.instant in rollbacks.pending:
         raise rolled_back_elsewhere(attempt.action, attempt.instant)
@@ -285,7 +285,7 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
             raise _lost_output(attempt, path, entry)
     leftovers = sorted(marked - set(outcome.outputs))
     if leftovers:
-        # Whoever claims later writes later: by law 1 nothing of a newer attempt may be among these.
+        # A later claim writes later: by law 1 nothing of a newer attempt may be among these.
         attempt.look()
     return delete_paths(context, leftovers)
 

@@ -1,7 +1,7 @@
-"""Resetting: a plan that was started and left goes back to where nobody has started with it.
+"""Resetting: a plan that was started and left goes back to where no attempt has started it.
 
-Whoever resets a plan claims it first, so that no earlier attempt can commit, and removes what those
-have made. A cancellable plan has one attempt only: it is cancelled instead.
+A reset claims the plan first, so that no earlier attempt can commit, and removes what those have
+made. A cancellable plan has one attempt only: it is cancelled instead.
 """
 
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def rollback(
 
 
 def _abort(context: Context, instant: str) -> RolledBack | None:
-    """None where somebody without a ledger was quicker."""
+    """None where a writer without a ledger was quicker."""
     is_ours = read_ledger(context.storage, instant).ends_in is LedgerEnd.CANCELLED
     return abort(context, instant) if is_ours else None
 
@@ -86,7 +86,7 @@ def metadata_of(snapshot: Snapshot, files: InstantFiles) -> CommitMetadata:
 
 
 def earlier(context: Context, snapshot: Snapshot, instant: str) -> RolledBack:
-    """The rollback that somebody else has completed already."""
+    """The rollback that another process has completed already."""
     active = snapshot.timeline.active
     by = completed_rollback_of(active, instant)
     done = next((one for one in active.completed((Action.ROLLBACK,)) if one.requested == by), None)

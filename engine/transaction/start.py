@@ -105,7 +105,7 @@ def _assert_whole(snapshot: Snapshot, files: InstantFiles) -> None:
     except CorruptTable as error:
         if error.code != "missing_file":
             raise
-        # Whoever does not hold the lock has removed it this very moment.
+        # A process without the lock has removed it this very moment.
         raise _unknown(files.instant.requested) from error
     if not is_whole:
         why = "Its plan is torn or missing, so it was never published."
@@ -153,7 +153,7 @@ def _remove_earlier(
         return
     written = written_of(context, snapshot, files, ledger)
     earlier = [file for file in written if attempt_of(file.name) != attempt.number]
-    # Whoever claims later writes later, so that nothing of a newer attempt is among these.
+    # A later claim writes later, so that nothing of a newer attempt is among these.
     attempt.look()
     # One that has only paused may still write, and be killed before it finds out.
     schedule_sweep(context, attempt.instant, scope_of(snapshot, files).partitions)

@@ -1,4 +1,4 @@
-"""Change sets: what becomes of rows of a table, whoever asks for it, as one write.
+"""Change sets: updates and deletes of matched rows, and new rows, as one write.
 
 UPDATE, DELETE and MERGE in SQL and their kin in Python end here, so that they mean the same on all
 kinds of indexes: exactly the rows that matched, each by its partition and key. What would leave two

@@ -1,4 +1,4 @@
-"""Distributed rows: rows to write that stay where they are, and are written by whoever has them.
+"""Distributed rows: rows to write that stay where they are; the workers that hold them write them.
 
 A plan sees of them what it decides by: record keys, partition paths, and a few columns. The same
 plan then says which of them go into which file group.
@@ -92,14 +92,14 @@ class DistributedWrite:
     spec: WriteSpec
     claim: Claim
     limits: SizeLimits
-    # No earlier write tells how large rows become: whoever has them measures them.
+    # Earlier writes do not show how large rows become: the workers that hold the rows measure them.
     measures: bool = False
 
     def carry_out(self, storage: Storage, task: GroupTask, task_attempt: int) -> WrittenFile:
         """Make one file, if the write is still under way when this begins and when it ends.
 
-        Somebody who was taken for dead may still be at work after the commit or the rollback. No
-        one looks for his file any more, so that he takes it away himself.
+        A fenced-off worker may still be running after the commit or the rollback. Its file is no
+        longer looked for then, so it deletes the file itself.
         """
         assert_last(storage, self.claim)
         written = write_groups(storage, replace(self.spec, task_attempt=task_attempt), task)
@@ -108,7 +108,7 @@ class DistributedWrite:
         except Conflict:
             storage.delete(str(written.stat.path))
             raise
-        # Without an index of keys nobody asks for them.
+        # Without an index of keys the keys are not needed.
         return written if self.spec.tracks_keys else _without_keys(written)
 
 
@@ -138,7 +138,7 @@ class DistributedRows(Protocol):
         ...
 
     def as_they_come(self, preparation: RowPreparation) -> PreparedDistributedRows:
-        """Leave it to whoever has rows to divide them into new file groups."""
+        """Let the workers that hold the rows divide them into new file groups."""
         ...
 
 

@@ -30,7 +30,7 @@ def record_identity(context: Context, state: Snapshot, selection: IndexChoice) -
 
 
 def _is_due(state: Snapshot, recorded: Identity | None, selection: IndexChoice) -> bool:
-    """Whether buckets were told from files, or a table without rows gets another identity."""
+    """Whether buckets were found from files, or a table without rows gets another identity."""
     if recorded is None:
         return selection.buckets is not None or (
             may_be_named(state) and selection.identity != Identity(KeyScope.PARTITION)

@@ -99,7 +99,7 @@ class Planner:
         return self._routed(rows, no_matches())
 
     def far_limits(self) -> tuple[SizeLimits, bool]:
-        """The limits for rows that nobody has counted, and whether these have to be measured."""
+        """The limits for rows that were not counted, and whether these have to be measured."""
         known = known_record_bytes(self._state.timeline.active, self._settings)
         limits = size_limits(self._settings, self._state.config.table_type, known or 1)
         return limits, known is None

@@ -1,4 +1,4 @@
-"""The new keys of a plan: which of its rows have keys that nobody else may bring meanwhile."""
+"""The new keys of a plan: which of its rows have keys that no other write may bring meanwhile."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def new_keys(
     return NewKeys(
         plan.rows,
         places,
-        # Whoever overwrites partitions does not look into the others.
+        # A write that overwrites partitions does not look into the others.
         is_global=index.kind.is_global
         and request.replacement is not Replacement.TOUCHED_PARTITIONS,
         are_unknown=is_overwriting
@@ -56,7 +56,7 @@ def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places
 
 
 def _deleted_in_vain(plan: WritePlan) -> Places:
-    """Deletes of keys that the table lacks: no file group shows that somebody brings them."""
+    """Deletes of keys that the table lacks: no file group shows that another write brings them."""
     is_vain = plan.rows.is_delete.copy()
     for group in plan.groups:
         is_vain[group.updates] = False

@@ -35,7 +35,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """Where rows go, if whoever has them knows it better than an index.
+    """Where rows go, if the caller knows it better than an index.
 
     `stays` are keys that go on living where they are, though other file groups lose them.
     """

@@ -235,7 +235,7 @@ class TableWriter:
         index: IndexChoice,
         preparation: RowPreparation,
     ) -> PreparedDistributedRows:
-        """Nobody has to see the keys of rows that go into new files just as they come."""
+        """The keys of rows that go into new files just as they come are not needed."""
         wants_keys = request.sort or request.finds_keys or index.buckets is not None
         by_keys = request.replacement is Replacement.TOUCHED_PARTITIONS
         if request.divides and not (
@@ -350,7 +350,7 @@ class TableWriter:
         seen: ObservedInstants,
         instant: str,
     ) -> KeyCheck | None:
-        """None for a write that takes no key for new, or asks nobody whether it is."""
+        """None for a write that takes no key for new, or that checks none."""
         new = new_keys(
             plan,
             request,

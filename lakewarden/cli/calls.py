@@ -7,7 +7,7 @@ from lakewarden.cli.output import ResultTable, Row
 from lakewarden.procedures.declaring.caller import PlainCaller
 from lakewarden.procedures.invocation import invoke
 
-# Outcomes that are told in a row, and yet are not what was wanted: the same codes as for errors.
+# Outcomes in a result row that are not what was asked for: the same codes as for errors.
 _CODES: Mapping[object, int] = {"refused": 1, "already_committed": 3}
 
 

@@ -59,7 +59,7 @@ class Progress:
 
     @classmethod
     def of(cls, command: object) -> Self:
-        """The progress of a request; nothing is shown where none is wanted, or nobody looks."""
+        """The progress of a request; nothing is shown if it is off, or without a terminal."""
         return cls(_look_of(command) if sys.stderr.isatty() else None, sys.stderr)
 
     def __enter__(self) -> Self:

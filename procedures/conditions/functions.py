@@ -142,7 +142,7 @@ def _element(values: object, wanted: object) -> object:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A regular expression; whoever wrote it hears what is wrong with it."""
+    """A regular expression; an error says what is wrong with it."""
     try:
         return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

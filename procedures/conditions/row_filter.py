@@ -24,7 +24,7 @@ from lakewarden.procedures.conditions.refusals import not_that_kind, unknown_wor
 from lakewarden.procedures.conditions.values import truth
 from lakewarden.procedures.declaring.declaration import Column
 
-# Longer ones are nobody's handwriting, and parsing takes time.
+# Longer ones are not written by hand, and parsing takes time.
 TEXT_MAX = 20_000
 
 

@@ -1,4 +1,4 @@
-"""Callers: what a procedure may use of whoever calls it, besides its arguments."""
+"""Callers: what a procedure may use of its caller, besides its arguments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -8,7 +8,7 @@ NeedDelete = Annotated[bool, "Refused: files leave a table by clean, rollback an
 
 
 def refuse_delete(procedure: str, *, need_delete: bool) -> None:
-    """Refuse to delete data files on somebody's word."""
+    """Refuse to delete data files because an argument says so."""
     if need_delete:
         raise InvalidRequest(
             "unsupported_delete",

@@ -28,7 +28,7 @@ _OPERATIONS = ("schedule", "execute", _AT_ONCE, "resume")
 
 @procedure("build_index", is_mutating=True)
 class BuildIndex(Call):
-    """Build an index while nobody writes; one that is there is left as it is."""
+    """Build an index while the table has no writes; one that is there is left as it is."""
 
     index_name: IndexName
     table: TableName = None

@@ -25,7 +25,7 @@ from lakewarden.procedures.indexes.built import BuiltRow, built_row
 class CreateIndex(Call):
     """Build an index on the rows that there are; from then on writes keep it true.
 
-    Meanwhile nobody may write: under the table's lock it becomes one commit of the metadata table.
+    No write may run meanwhile. The build holds the table's lock and makes one metadata commit.
     """
 
     index_name: IndexName

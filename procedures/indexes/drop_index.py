@@ -1,4 +1,4 @@
-"""`drop_index`: remove an index, whoever has built it."""
+"""`drop_index`: remove an index, built by any engine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from lakewarden.procedures.metadata.result_row import ResultRow
 
 @procedure("create_metadata_table", is_mutating=True)
 class CreateMetadataTable(Call):
-    """Make the metadata table of a table that has none, from its files, while nobody writes."""
+    """Make the metadata table of a table that has none, from its files, while no write runs."""
 
     table: TableName = None
     dry_run: DryRun = False

@@ -16,7 +16,7 @@ from lakewarden.procedures.metadata.result_row import ResultRow
 
 @procedure("delete_metadata_table", is_mutating=True)
 class DeleteMetadataTable(Call):
-    """Remove the metadata table with all indexes, while nobody writes; readers then list files."""
+    """Remove the metadata table with all indexes, while no write runs; readers then list files."""
 
     table: TableName = None
     dry_run: DryRun = False

@@ -24,7 +24,7 @@ _DONE = 0
 
 @procedure("archive_commits", is_mutating=True)
 class ArchiveCommits(Call):
-    """Move old instants to the archive, as far as nobody needs them on the active timeline."""
+    """Move old instants that no read or write needs from the active timeline to the archive."""
 
     table: TableName = None
     path: TablePath = None

@@ -12,7 +12,7 @@ from lakewarden.service_calls import ServiceCall, ServiceOperation
 
 # Hudi's older word for doing both.
 _RUN = "run"
-# Whoever names one of these in a call wants it heeded; otherwise an explicit call waits for none.
+# A call that names one of these wants it heeded; otherwise an explicit call waits for none.
 _TRIGGERS = (
     compaction.TRIGGER,
     compaction.DELTA_COMMITS,

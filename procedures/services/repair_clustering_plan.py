@@ -27,10 +27,10 @@ _CHECKED = ("validate_delete", "checkanddelete")
 
 @procedure("repair_clustering_plan", is_mutating=True)
 class RepairClusteringPlan(Call):
-    """Leave files out of a clustering plan that waits, such as those that nobody can read.
+    """Take files out of a clustering plan that waits, such as unreadable ones.
 
     The plan is cancelled, and what is left of it published as a new one; the files stay in the
-    table. It only tells what it would do unless `dry_run => false`. A row for each file.
+    table. It is a dry run unless `dry_run => false`. A row for each file.
     """
 
     table: TableName = None

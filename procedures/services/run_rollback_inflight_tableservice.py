@@ -26,7 +26,7 @@ _MESSAGES = {
 
 @procedure("run_rollback_inflight_tableservice", is_mutating=True)
 class RunRollbackInflightTableservice(Call):
-    """Take back what dead attempts at a plan have done; one that somebody works on is refused."""
+    """Roll back what dead attempts at a plan have written; one with a live attempt is refused."""
 
     table: TableName = None
     path: TablePath = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 PASSWORD_AUTHENTICATOR = "io.lakewarden.spark.PasswordAuthenticator"
-# All servers of a user would share one folder, and whoever ends removes it.
+# All servers of a user would share one folder, and the first that ends would remove it.
 OPERATION_LOGS = "spark.hadoop.hive.server2.logging.operation.log.location"
 
 
@@ -93,7 +93,7 @@ def _thrift_server(spark: "SparkSession", options: ServerOptions) -> Iterator[in
     jvm = _jvm(spark)
     if options.passwords:
         _install_authenticator(spark, options)
-    # A session of its own for each connection, so that nobody sees another's temporary views.
+    # A session of its own for each connection, so that no client sees another's temporary views.
     server = _module(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2")
     running = server.startWithSparkSession(spark._jsparkSession.newSession(), False)
     try:

@@ -28,7 +28,7 @@ def answer(work: Callable[[], object]) -> bytes:
 
 
 def error_parts(error: BaseException) -> dict[str, str]:
-    """What a client is told of an error, in this order."""
+    """The parts of an error for a client, in this order."""
     ours = _as_ours(error)
     return {
         "code": ours.code.upper(),
@@ -55,7 +55,7 @@ def _as_ours(error: BaseException) -> LakewardenError:
 
 
 def interrupted() -> Unavailable:
-    """The error of a statement that nobody waits for any more."""
+    """The error of a statement that its client has cancelled."""
     return Unavailable(
         "interrupted",
         what="The statement was interrupted.",

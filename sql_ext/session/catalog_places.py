@@ -35,7 +35,7 @@ def place_of(table: str, found: CatalogTable, options: Mapping[str, object]) -> 
 
 
 def is_foreign(found: CatalogTable, *, has_hudi: bool) -> bool:
-    """Whether a table is there and somebody else's; `has_hudi` where Hudi's own extension is."""
+    """Whether a table is there and not ours; `has_hudi` where Hudi's own extension is."""
     provider = found.get("provider", OURS).lower()
     return provider not in PROVIDERS or (has_hudi and provider != OURS)
 

@@ -1,4 +1,4 @@
-"""Permissions of a server: what its owner allows, and nobody's session changes."""
+"""Permissions of a server: what its owner allows, and no session changes."""
 
 from collections.abc import Mapping
 

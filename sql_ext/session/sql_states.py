@@ -15,7 +15,7 @@ from lakewarden.engine.kernel.errors import (
 _OF_KIND: Mapping[type[LakewardenError], str] = {
     # Syntax error or access rule violation.
     InvalidRequest: "42000",
-    # Serialization failure: whoever sees it may try again.
+    # Serialization failure: the client may try again.
     Conflict: "40001",
     # Connection failure.
     Unavailable: "08006",

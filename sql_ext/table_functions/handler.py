@@ -8,7 +8,7 @@ from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.sql_ext.session.answers import error_parts
 
-# What becomes of errors: the planner asks for them to be told, as a worker's have stacks.
+# What becomes of errors: the planner asks for them to be reported, as a worker's have stacks.
 RAISED, REPORTED = "raised", "told"
 
 

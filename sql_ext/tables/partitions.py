@@ -65,7 +65,7 @@ def _is_same(reported: str | None, wanted: str | None, type_: pa.DataType) -> bo
 
 
 def _checked(table: Table, values: Values) -> Values:
-    """The values by the names of the table's columns; each has to be told by paths."""
+    """The values by the names of the table's columns; paths have to tell each from the others."""
     fields = {field.name.lower(): field for field in table.config.partitions.fields}
     unknown = [name for name in values if name.lower() not in fields]
     if unknown:

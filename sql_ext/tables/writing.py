@@ -112,7 +112,7 @@ def _rows(frame: DataFrame) -> pa.Table:
 
 @contextmanager
 def _sparks_errors() -> Iterator[None]:
-    """What goes wrong in a statement's own expressions is told in Spark's words."""
+    """Errors in a statement's own expressions are raised in Spark's words."""
     try:
         yield
     except PySparkException as error:

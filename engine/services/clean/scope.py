@@ -1,7 +1,7 @@
 """The scope of a clean: the partitions that have anything old since the last clean.
 
 What was retained then has become old only in partitions that were written to between the horizon of
-the last clean and the new one. Where that cannot be told, all partitions are looked at.
+the last clean and the new one. Where these are not known, all partitions are looked at.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from lakewarden.engine.timeline.instants.instant import Action
 
 # In the extra metadata of a clean, as Java has it: the savepoints there were, with commas.
 SAVEPOINTS_KEY = "savepointed_timestamps"
-# In the extra metadata of a clean: that it was told which partitions to look at.
+# In the extra metadata of a clean: its caller named the partitions.
 PARTIAL_KEY = "lakewarden.clean.partial"
 
 

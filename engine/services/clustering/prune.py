@@ -1,6 +1,6 @@
 """Pruning: a plan that waits, made anew without some of its files.
 
-A published plan is never rewritten: whoever has read it may be at work on what it said. It is
+A published plan is never rewritten: a process that has read it may be executing it. It is
 cancelled, and the rest becomes a plan of its own under the same lock. A crash in between leaves a
 cancelled plan, whose partitions come back in the next one.
 """
@@ -101,7 +101,7 @@ def prune(
     allow_empty: bool = False,
     dry_run: bool = False,
 ) -> Pruned:
-    """Take files out of a plan that nobody has started with: those named, or those nobody can read.
+    """Take files out of a plan that no attempt has started: those named, or the unreadable ones.
 
     Steps of `prune`: lock, reload, holds, cancel, publish, unlock, abort. The plan has to wait
     still, and nothing may have been written to the rest of it since it was published.
@@ -139,7 +139,7 @@ def _replace(context: Context, instant: str, rest: _Waiting, reason: str) -> str
 
 
 def _waiting(context: Context, snapshot: Snapshot, instant: str) -> _Waiting:
-    """A plan that nobody has started with."""
+    """A plan that no attempt has started."""
     files = snapshot.pending(instant)
     if files is None or files.requested is None or files.started_as is not Action.CLUSTERING:
         raise InvalidRequest(
@@ -165,7 +165,7 @@ def _waiting(context: Context, snapshot: Snapshot, instant: str) -> _Waiting:
 
 
 def _named(waiting: _Waiting, names: Sequence[str]) -> tuple[PrunedFile, ...]:
-    """The files of these names or addresses; those that the plan has not are told, too."""
+    """The files of these names or addresses; names that the plan lacks are reported, too."""
     planned = [one.data_file_path for one in waiting.slices if one.data_file_path]
     found = []
     for name in dict.fromkeys(names):

@@ -23,7 +23,7 @@ _PLANNERS = {
     "RecentDays": PlanStrategy(FilterMode.RECENT_DAYS),
     "SelectedPartitions": PlanStrategy(FilterMode.SELECTED_PARTITIONS),
     "SingleFileSort": PlanStrategy(is_file_by_file=True),
-    # Row groups are copied as bytes wherever that can be done, whoever planned it.
+    # Row groups are copied as bytes where possible, whichever strategy the plan names.
     "StreamCopy": _BY_SIZE,
 }
 _EXECUTORS = ("SortAndSize", "SingleFileSort", "StreamCopy")

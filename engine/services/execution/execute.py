@@ -20,9 +20,9 @@ _NOT_PUBLISHED = (
 
 
 def execute(context: Context, service: TableService, instant: str) -> Execution:
-    """Carry out a pending plan; one that has completed already is no error.
+    """Execute a pending plan; one that has completed already is no error.
 
-    Whoever fails, or is interrupted, gives the plan up: an immutable one waits for the next
+    An attempt that fails or is interrupted is aborted. An immutable plan then waits for the next
     attempt, a cancellable one is taken off the timeline.
     """
     with stopping_on_signal():
@@ -55,7 +55,7 @@ def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
     files = load_for_writing(context).pending(attempt.instant)
     requested = None if files is None else files.requested
     if requested is None:
-        # Whoever has taken over or cancelled it meanwhile is named by the ledger.
+        # The ledger names the process that has taken over or cancelled it meanwhile.
         attempt.look()
         raise InvalidRequest(
             "unknown_plan",

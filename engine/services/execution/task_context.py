@@ -1,7 +1,7 @@
 """Task contexts: where the tasks of a service run, and the fence that stops a superseded one.
 
-A place travels as the location of its storage and the claim of its attempt: whoever unpacks it
-opens the storage anew, and asks the ledger whether the attempt may go on.
+A task context travels as the location of its storage and the claim of its attempt. The worker that
+unpacks it opens the storage anew, and asks the ledger whether the attempt may go on.
 """
 
 from collections.abc import Callable
@@ -44,9 +44,10 @@ class FencedTaskContext:
         self.check.assert_mine()
 
     def keep(self, path: str) -> None:
-        """Raise unless the attempt may go on, the file just made being taken away in that case.
+        """Raise unless the attempt may go on; the file just made is then deleted.
 
-        Who was taken for dead may still be at work when nobody looks for his files any more.
+        A fenced-off worker may still be running after its files were cleaned up, so it deletes its
+        own output.
         """
         try:
             assert_last(self.storage, self.claim)
@@ -91,7 +92,7 @@ class FencedTask(Generic[TaskT, ResultT]):
         return self.work(self.place, task)
 
     def assert_mine(self) -> None:
-        """Raise unless the attempt may go on; whoever waits for remote workers asks meanwhile."""
+        """Raise unless the attempt may go on; a driver asks this while it waits for workers."""
         self.place.assert_mine()
 
     def tried(self, task_attempt: int) -> "FencedTask[TaskT, ResultT]":

@@ -1,8 +1,8 @@
-"""At rest: an index comes and goes while nobody is at work on the table.
+"""At rest: an index comes and goes while no write or started plan is pending on the table.
 
-Whoever began before has gathered no statistics and keys for an index that is new, and who commits
-without them makes it untrue. Plans that nobody has started with do no harm: they are carried out
-with the indexes that there are then.
+An attempt that started before has gathered no statistics and keys for a new index, and its commit
+would make the index untrue. Plans that no attempt has started do no harm: they are executed with
+the indexes of that time.
 """
 
 from lakewarden.engine.kernel.errors import Conflict

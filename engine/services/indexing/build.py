@@ -1,10 +1,10 @@
-"""Building indexes while the table stands still: under its lock, with nobody at work.
+"""Building indexes while the table is at rest: under its lock, with nothing else under way.
 
 Steps of `index-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
-overtaken, unlock. Until `index-build.properties` nobody looks at what was made, and whatever a
-crash leaves is replaced by the next build. What has started or completed by `index-build.overtaken`
-did so without the lock being ours, and has told the new partitions nothing: then they are dropped
-again.
+overtaken, unlock. Until `index-build.properties` no reader or writer looks at what was made, and a
+later build replaces what a crash leaves. An instant that has started or completed by
+`index-build.overtaken` did so because the lock was lost, and the new partitions lack what it wrote:
+then they are dropped again.
 """
 
 from collections.abc import Sequence

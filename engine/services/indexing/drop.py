@@ -1,7 +1,8 @@
 """Dropping indexes, and the metadata table as a whole.
 
-What nobody keeps true may go at any time; it only must not come back. So nothing may be under way
-that was started with it, but the building of the index itself, which ends here.
+An index may be dropped at any time, as long as no attempt brings it back. So nothing may be under
+way that started with the index. The one exception is the building of the index itself, which ends
+here.
 """
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -28,7 +29,7 @@ from lakewarden.engine.transaction.state.loading import load_for_writing, reload
 def drop_index(
     context: Context, name: str, *, if_exists: bool = False, dry_run: bool = False
 ) -> IndexDropped:
-    """Drop an index by its name or by that of its partition, whoever has built it."""
+    """Drop an index, built by any engine, by its name or by that of its partition."""
     snapshot = load_for_writing(context)
     index = _index(context, snapshot, name)
     if index is None:

@@ -23,7 +23,7 @@ from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, PARTITION_
 from lakewarden.engine.transaction.state.context import Context
 
 _OWN_COLUMNS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
-# Before the first write there is nothing whose time could be told.
+# Before the first write there is no instant to name.
 _NEVER = "00000000000000000"
 
 

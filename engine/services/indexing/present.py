@@ -1,4 +1,4 @@
-"""The table as it is: what an index that is built now has to be told of.
+"""The table as it is: what an index that is built now has to hold.
 
 Statistics are of all files that are there, keys of the rows that a reader sees.
 """
@@ -31,7 +31,7 @@ _NOTHING: dict[str, ColumnSummary] = {}
 
 @dataclass(frozen=True, slots=True)
 class PresentTable:
-    """A table at one moment, with whoever reads its files."""
+    """A table at one moment, with the reader of its files."""
 
     state: Snapshot
     executor: Executor = field(repr=False)

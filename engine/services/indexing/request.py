@@ -29,13 +29,13 @@ class IndexType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRequest:
-    """An index as somebody asks for it."""
+    """An index that a caller asks for."""
 
     name: str
     # None leaves it to the columns.
     index_type: str | None = None
     columns: tuple[str, ...] = ()
-    # Its own ones; settings of Hudi are those of whoever asks.
+    # The index's own options; settings of Hudi come from the caller.
     options: Mapping[str, str] = field(default_factory=dict)
     # What the columns have in brackets behind them; all of it belongs to expressions.
     column_options: Mapping[str, str] = field(default_factory=dict)

@@ -24,7 +24,7 @@ def record_scope(storage: Storage, config: TableConfig, wanted: WantedIndex) -> 
 
 
 def keep_scope(storage: Storage, config: TableConfig, dropped: Collection[str]) -> None:
-    """Record what a record index has told so far, before it is dropped."""
+    """Record the scope of a record index before it is dropped."""
     if RECORD_INDEX not in dropped or recorded_identity(config) is not None:
         return
     definitions = load_definitions(storage, config)

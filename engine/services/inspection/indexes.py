@@ -72,7 +72,7 @@ def _built_by(state: Snapshot, instant: Instant) -> Iterator[str]:
     try:
         plan = indexing.decode_plan(state.storage.read(path), path)
     except CorruptTable:
-        # It was cut short by a crash, so nobody can have started with it.
+        # It was cut short by a crash, so no attempt can have started it.
         return
     for info in plan.index_partition_infos:
         if info.metadata_partition_path:

@@ -1,7 +1,7 @@
-"""What a log compaction gives way to at its commit, besides what plans give way to anyway.
+"""What a log compaction gives way to at its commit, besides what stops any plan.
 
-A compaction that somebody has planned since takes the same logs into a new base file. The result of
-the log compaction would lie on top of that, and its rows over newer ones.
+A compaction that was planned since then takes the same logs into a new base file. The result of the
+log compaction would lie on top of that, and its rows over newer ones.
 """
 
 from lakewarden.engine.conflicts.conflicts import Conflicting, ConflictKind

@@ -121,7 +121,7 @@ LOG_COMPACTION: TableService = LogCompaction()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AtCommit:
-    """Looks once more, under the lock, that nobody is about to compact the file groups."""
+    """Checks once more, under the lock, that no pending compaction names the file groups."""
 
     groups: frozenset[FileGroupId]
     complete: Callable[[TableChange, Snapshot], TableChange]

@@ -1,7 +1,7 @@
-"""Cleaning the metadata table: slices that compactions have put others in the place of.
+"""Cleaning the metadata table: slices that compactions have replaced.
 
-It keeps its past by the rules of the table's own clean. Nobody travels through time here, but who
-has started to read a slice shall be able to finish.
+It retains its past by the rules of the table's own clean. The metadata table has no time travel,
+but a reader that has started on a slice has to be able to finish it.
 """
 
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ def clean_metadata(
 
 
 def finish_cleans(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
-    """Carry out the cleans that somebody has left; those never published whole are removed."""
+    """Execute the cleans that a dead writer has left, and remove torn ones."""
     done = []
     for files in state.timeline.active.files:
         if files.started_as is not Action.CLEAN or files.completed is not None:

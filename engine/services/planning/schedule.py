@@ -57,7 +57,7 @@ def schedule(
 
 
 def remove_cancelled(context: Context, plans: Iterable[str]) -> None:
-    """Remove plans that were cancelled to make room; one that resists is left to whoever cleans."""
+    """Remove plans that were cancelled to make room; the next clean removes what fails here."""
     for plan in plans:
         try:
             abort(context, plan)

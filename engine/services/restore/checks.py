@@ -1,4 +1,4 @@
-"""What stands in the way of a restore; all of it is told at once, and nothing is changed."""
+"""What stands in the way of a restore; all of it is reported at once, and nothing is changed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,9 +111,9 @@ def _savepointed(snapshot: Snapshot, undone: Sequence[InstantFiles]) -> Iterator
 def _cleaned(
     context: Context, snapshot: Snapshot, target: Instant, undone: Sequence[InstantFiles]
 ) -> Iterator[Obstacle]:
-    """Whatever a savepoint has named has to be there, and whatever is seen without what is undone.
+    """The files of savepoints have to be there, and those seen without the undone instants.
 
-    Only what cleans say of themselves tells of files that are gone and that nobody has named.
+    Only the metadata of cleans names files that are gone and that no savepoint names.
     """
     active = snapshot.timeline.active
     gone = frozenset(files.instant.requested for files in undone)

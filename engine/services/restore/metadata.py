@@ -1,8 +1,8 @@
-"""The metadata table in a restore: what the instants have told it is taken out of it again.
+"""The metadata table in a restore: what the undone instants wrote to it is taken out again.
 
-Each of them has told it by a deltacommit of its own, with files of its own, so that without them it
-is what it was. A compaction that has folded them into base files is undone first, which changes
-nothing of what it says. Where what was folded is gone, it has to be dropped and made anew.
+Each of them wrote a deltacommit of its own, with files of its own; without these the table is what
+it was. A compaction that has folded them into base files is undone first, which changes nothing of
+what readers see. Where the folded files are gone, the table has to be dropped and built anew.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def undo_folds(context: Context, snapshot: Snapshot, instants: Sequence[InstantF
 def forget(
     context: Context, snapshot: Snapshot, target: str, instants: Sequence[InstantReference]
 ) -> None:
-    """Take out what instants of the data table have told; under the lock, and safe to repeat.
+    """Take out what instants of the data table wrote; under the lock, and safe to repeat.
 
     Steps of `metadata-restore`: begin, deltacommits, complete. The instants are pending on the data
     table, so that readers pass over what is left of them.
@@ -134,7 +134,7 @@ def _rollback_of(reported: _Reported) -> RollbackMetadata:
 
 
 def _folds(state: MetadataTable, instants: Sequence[InstantFiles]) -> list[InstantFiles]:
-    """The compactions that hold what one of the instants has told, or are going to."""
+    """The compactions that hold what one of the instants wrote, or are going to."""
     reported = (state.deltacommit(files.instant.requested) for files in instants)
     firsts = [one.instant.completed for one in reported if one and one.instant.completed]
     first = min(firsts, default=None)

@@ -68,11 +68,11 @@ class Restored:
     # The instants that are no more, newest first.
     undone: tuple[str, ...] = ()
     files_deleted: int = 0
-    # Partitions of the metadata table that are gone until somebody makes them again.
+    # Partitions of the metadata table that stay away until they are built again.
     metadata_dropped: tuple[str, ...] = ()
     # What stands in the way; given by dry runs only.
     obstacles: tuple[Obstacle, ...] = ()
-    # Somebody else had started it.
+    # Another process had started it.
     was_pending: bool = False
 
     def __str__(self) -> str:
@@ -245,10 +245,10 @@ def _execute(context: Context, attempt: Attempt) -> Restored:
 def _withdraw_overtaken(
     context: Context, held: HeldLock, snapshot: Snapshot, attempt: Attempt, plan: RestorePlan
 ) -> None:
-    """Step `restore-execution.overtaken`: give up if something has started that is not in the plan.
+    """Step `restore-execution.overtaken`: abort if an instant has started that is not in the plan.
 
-    That came between the look by which it was planned and its publication, while the lock was lost;
-    whoever comes after the publication is refused.
+    It started between the planning and the publication, while the lock was lost; after the
+    publication every new instant is refused.
     """
     planned = {one.commit_time for one in plan.instants_to_rollback}
     target = snapshot.completed_write(plan.savepoint_to_restore_timestamp or "")

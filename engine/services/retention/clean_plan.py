@@ -1,8 +1,8 @@
 """The plan of a clean: which files may go, and what keeps those that are old and stay.
 
 A pure function of file groups and of what holds files back. A slice may go when a later base file
-of its file group was started before the horizon: whoever asks for the table as of the horizon or
-later finds that one. All of a file group goes when it was replaced before the horizon.
+of its file group was started before the horizon: a reader as of the horizon or later uses that one.
+All of a file group goes when it was replaced before the horizon.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class OldFile:
-    """A file that nobody needs any more."""
+    """A file that no retained snapshot needs."""
 
     partition: str
     name: str
@@ -129,7 +129,7 @@ def _of_partition(view: PartitionView, cut: Cut) -> tuple[list[OldFile], list[Ke
 
 
 def _superseded(group: FileGroup, replaced: str | None, cut: Cut) -> int:
-    """How many slices of a file group, from the oldest on, nobody asks for any more."""
+    """How many slices of a file group, from the oldest on, no retained snapshot needs."""
     if cut.retention.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
         return len(group.slices) if replaced else _beyond(group, cut.retention.versions)
     assert cut.horizon is not None

@@ -48,7 +48,7 @@ class Cleaned:
     finished: tuple[Finished, ...] = ()
     settled: tuple[Recovered, ...] = ()
     swept: tuple[Swept, ...] = ()
-    # Markers, heartbeats and ledgers that nobody needs any more.
+    # Markers, heartbeats and ledgers of ended instants.
     remains_deleted: int = 0
 
     def __bool__(self) -> bool:

@@ -77,7 +77,7 @@ IS_INCREMENTAL = Setting(
     "Whether a clean looks only at partitions that were written to since the last one",
     ("hoodie.cleaner.incremental.mode",),
 )
-# Zero stands for no limit, as nobody could want none.
+# Zero stands for no limit: a clean of no commits makes no sense.
 COMMITS_TO_CLEAN: Setting[int] = Setting(
     "hoodie.clean.max.commits.to.clean",
     0,

@@ -1,8 +1,8 @@
-"""Partitions that are empty: a clean removes them, unless somebody is about to write there.
+"""Partitions that are empty: a clean removes them, unless a writer is about to write there.
 
 What makes a folder a partition is its metadata file. A writer leaves a marker before it looks for
-that file, and makes it if it is not there. So whoever removes it looks for markers afterwards: a
-writer that has not left one by then will find the file gone, and make it.
+that file, and makes it if it is not there. So the clean removes the file first and looks for
+markers afterwards: a writer without a marker by then will find the file gone, and make it.
 """
 
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA

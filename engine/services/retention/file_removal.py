@@ -1,7 +1,7 @@
-"""Carrying out a clean: the files of its plan go, whoever has made it, and the table learns of it.
+"""Executing a clean: the files of its plan go, by any engine's plan, and the table records it.
 
-Deleting a file that is gone already is no error, so a plan is carried out again from its start by
-whoever finds it left.
+Deleting a file that is gone already is no error, so the next attempt at a plan runs it again from
+its start.
 """
 
 from collections.abc import Iterator, Mapping

@@ -44,7 +44,7 @@ def _of_plan(active: ActiveTimeline, instant: Instant) -> Iterator[_PartitionAnd
     try:
         yield from _PLANNED[instant.action](active.read(requested.instant), requested.entry.path)
     except CorruptTable as error:
-        # A plan that was cut short was never published, and nobody will carry it out.
+        # A plan that was cut short was never published, and will never be executed.
         if error.code != TORN_PLAN:
             raise
 

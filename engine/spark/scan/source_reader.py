@@ -26,7 +26,7 @@ class ScanReader(DataSourceReader):
         self._tasks = merge_tasks(location, scan.spec, scan.slices, CORES_WHEN_UNKNOWN)
 
     def partitions(self) -> Sequence[InputPartition]:
-        # Without any, Spark would read one that nobody has planned.
+        # Without any, Spark would read a partition that was never planned.
         empty = pickle.dumps(MergeTask((), {}))
         return [InputPartition(packed) for packed in self._tasks.packed or (empty,)]
 

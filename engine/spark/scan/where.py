@@ -66,7 +66,7 @@ def _membership(name: str, type_: pa.DataType, values: object, *, is_in: bool) -
     listed = f"({', '.join(filter(None, texts))})"
     if is_in:
         return f"{quoted(name)} IN {listed}"
-    # For Arrow a null is not in the list, for SQL nobody knows.
+    # For Arrow a null is not in the list, for SQL that is unknown.
     return f"({quoted(name)} NOT IN {listed} OR {quoted(name)} IS NULL)"
 
 

@@ -1,7 +1,7 @@
 """Assigning in workers: rows come once more, and learn which file groups the plan has given them.
 
 Spark may hand over the rows of a partition in another order than before. Each one is known by the
-hash of what the plan has seen of it, and rows that nobody has seen before end the write.
+hash of what the plan has seen of it. A row that the plan has not seen ends the write.
 """
 
 import pickle

@@ -12,7 +12,7 @@ from lakewarden.engine.table.keygen.java_text import column_at, java_texts
 from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 
 COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
-# Generators of Hudi that take a text for a key as it is; of others nobody knows what they make.
+# Generators of Hudi that take a text for a key as it is; what others make is not known.
 _PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
 ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
 NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"

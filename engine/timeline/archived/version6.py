@@ -1,7 +1,7 @@
 """The archived timeline of version 6: log files with one record for each state of an instant.
 
-Names tell nothing about what is inside, so whoever asks has all files read. Contents stand in the
-records as Avro values; they are handed out as the files that later versions would have.
+File names say nothing about the contents, so every reader reads all files. Contents are stored in
+the records as Avro values; they are handed out as the files that later versions would have.
 """
 
 import re

@@ -45,8 +45,8 @@ class LsmLimits:
 def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> ManifestSnapshot:
     """Add instants to the archive as one file of level 0; the answer is the new snapshot.
 
-    Steps of `archive-file`: file, manifest, version. Nobody refers to the file before the manifest
-    names it, nor to the manifest before `_version_` does. Doing it again with the same instants
+    Steps of `archive-file`: file, manifest, version. No reader sees the file before the manifest
+    names it, nor the manifest before `_version_` does. Doing it again with the same instants
     changes nothing.
     """
     if not rows:

@@ -2,7 +2,7 @@
 
 Layout 1 (version 6) keeps instants in `.hoodie`, and a completed one has no completion time in its
 name: the file's modification time stands for it. Layout 2 (versions 8 and 9) has a folder of its
-own. Files with other names are somebody else's and are ignored.
+own. Files with other names are not ours and are ignored.
 """
 
 import re

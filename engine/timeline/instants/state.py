@@ -77,7 +77,7 @@ def state_of(seen: InstantFacts) -> InstantState:
     if seen.rollback is RollbackOf.COMPLETED:
         return InstantState.ROLLED_BACK
     if seen.ledger is LedgerEnd.COMMITTED:
-        # Whoever rolls back without a ledger may remove its files already.
+        # A writer that rolls back without a ledger may remove its files already.
         is_undone = seen.rollback is RollbackOf.PENDING
         return InstantState.ROLLING_BACK_ELSEWHERE if is_undone else InstantState.COMMITTED
     if seen.ledger is LedgerEnd.CANCELLED:

@@ -28,7 +28,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """An attempt has succeeded; whoever finds this can publish the completed instant from it."""
+    """An attempt has succeeded; any process can publish the completed instant from this entry."""
 
     instant: str
     action: Action

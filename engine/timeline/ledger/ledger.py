@@ -4,16 +4,16 @@ Entries are created exclusively, and only behind a claim that was read as the la
 the commit and the cancel compete for one next number: one wins, the others see who did. Two laws
 follow, and the functions here assert them:
 
-1. Nobody deletes a file of an instant unless its ledger ends in `cancelled` or `withdrawn`, or a
-   newer claim has superseded the attempt that made the file.
-2. Nobody publishes a completed instant unless its ledger ends in `committed`.
+1. No process deletes a file of an instant unless its ledger ends in `cancelled` or `withdrawn`, or
+   a newer claim has superseded the attempt that made the file.
+2. No process publishes a completed instant unless its ledger ends in `committed`.
 
-A committer puts a fence behind the claims of all others before it decides about conflicts. Whoever
-has decided without having seen it finds the next number taken, and looks again: safety does not
-rest on the lock.
+A committer puts a fence behind the claims of all others before it decides about conflicts. A
+committer that has decided without having seen the fence finds the next number taken, and looks
+again: safety does not rest on the lock.
 
 What was committed stays so, except that a rollback of the completed instant appends `withdrawn`
-first: from then on nobody rolls it forward, however far the rollback has come.
+first: from then on no process rolls it forward, however far the rollback has come.
 """
 
 import re
@@ -98,7 +98,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class LostTo:
-    """Somebody else's entry has that number."""
+    """Another process's entry has that number."""
 
     entry: Entry | Torn
 
@@ -127,7 +127,7 @@ def read_ledger(storage: Storage, instant: str) -> Ledger:
             for number in sorted(numbers)
         }
         contents = {number: content for number, content in found.items() if content is not None}
-        # What is missing was removed since the listing, and whoever removes entries adds none.
+        # What is missing was removed since the listing; a ledger under removal gets no new entry.
         if len(contents) == len(found):
             return _ledger_of(instant, contents)
 
@@ -178,7 +178,7 @@ def append(storage: Storage, ledger: Ledger, entry: Entry) -> Appending:
 
 
 def remove_ledger(storage: Storage, ledger: Ledger) -> int:
-    """Remove a ledger that nobody needs any more; the number of files removed.
+    """Remove the ledger of an ended instant; the number of files removed.
 
     The last entry goes first: what a crash leaves is a ledger, not one with a hole.
     """

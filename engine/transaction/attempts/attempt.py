@@ -89,7 +89,7 @@ class Attempt:
         try:
             self._send_heartbeat(write_own_heartbeat if has_first_sign else write_heartbeat)
         except BaseException:
-            # The sign may have been given all the same, and nobody would take it back.
+            # The heartbeat may exist all the same, and no other process would remove it.
             self._delete_heartbeats(leaves_plan=False)
             raise
         interval = self._context.settings[HEARTBEAT_INTERVAL_MS] / 1000
@@ -124,8 +124,7 @@ class Attempt:
         return ledger
 
     def stop_heartbeats(self) -> bool:
-        """Stop the heartbeats and leave the last one to whoever clears the traces; False if
-        ended."""
+        """Stop the heartbeats, leave the last one for the cleanup; False if they had stopped."""
         if self._repetition is None:
             return False
         self._repetition.stop()
@@ -133,10 +132,10 @@ class Attempt:
         return True
 
     def stop(self, *, leaves_plan: bool = False) -> None:
-        """Stop the heartbeats, and take the last one away, so that nobody waits for a dead attempt.
+        """Stop the heartbeats and remove the last one, so that no process waits for a dead attempt.
 
-        Where a plan is left for the next attempt, the sign that Java sees goes as well. It belongs
-        to all attempts, but as long as our own is there, nobody else can have started.
+        Where a plan is left for the next attempt, the heartbeat that Java sees goes as well. It
+        belongs to all attempts, but none can have started while this one has a heartbeat.
         """
         if self.stop_heartbeats():
             self._delete_heartbeats(leaves_plan=leaves_plan)

@@ -19,7 +19,7 @@ from lakewarden.engine.transaction.state.context import Context
 class Completion:
     """An instant that has committed; one that is not published yet will be by the next operation.
 
-    Its time is the one in the ledger, unless somebody without a ledger was quicker to complete it.
+    Its time is the one in the ledger, unless a writer without a ledger was quicker to complete it.
     """
 
     instant: Instant

@@ -109,7 +109,7 @@ def to_inflight(
 def create_inflight(
     context: Context, layout: Layout, inflight: Instant, content: bytes = b""
 ) -> None:
-    """Create an inflight file unless it is there; whoever made it, it says the same."""
+    """Create an inflight file unless it is there; every writer of it writes the same."""
     answer = create_instant(context.storage, layout, inflight, content)
     if isinstance(answer, Unknown) and context.storage.stat(layout.path(inflight)) is None:
         raise _unsettled(inflight, answer.cause)
@@ -130,7 +130,7 @@ def _refuse_while_restored(snapshot: Snapshot) -> None:
 
 
 def _create(context: Context, layout: Layout, requested: Instant, content: bytes) -> bool:
-    """Whether the time was free. Nobody goes on with a file that may or may not be his own."""
+    """Whether the time was free; raises in doubt, for the file may be another writer's."""
     match create_instant(context.storage, layout, requested, content):
         case Won():
             return True

@@ -1,7 +1,6 @@
-"""Taking over: an attempt at a pending clean or restore that somebody has published and left.
+"""Taking over: an attempt at a pending clean or restore that its writer has published and left.
 
-What such an instant does can be done again from its start, so that any plan is gone on with: ours,
-or Java's.
+Such an instant is idempotent, so any plan of it can be resumed: ours, or Java's.
 """
 
 from contextlib import ExitStack
@@ -33,12 +32,12 @@ class TakenOver:
 
 
 def take_over(context: Context, action: Action, instant: str) -> TakenOver:
-    """Begin an attempt at a pending instant that is no write, unless somebody is at it.
+    """Start an attempt at a pending instant that is no write, unless another attempt is alive.
 
     Steps of `take-over`: lock, reload, held, claim, heartbeat, unlock, inflight. A crash after
     `take-over.claim` leaves a claim without work, and the next one claims behind it.
     """
-    # One that fails before anybody has it in hand must not go on beating: nobody else could begin.
+    # An attempt that fails before it is returned stops its heartbeat, which would keep others away.
     with ExitStack() as on_the_way:
         with context.lock.hold() as held:
             snapshot = reload_under_lock(context)
@@ -61,7 +60,7 @@ def take_over(context: Context, action: Action, instant: str) -> TakenOver:
 
 
 def remove_torn(context: Context, action: Action, instant: str) -> bool:
-    """Whether a plan is gone, or was cut short by a crash: nobody acts on it, and now it goes."""
+    """Whether a plan is gone or was torn; a torn one was never published and is removed here."""
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         files = pending_of(snapshot, action, instant)

@@ -50,8 +50,8 @@ def cancel(
 
     It is cancelled for good before anything is cleaned up. What a live attempt has made is left to
     it; with `wait_seconds` it is waited for, and what it leaves is removed. A cleanup that fails is
-    no error: the answer says that it is due. `not_cancellable` and `instant_held` are raised, and
-    told by a dry run, which changes nothing.
+    no error: the answer says that it is due. Raises `not_cancellable` and `instant_held`; a dry run
+    reports these, and changes nothing.
     """
     if dry_run:
         return _dry_run(context, instant, force=force)
@@ -122,7 +122,7 @@ def _of_ended(context: Context, snapshot: Snapshot, instant: str) -> Cancellatio
 
 
 def _rolled_back_action(snapshot: Snapshot, instant: str) -> Action | None:
-    """What an instant was that somebody has rolled back without a ledger."""
+    """The action of an instant that was rolled back without a ledger."""
     active = snapshot.timeline.active
     requested = completed_rollback_of(active, instant)
     for done in active.completed((Action.ROLLBACK,)):
@@ -176,7 +176,7 @@ def _left(answer: Cancellation, held: LiveAttempt | None) -> Cancellation:
 
 
 def _wait_for(context: Context, ledger: Ledger, wait_seconds: float) -> None:
-    """Wait until nobody has the instant in hand any more, or the time is up."""
+    """Wait until no attempt at the instant is alive, or the time is up."""
     clock = context.ports.clock
     until = clock.elapsed_seconds() + wait_seconds
     while (left := until - clock.elapsed_seconds()) > 0 and live_attempt(context, ledger):

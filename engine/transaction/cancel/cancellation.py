@@ -25,7 +25,7 @@ class Cleanup(StrEnum):
     DONE = "done"
     # A live attempt has not seen yet that it was cancelled; it removes what it has made.
     LEFT_TO_ATTEMPT = "left_to_attempt"
-    # The next clean does it, the next write, or whoever cancels again.
+    # The next clean, the next write or the next cancel does it.
     DUE = "due"
 
 

@@ -1,4 +1,4 @@
-"""What is due: the pending instants that nobody works on, and that the policy has undone."""
+"""What is due: pending instants without a live attempt that the policy ends."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -115,9 +115,9 @@ class FailedInstantFinder:
     def _is_plan_given_up(self, ledger: Ledger, files: InstantFiles) -> bool:
         """Whether a cancellable plan that sends no heartbeat has had its time.
 
-        One that an attempt of ours has started and left is never carried out again. Of any other
-        inflight one nobody can tell whether Java is at it, which may give no sign for a plan; so it
-        has the same time as one that nobody has started.
+        A plan that an attempt of ours has started and left is never executed again. For any other
+        inflight plan there is no proof that Java is not running it, since Java may send no
+        heartbeat for a plan. So it has the same time as a plan that no attempt has started.
         """
         policy = failed_writes_policy(self.context.settings)
         is_kept = policy is FailedWrites.NEVER or not scope_of(self.snapshot, files).is_cancellable

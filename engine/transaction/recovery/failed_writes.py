@@ -1,8 +1,8 @@
 """Failed writes: what was started and not ended is published if it had committed, else undone.
 
-A live attempt is never touched, whatever the policy. Plans of services wait for whoever carries
-them out: a write rolls back only those that were cancelled, a clean gives up cancellable ones whose
-time is over, and an immutable one is never given up.
+A live attempt is never touched, whatever the policy. Plans of services wait for their execution: a
+write rolls back only those that were cancelled, a clean aborts cancellable ones whose time is over,
+and an immutable one is never aborted.
 """
 
 from collections.abc import Iterator
@@ -71,13 +71,12 @@ class Recovered:
 
 
 def recover_failed_instants(context: Context, *, with_plans: bool = False) -> tuple[Recovered, ...]:
-    """Bring every instant to its end that nobody works on; without any it is one look at the table.
+    """Bring every instant without a live attempt to its end; without any it reads the table once.
 
-    With plans, as a clean asks for it, cancellable ones are given up that were started and left, or
-    that have waited too long to be started with. Steps of `recover`: find, lock, reload, due,
-    cancel,
-    plan, hide, unlock, execute. All from the lock to the unlock is done for each instant in a lock
-    of its own. A crash anywhere leaves instants that the next call settles.
+    With plans, as a clean asks for it, cancellable ones are aborted that were started and left, or
+    that have waited too long to be started. Steps of `recover`: find, lock, reload, due, cancel,
+    plan, hide, unlock, execute. Each instant takes the lock anew for all from the lock to the
+    unlock. A crash anywhere leaves instants that the next call settles.
     """
     settled: list[Recovered] = []
     started: list[RollbackInProgress] = []
@@ -108,7 +107,7 @@ def recover_failed_instants(context: Context, *, with_plans: bool = False) -> tu
 
 @contextmanager
 def _as_holder(held: HeldLock) -> Iterator[None]:
-    """Files that somebody misses who has lost the lock were removed by its next holder."""
+    """Report a missing file as a lost lock if it was lost: the next holder removes such files."""
     try:
         yield
     except CorruptTable:

@@ -45,9 +45,9 @@ def abort(context: Context, instant: str) -> RolledBack | None:
 
 
 def unpublish_clean(context: Context, held: HeldLock, files: InstantFiles) -> None:
-    """Take a cancelled clean off the timeline; nobody had started with it, so that this is all.
+    """Take a cancelled clean off the timeline; no attempt had started it, so this is all.
 
-    One that Java has started with in spite of it is left to Java.
+    One that Java has started in spite of it is left to Java.
     """
     if files.requested is not None and files.inflight is None:
         held.assert_held()
@@ -55,7 +55,7 @@ def unpublish_clean(context: Context, held: HeldLock, files: InstantFiles) -> No
 
 
 def _remove_leftovers(context: Context, ledger: Ledger) -> None:
-    """Remove the files of an instant that has left the timeline: somebody else rolled it back."""
+    """Remove the files of an instant that another process has rolled back."""
     written = find_written(context.storage, ledger.instant)
     places = {file.partition for file in written}
     schedule_sweep(context, ledger.instant, places)

@@ -60,7 +60,7 @@ BEGUN_ELSEWHERE = "An earlier rollback of it did not finish."
 
 @dataclass(frozen=True, slots=True)
 class RollbackInProgress:
-    """A rollback to be carried out, and whether somebody else had started with it."""
+    """A rollback to be executed, and whether another process had started it."""
 
     rollback: PendingRollback
     is_taken_over: bool
@@ -267,7 +267,7 @@ def _places_without_markers(
 ) -> tuple[str, ...] | None:
     """Where an instant that has left no marker may have written; None means anywhere.
 
-    A plan that nobody has started with has not, and one that was started writes where its inputs
+    A plan that no attempt has started has not, and one that was started writes where its inputs
     are. So a plan for a few of very many partitions is cancelled without a look at all the others.
     """
     if files.started_as not in TABLE_SERVICES:
@@ -278,7 +278,7 @@ def _places_without_markers(
 
 
 def _files_of(context: Context, in_progress: RollbackInProgress) -> tuple[MarkedFile, ...]:
-    """What the plan names, and what was written since, or was not known to whoever planned."""
+    """What the plan names, and what was written since, or was not known when it was planned."""
     planned = _planned(in_progress.rollback)
     if not in_progress.is_taken_over:
         return tuple(sorted(planned))

@@ -1,8 +1,8 @@
-"""The metadata table where something that it began with is taken back: what is untrue is dropped.
+"""Metadata table partitions that were built on an undone instant: they are dropped.
 
 A list of files that is untrue is made anew from a listing. Statistics and indexes are not made
-again here; without them readers leave nothing out, and writes find keys in the files. The table's
-properties remember what was dropped until whoever takes back has ended, and can say so.
+again here; without them readers skip no files, and writes find keys in the files. The table's
+properties remember what was dropped until the rollback or restore has ended, and can report it.
 """
 
 from collections.abc import Collection
@@ -40,7 +40,7 @@ def drop_untrue(context: Context, snapshot: Snapshot, partitions: Collection[str
     """Drop partitions that are about to be untrue; under the lock, before anything is taken back.
 
     Without its list of files the metadata table goes as a whole. A crash leaves partitions that are
-    remembered as dropped and are still true; whoever goes on drops them.
+    remembered as dropped and are still true; the next attempt drops them.
     """
     if not partitions:
         return
@@ -67,7 +67,7 @@ def _remember(context: Context, snapshot: Snapshot, partitions: Collection[str])
 
 
 def dropped_partitions(snapshot: Snapshot) -> tuple[str, ...]:
-    """What was dropped by whoever has not ended yet."""
+    """The partitions that a rollback or restore under way has dropped."""
     return tuple(filter(None, snapshot.config.properties.get(DROPPED_KEY, "").split(",")))
 
 

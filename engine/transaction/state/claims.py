@@ -37,9 +37,10 @@ def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -
 
 
 def append_entry(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostTo:
-    """Append an entry; one in doubt is read back, and `Unsettled` is raised if that tells nothing.
+    """Append an entry; one in doubt is read back, and `Unsettled` is raised if that shows nothing.
 
-    An entry in doubt may still arrive, so whoever gets `Unsettled` neither repeats nor cleans up.
+    An entry in doubt may still arrive, so a caller that gets `Unsettled` neither repeats nor cleans
+    up.
     """
     try:
         answer = append(context.storage, ledger, entry)
@@ -88,7 +89,7 @@ def _in_doubt(ledger: Ledger, entry: Entry, cause: str) -> Unsettled:
 
 
 def has_surely_ended(context: Context, process: str, host: str = "") -> bool:
-    """Whether a process is known by its mark to be gone; False where nobody can tell."""
+    """Whether a process is known by its mark to be gone; False where that is not known."""
     mark = mark_from(process, host)
     return mark is not None and context.ports.processes.is_gone(mark)
 

@@ -35,7 +35,7 @@ class LiveAttempt:
 
 
 def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
-    """Who has the instant in hand; None when nobody sends heartbeats any more."""
+    """The live attempt at the instant; None when there are no fresh heartbeats."""
     if newest_heartbeat(context, ledger) is not HeartbeatSign.LIVE:
         return None
     interval_ms, claim = context.settings[HEARTBEAT_INTERVAL_MS], ledger.last_claim

@@ -88,7 +88,7 @@ def unpublished_in(snapshot: Snapshot, ledgers: Mapping[str, Ledger]) -> Iterato
 def torn_completion(context: Context, snapshot: Snapshot) -> Ledger | None:
     """The ledger of the newest completed instant, if a crash cut its file short.
 
-    Whoever has the lock next mends it, so looking at the newest one is enough.
+    The next holder of the lock mends it, so looking at the newest one is enough.
     """
     active = snapshot.timeline.active
     completed = [instant for instant in active.instants if instant.is_completed]

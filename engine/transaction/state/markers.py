@@ -105,7 +105,7 @@ def _lines(payload: bytes, entry: Entry) -> Iterator[Announcement]:
         raise corrupt(entry.path, error.start, "Names of files are expected, in UTF-8.") from None
     *whole, _ = text.split("\n")
     # The server answers a writer only after its line is written, so a line cut short by a crash
-    # announces a file that nobody has started.
+    # announces a file that was never started.
     for line in whole:
         if line.strip():
             yield _announced(line.strip(), entry)

@@ -31,7 +31,7 @@ class Rollbacks:
     pending: Mapping[str, PendingRollback] = field(default_factory=dict)
     # Target -> the instant of the completed rollback.
     completed: Mapping[str, str] = field(default_factory=dict)
-    # Requested files that are no whole plan: whoever wrote them died, and they count for nothing.
+    # Requested files that are no whole plan: their writers died, and they count for nothing.
     torn: tuple[Entry, ...] = ()
 
 
@@ -82,9 +82,9 @@ def rollback_of(timeline: Timeline, target: str) -> str | None:
 
 
 def is_taken_back(active: ActiveTimeline, rollbacks: Rollbacks, ledger: Ledger) -> bool:
-    """Whether somebody without a ledger rolls back what it says is committed, or has done so.
+    """Whether a writer without a ledger rolls back what it says is committed, or has done so.
 
-    Whatever the ledger says, its files are gone or about to go, so that nobody may publish it. The
+    Whatever the ledger says, its files are gone or about to go, so it must not be published. The
     rollback of an attempt at a plan may be older than the commit of a later attempt.
     """
     entry = ledger.last_whole
@@ -98,7 +98,7 @@ def is_taken_back(active: ActiveTimeline, rollbacks: Rollbacks, ledger: Ledger) 
 
 
 def rolled_back_elsewhere(action: Action, instant: str) -> Conflict:
-    """The error of whoever finds what he is about rolled back without a word in its ledger."""
+    """The error for an instant that was rolled back without an entry in its ledger."""
     return Conflict(
         "rolled_back_elsewhere",
         what=f"{action.value} {instant} was rolled back by another engine.",

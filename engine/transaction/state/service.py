@@ -1,4 +1,4 @@
-"""The services whose plans lie on the timeline until somebody carries them out."""
+"""The services whose plans lie on the timeline until they are executed."""
 
 from enum import StrEnum
 

@@ -1,7 +1,7 @@
 """Markers of ended instants, deleted on request.
 
-As long as an instant is pending, its rollback goes by its markers: without them files would stay
-that nobody knows of.
+As long as an instant is pending, its rollback goes by its markers: without them, files that no
+record names would stay.
 """
 
 from lakewarden.engine.kernel.errors import InvalidRequest

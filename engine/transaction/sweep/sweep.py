@@ -1,7 +1,7 @@
 """Sweeps: late removal of what a paused attempt may still write after its rollback.
 
-A rollback leaves an entry that comes due after the longest pause that is tolerated. Whoever finds
-it due looks once more for files that carry the instant, and removes them.
+A rollback leaves an entry that comes due after the longest pause that is tolerated. The process
+that finds it due looks once more for files that carry the instant, and removes them.
 """
 
 import re
@@ -45,7 +45,7 @@ class ScheduledSweep:
     instant: str
     due_ms: int
     partitions: tuple[str, ...] = ()
-    # Nobody knows where, so look at all partitions.
+    # The places are not known, so look at all partitions.
     is_everywhere: bool = False
 
 
@@ -89,7 +89,7 @@ def clear_behind(context: Context, ledger: Ledger, swept: Iterable[str]) -> None
         schedule_sweep(context, instant, swept)
     if delete_markers(context.storage, instant) > announced:
         schedule_sweep(context, instant, swept, is_everywhere=True)
-    # The markers are not removed once more: nobody would count those that come meanwhile.
+    # The markers are not removed once more: the count would lack those that come meanwhile.
     delete_heartbeats(context.storage, ledger)
 
 
@@ -156,7 +156,7 @@ def _late(context: Context, due: DueSweep) -> _Late | None:
             late = [file for file in files if not _is_of(file, attempt, outputs)]
             return _Late(ledger, late, attempt - 1)
         case _:
-            # Law 1: without an end nobody touches its files.
+            # Law 1: without an end no process touches its files.
             return _Late(ledger)
 
 
@@ -191,8 +191,8 @@ def _places(context: Context, path: str, instant: str) -> list[str] | None:
         document = parse_document(context.storage.read(path), path, kinds=frozenset({_KIND}))
         entry = value_of(ScheduledSweep, document.record, path, str)
     except CorruptTable:
-        # Cut short by a crash, and whoever finished that rollback has left another one; or gone,
-        # as somebody else was quicker.
+        # Cut short by a crash, and the attempt that finished that rollback has left another one; or
+        # gone, as another process was quicker.
         return sorted(marked)
     for partition in entry.partitions:
         check_partition(partition, path)

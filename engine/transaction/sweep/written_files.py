@@ -54,7 +54,7 @@ def remove_written(
     chosen = sorted(set(files))
     for file in chosen:
         named = parse_file_name(file.name, 0)
-        # Whoever made the list, nothing but a file of this very instant is ever touched.
+        # Whatever made the list, nothing but a file of this very instant is ever touched.
         assert named is not None, file
         assert named.instant == ledger.instant, file
     return delete_paths(context, [file.path for file in chosen])

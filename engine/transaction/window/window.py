@@ -151,7 +151,7 @@ def _is_whole(context: Context, snapshot: Snapshot, start: _Start) -> bool:
 
 
 def _skipped_since(snapshot: Snapshot, service: Service, since: str) -> set[str]:
-    """What plans skipped that were published since, whoever made them."""
+    """What plans of any engine skipped that were published since."""
     later = (files for files in _plans(snapshot, service) if files.instant.requested > since)
     return {
         partition for files in later for partition in scope_of(snapshot, files).missing_partitions

@@ -48,7 +48,7 @@ def store_base_file(
 ) -> StoredFile:
     """Write a base file; it is visible as a whole, or not at all.
 
-    Keys are gathered by whoever makes the parts, and have to be complete after the last part.
+    The maker of the parts gathers the keys; they have to be complete after the last part.
     """
     footers: list[pq.FileMetaData] = []
     groups = _row_groups(content.parts, options.row_group_bytes)
@@ -122,7 +122,7 @@ def _pieces(part: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
-    """The pieces as one; the list is empty afterwards, so that nobody else holds them."""
+    """The pieces as one; the list is empty afterwards, so that memory is freed early."""
     whole = pieces[0] if len(pieces) == 1 else pa.concat_tables(pieces)
     pieces.clear()
     # A writer gives up a dictionary when another one comes within a row group.

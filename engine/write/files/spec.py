@@ -80,7 +80,7 @@ class WriteSpec:
     summarised: tuple[str, ...] = ()
     # An index says where each key lives, so that it matters which keys a log brings back.
     tracks_keys: bool = False
-    # Whoever carries out a task a second time names its files differently.
+    # A worker that runs a task a second time names its files differently.
     task_attempt: int = 0
     # The column that has the very text of the record key, if there is one.
     key_column: str | None = None

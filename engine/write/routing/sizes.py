@@ -115,10 +115,10 @@ def size_limits(settings: Settings, table_type: TableType, record_bytes: int) ->
 def record_bytes(
     active: ActiveTimeline, settings: Settings, rows: KeyedRows, *, unpacked_bytes: int = 0
 ) -> int:
-    """Bytes that a row takes in a file: as earlier writes tell, as set, or as measured.
+    """Bytes that a row takes in a file: as earlier writes show, as set, or as measured.
 
-    Hudi takes its default of 1 KB where earlier writes don't tell, which for narrow rows makes many
-    tiny files; so without a setting the rows are measured, here or by whoever has them.
+    Without earlier writes Hudi takes its default of 1 KB, which for narrow rows makes many tiny
+    files. So without a setting the rows are measured, here or by the workers that hold them.
     """
     known = known_record_bytes(active, settings)
     if known is not None:

@@ -1,6 +1,6 @@
 """Evolution: the schema of a table after rows with other columns have come in.
 
-It stays as it is unless somebody asks; then columns are added, and widened for values that have no
+It stays as it is unless a caller asks; then columns are added, and widened for values that have no
 place in them, never dropped or narrowed. The Avro text keeps everything that does not change, so
 that engines that compare texts see no change where there is none.
 """
@@ -56,7 +56,7 @@ def evolved(
         field if field.name not in fields else merging.merged(field, fields.pop(field.name))
         for field in current.columns
     ]
-    # The first rows of a table that nobody has described describe it.
+    # The first rows of a table without a schema give it one.
     unknown = [name for name in fields if name != IS_DELETED_FIELD]
     if unknown and columns and not evolves:
         raise unknown_columns(unknown, current.columns.names)

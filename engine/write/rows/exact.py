@@ -50,7 +50,7 @@ def as_in(rows: pa.Table, columns: pa.Schema) -> pa.Table:
             widened(wanted.type, table_type(rows.column(place).type, name), name)
             cast = exact(plain(rows.column(place), name), wanted.type)
         except (InvalidRequest, Misfit):
-            # Whoever writes them says what is wrong, or makes the column wider.
+            # The writer of the values reports what is wrong, or makes the column wider.
             continue
         rows = rows.set_column(place, wanted, cast)
     return rows

@@ -14,7 +14,7 @@ _REMOVERS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStatus:
-    """A file is there, was deleted by an instant, or nobody knows of it."""
+    """A file is there, was deleted by an instant, or appears in no record."""
 
     status: str
     action: str | None = None
@@ -24,10 +24,10 @@ class FileStatus:
 
 
 def file_status(history: History, partition: str, name: str) -> FileStatus:
-    """What has become of a file; one that is there is told with the write that has made it.
+    """What has become of a file; one that is there comes with the write that has made it.
 
-    Whatever removed a file began after the write that made it, so that the archive is read from
-    there on only.
+    Whatever removed a file started after the write that made it, so the archive is read only from
+    there on.
     """
     path = f"{partition}/{name}" if partition else name
     file = parse_file_name(name, 0)

@@ -1,7 +1,7 @@
-"""The health of a table: figures that say what wants looking after, and the call that does it.
+"""The health of a table: figures that show what needs care, and the call that mends it.
 
-Thresholds are the table's own settings where there is one that means the same; the others say from
-where on somebody should look. Nothing is changed, and only the file names of the table are read.
+A threshold is the table's own setting where one means the same. The others say from which value on
+a user should look. Nothing is changed, and only the file names of the table are read.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -144,7 +144,7 @@ def _with_names(named: Iterable[tuple[str, str | None]]) -> Iterator[tuple[str, 
 
 
 def _reckoned(metrics: Mapping[str, float]) -> int:
-    """Bytes of logs, which are told exactly, and of base files in whole megabytes."""
+    """Bytes of logs, which are known exactly, and of base files in whole megabytes."""
     log_bytes = int(metrics.get("TOTAL_LOG_FILES_SIZE", 0))
     read = int(metrics.get("TOTAL_IO_READ_MB", 0)) * _MEGABYTE
     return max(log_bytes, read)

@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTable:
-    """The table that is checked, and whoever reads its files."""
+    """The table that is checked, and the reader of its files."""
 
     state: Snapshot
     executor: Executor = field(repr=False)

@@ -129,7 +129,7 @@ class ServiceRunner:
             return _of_plan(plan, InstantState.COMPLETED, f"{plan}; it would run")
         try:
             spark = self.handle.workers_for(plan, self.spark, order.options)
-            done = self.handle.carry_out(plan.instant, order.options, spark=spark)
+            done = self.handle.execute(plan.instant, order.options, spark=spark)
         except LakewardenError as error:
             # The failure may come from a cancelled call, whose answer is not wanted.
             self.check_wanted()

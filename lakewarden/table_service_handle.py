@@ -146,7 +146,7 @@ class Plan:
         """Run the plan here, or on Spark's workers."""
         if dry_run:
             return self._handle.run(self.instant, dry_run=True)
-        return self._handle.carry_out(self.instant, options, keywords, spark)
+        return self._handle.execute(self.instant, options, keywords, spark)
 
     def cancel(
         self,
@@ -240,7 +240,7 @@ class TableServiceHandle:
         if dry_run:
             return dry_run_execution(context_factory(options, keywords), self._kind, limits, named)
         if named is not None:
-            return self.carry_out(named, options, keywords, spark)
+            return self.execute(named, options, keywords, spark)
         return run_pending(context_factory(options, keywords), self._kind, limits, context_of)
 
     def schedule_and_run(
@@ -285,9 +285,9 @@ class TableServiceHandle:
             case Plan(instant=instant) if _is_over(limit, clock.elapsed_seconds() - began):
                 return Result(service=self._kind.service, left=(instant,))
             case Plan(instant=instant):
-                return self._carry_out_own(instant, options, keywords, spark)
+                return self._execute_own(instant, options, keywords, spark)
 
-    def _carry_out_own(
+    def _execute_own(
         self,
         instant: str,
         options: Options,
@@ -296,7 +296,7 @@ class TableServiceHandle:
     ) -> Result:
         """Carry out what was just published; others may have taken it back since."""
         try:
-            return self.carry_out(instant, options, keywords, spark)
+            return self.execute(instant, options, keywords, spark)
         except InvalidRequest as error:
             if error.code != _UNKNOWN:
                 raise
@@ -308,7 +308,7 @@ class TableServiceHandle:
                 instant=instant,
             ) from error
 
-    def carry_out(
+    def execute(
         self,
         instant: str,
         options: Options = None,

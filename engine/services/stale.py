@@ -57,7 +57,7 @@ def _inflight(
     for one in pending_instants(context, snapshot):
         age = age_seconds(context, began_at_ms(snapshot, one.requested))
         if age is None or age >= min_age_minutes * 60:
-            views.append(_view(context, one, age))
+            views.append(_inflight_view(context, one, age))
     return tuple(views)
 
 
@@ -109,7 +109,7 @@ def _roll_back(context: Context, one: InflightView) -> str:
     return f"{done.rollback} rolled it back; {done.files_deleted} files are deleted."
 
 
-def _view(context: Context, pending: Pending, age: float | None) -> InflightView:
+def _inflight_view(context: Context, pending: Pending, age: float | None) -> InflightView:
     live = live_attempt(context, pending.ledger)
     files = pending.files
     return InflightView(

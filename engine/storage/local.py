@@ -79,7 +79,7 @@ class LocalStorage:
 
     def stat(self, path: str) -> Entry | None:
         place = self._place_of(path)
-        with self._told("look at", path):
+        with self._failures_of("look at", path):
             self._root.assert_inside(place)
             try:
                 return entry_of(path, os.stat(place))
@@ -89,7 +89,7 @@ class LocalStorage:
 
     def list(self, folder: str) -> Listing:
         place = self._folder_place(folder)
-        with self._told("list", folder):
+        with self._failures_of("list", folder):
             self._root.assert_inside(place)
             try:
                 files, folders = scan_folder(place, folder, self._root.assert_leads_inside)
@@ -100,7 +100,7 @@ class LocalStorage:
 
     def walk(self, folder: str) -> tuple[Entry, ...]:
         place = self._folder_place(folder)
-        with self._told("list", folder):
+        with self._failures_of("list", folder):
             self._root.assert_inside(place)
             try:
                 files = scan_tree(place, folder, self._root.assert_leads_inside)
@@ -114,7 +114,7 @@ class LocalStorage:
 
     def read_if_present(self, path: str) -> bytes | None:
         place = self._place_of(path)
-        with self._told("read", path):
+        with self._failures_of("read", path):
             self._root.assert_inside(place)
             content = _content(place)
             if content is None:
@@ -123,7 +123,7 @@ class LocalStorage:
 
     def open(self, path: str) -> pa.NativeFile:
         place = self._place_of(path)
-        with self._told("open", path):
+        with self._failures_of("open", path):
             self._root.assert_inside(place)
             try:
                 return pa.OSFile(place)
@@ -136,13 +136,13 @@ class LocalStorage:
 
     def put(self, path: str, payload: bytes) -> None:
         place = self._place_of(path)
-        with self._told("write", path):
+        with self._failures_of("write", path):
             self._root.make_parent("write", place)
             self._rename(self._written_draft(place, payload), place)
 
     def touch(self, path: str) -> bool:
         place = self._place_of(path)
-        with self._told("touch", path):
+        with self._failures_of("touch", path):
             self._root.assert_inside(place)
             try:
                 os.utime(place)
@@ -153,7 +153,7 @@ class LocalStorage:
 
     def create(self, path: str) -> pa.NativeFile:
         place = self._place_of(path)
-        with self._told("create", path):
+        with self._failures_of("create", path):
             self._root.make_parent("create", place)
             draft = self._root.drafts.fresh(place)
             return PendingFile(
@@ -165,7 +165,7 @@ class LocalStorage:
 
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         place = self._place_of(path)
-        with self._told("create", path):
+        with self._failures_of("create", path):
             self._root.make_parent("create", place)
             draft = self._written_draft(place, payload)
             try:
@@ -181,7 +181,7 @@ class LocalStorage:
 
     def delete(self, path: str) -> bool:
         place = self._place_of(path)
-        with self._told("delete", path):
+        with self._failures_of("delete", path):
             # A link is removed itself, and not what it leads to.
             self._root.assert_inside_now(os.path.dirname(place))
             if os.path.isdir(place) and not os.path.islink(place):
@@ -197,7 +197,7 @@ class LocalStorage:
 
     def delete_folder(self, folder: str) -> int:
         place = self._folder_place(folder)
-        with self._told("delete", folder):
+        with self._failures_of("delete", folder):
             self._root.assert_inside_now(place)
             removed = remove_tree(place)
         self._root.look_again()
@@ -210,7 +210,7 @@ class LocalStorage:
         return self._place_of(folder) if folder else self._place
 
     @contextmanager
-    def _told(self, operation: str, path: str) -> Iterator[None]:
+    def _failures_of(self, operation: str, path: str) -> Iterator[None]:
         try:
             yield
         except OSError as cause:
@@ -229,7 +229,7 @@ class LocalStorage:
         return draft
 
     def _publish(self, path: str, draft: str, place: str) -> None:
-        with self._told("create", path):
+        with self._failures_of("create", path):
             with open(draft, "rb") as file:
                 self._sync(file.fileno())
             # Minutes may have passed, and another process may have removed the empty folder.

@@ -17,10 +17,10 @@ class _Pending:
     """How a pending stream ends: exactly once, published or abandoned."""
 
     uri = ""
-    _settled = True
+    _has_ended = True
 
-    def _settle(self) -> bool:
-        first, self._settled = not self._settled, True
+    def _try_end(self) -> bool:
+        first, self._has_ended = not self._has_ended, True
         return first
 
     def abandon(self) -> None:
@@ -56,14 +56,14 @@ class PendingFile(_Pending, pa.OSFile):  # type: ignore[misc]
         self.uri = uri
         self._publish = publish
         self._discard = discard
-        self._settled = False
+        self._has_ended = False
 
     def __new__(cls, draft: str, **ends: object) -> "PendingFile":
         stream: PendingFile = pa.OSFile.__new__(cls, draft, "wb")
         return stream
 
     def close(self) -> None:
-        if self._settle():
+        if self._try_end():
             try:
                 pa.OSFile.close(self)
                 self._publish()
@@ -72,7 +72,7 @@ class PendingFile(_Pending, pa.OSFile):  # type: ignore[misc]
                 raise
 
     def abandon(self) -> None:
-        if self._settle():
+        if self._try_end():
             pa.OSFile.close(self)
             self._discard()
 
@@ -83,15 +83,15 @@ class PendingBuffer(_Pending, pa.BufferOutputStream):  # type: ignore[misc]
     def __init__(self, *, uri: str, publish: Callable[[bytes], None]) -> None:
         self.uri = uri
         self._publish = publish
-        self._settled = False
+        self._has_ended = False
 
     def __new__(cls, **ends: object) -> "PendingBuffer":
         stream: PendingBuffer = pa.BufferOutputStream.__new__(cls)
         return stream
 
     def close(self) -> None:
-        if self._settle():
+        if self._try_end():
             self._publish(self.getvalue().to_pybytes())
 
     def abandon(self) -> None:
-        self._settle()
+        self._try_end()

@@ -86,7 +86,7 @@ def _loss_behind(attempt: Attempt, cause: BaseException) -> Conflict | None:
     """Whom the attempt has lost its claim to, where a fault may be nothing but his doing."""
     if isinstance(cause, CorruptTable | Defect):
         try:
-            attempt.look()
+            attempt.check_claim()
         except Conflict as loss:
             return loss
         except LakewardenError:

@@ -137,7 +137,7 @@ def _commit_unfenced(
     """Steps `commit.own-ledger` to `commit.publish`, again after another committer's fence."""
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
-        ledger = attempt.look()
+        ledger = attempt.check_claim()
         snapshot = reload_under_lock(context, ledger, earlier=outcome.snapshot)
         _assert_pending(snapshot, attempt)
         if not fence_rivals(context, snapshot, attempt.instant):
@@ -200,7 +200,7 @@ def _update_metadata(
         )
     except Conflict:
         # If it was cancelled this very moment, that is the reason.
-        attempt.look()
+        attempt.check_claim()
         raise
 
 
@@ -281,12 +281,12 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
     for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
         if entry is None or entry.size_bytes != outcome.outputs[path]:
             # If it was cancelled this very moment, that is the reason.
-            attempt.look()
+            attempt.check_claim()
             raise _lost_output(attempt, path, entry)
     leftovers = sorted(marked - set(outcome.outputs))
     if leftovers:
         # A later claim writes later: by law 1 nothing of a newer attempt may be among these.
-        attempt.look()
+        attempt.check_claim()
     return delete_paths(context, leftovers)
 
 

@@ -76,7 +76,7 @@ def _request_again(context: Context, instant: str) -> ResetOutcome:
     with attempt:
         with context.lock.hold() as held:
             files = reload_under_lock(context).pending(instant)
-            attempt.look()
+            attempt.check_claim()
             held.assert_held()
             if files is not None and files.inflight is not None:
                 context.storage.delete(files.inflight.entry.path)

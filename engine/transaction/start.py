@@ -154,7 +154,7 @@ def _remove_earlier(
     written = written_of(context, snapshot, files, ledger)
     earlier = [file for file in written if attempt_of(file.name) != attempt.number]
     # A later claim writes later, so that nothing of a newer attempt is among these.
-    attempt.look()
+    attempt.check_claim()
     # One that has only paused may still write, and be killed before it finds out.
     schedule_sweep(context, attempt.instant, scope_of(snapshot, files).partitions)
     remove_written(context, ledger, attempt.number - 1, earlier)

@@ -95,7 +95,7 @@ class DistributedWrite:
     # Earlier writes do not show how large rows become: the workers that hold the rows measure them.
     measures: bool = False
 
-    def carry_out(self, storage: Storage, task: GroupTask, task_attempt: int) -> WrittenFile:
+    def write_file(self, storage: Storage, task: GroupTask, task_attempt: int) -> WrittenFile:
         """Make one file, if the write is still under way when this begins and when it ends.
 
         A fenced-off worker may still be running after the commit or the rollback. Its file is no

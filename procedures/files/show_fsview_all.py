@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.services.inspection.files.view import all_slices
+from lakewarden.engine.services.inspection.files.slice_view import all_slices
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import procedure

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.inspection.files.view import ViewedSlice, latest_slices
+from lakewarden.engine.services.inspection.files.slice_view import ViewedSlice, latest_slices
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import procedure

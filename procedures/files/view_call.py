@@ -3,7 +3,7 @@
 from abc import ABC
 from dataclasses import dataclass
 
-from lakewarden.engine.services.inspection.files.view import ViewRequest
+from lakewarden.engine.services.inspection.files.slice_view import ViewRequest
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import Call, Filter, Limit, TableName, TablePath

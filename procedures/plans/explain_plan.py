@@ -61,16 +61,16 @@ class ExplainPlan(Call):
             )
         if self.instant is not None:
             return table.explain_plan(self.instant)
-        return _door(table, self.service or "").explain_next(options=self.options)
+        return _handle(table, self.service or "").explain_next(options=self.options)
 
 
-def _door(table: Table, service: str) -> TableServiceHandle:
-    doors = {
+def _handle(table: Table, service: str) -> TableServiceHandle:
+    handles = {
         "compaction": table.compaction,
         "log_compaction": table.log_compaction,
         "clustering": table.clustering,
     }
-    return doors[one_word("service", service, doors)]
+    return handles[one_word("service", service, handles)]
 
 
 def _row(one: Explained) -> ExplainPlan.Row:

@@ -92,7 +92,7 @@ class FileSystemLock:
             answer = self._create()
             if not isinstance(answer, HeldBy):
                 return answer
-        found = self._look()
+        found = self._read()
         if found is not None and self._is_mine(found):
             return self._acquired(found.content)
         if found is not None and not (self._is_stale(found) and self._broken(found)):
@@ -116,7 +116,7 @@ class FileSystemLock:
         self._content = None
 
     def holder(self) -> Holder | None:
-        found = self._look()
+        found = self._read()
         return replace(found.holder, expires_ms=self._expires_ms(found)) if found else None
 
     def _expires_ms(self, found: _Found) -> int | None:
@@ -150,7 +150,7 @@ class FileSystemLock:
     def _is_mine(self, found: _Found) -> bool:
         return found.note is not None and found.note.owner == self._owner
 
-    def _look(self) -> _Found | None:
+    def _read(self) -> _Found | None:
         # The time is asked for after the content: should the lock change hands in between, an old
         # lock looks young, and never the other way round.
         content = self._storage.read_if_present(self._path)
@@ -189,7 +189,7 @@ class FileSystemLock:
         ticket = self._tickets.take(found.token, self._my_note())
         if ticket is None:
             return False
-        again = self._look()
+        again = self._read()
         is_same = again is not None and again.is_same(found)
         is_due = again is not None and is_same and self._is_stale(again, ticket.modified_ms)
         if is_due:

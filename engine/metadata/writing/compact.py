@@ -108,7 +108,7 @@ def compact(
         return None
     instant = times.next()
     publish(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
-    stats = _carry_out(state, instant, plan, ports)
+    stats = _execute(state, instant, plan, ports)
     if stats is None:
         raise completed_elsewhere(instant)
     return instant, stats
@@ -182,12 +182,12 @@ def _finish(state: MetadataTable, files: InstantFiles, ports: Ports) -> None:
         return
     instant = files.instant.requested
     if covers(state.again(), instant, plan):
-        _carry_out(state, instant, plan, ports)
+        _execute(state, instant, plan, ports)
     else:
         _withdraw(state, instant)
 
 
-def _carry_out(
+def _execute(
     state: MetadataTable, instant: str, plan: CompactionPlan, ports: Ports
 ) -> tuple[WriteStat, ...] | None:
     """The new base files; None where the plan does not hold any more, and was withdrawn."""

@@ -162,7 +162,7 @@ def partition_views(state: Snapshot, partitions: Sequence[str] | None) -> Iterat
     everything = replace(visibility, replaced={})
     found = state.source(use_metadata=True).files(partitions)
     for partition in sorted(found):
-        yield _view(state.storage, partition, found[partition], visibility, everything)
+        yield _partition_view(state.storage, partition, found[partition], visibility, everything)
 
 
 def content_of(storage: Storage, draft: CleanDraft) -> CleanPlan:
@@ -190,7 +190,7 @@ def content_of(storage: Storage, draft: CleanDraft) -> CleanPlan:
     )
 
 
-def _view(
+def _partition_view(
     storage: Storage,
     partition: str,
     files: Sequence[DataFile],

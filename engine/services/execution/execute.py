@@ -56,7 +56,7 @@ def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
     requested = None if files is None else files.requested
     if requested is None:
         # The ledger names the process that has taken over or cancelled it meanwhile.
-        attempt.look()
+        attempt.check_claim()
         raise InvalidRequest(
             "unknown_plan",
             what=f"The plan of {service.service} {attempt.instant} is gone.",

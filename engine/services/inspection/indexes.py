@@ -47,7 +47,7 @@ def index_views(state: Snapshot) -> tuple[IndexView, ...]:
     for partition in pending_builds(state):
         known.setdefault(partition, undefined(partition, IndexState.REQUESTED))
     known.pop(FILES, None)
-    return tuple(_view(state, known[name], builds.get(name)) for name in sorted(known))
+    return tuple(_index_view(state, known[name], builds.get(name)) for name in sorted(known))
 
 
 def pending_builds(state: Snapshot) -> dict[str, Instant]:
@@ -79,7 +79,7 @@ def _built_by(state: Snapshot, instant: Instant) -> Iterator[str]:
             yield info.metadata_partition_path
 
 
-def _view(state: Snapshot, index: IndexDefinition, build: Instant | None) -> IndexView:
+def _index_view(state: Snapshot, index: IndexDefinition, build: Instant | None) -> IndexView:
     sizes = sizes_of(state, index.partition)
     return IndexView(
         name=index.name,

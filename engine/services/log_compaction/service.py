@@ -59,7 +59,7 @@ class LogCompaction:
         window = find_window(context, snapshot, self.service, rules)
         if (nothing := untouched(self.service, window)) is not None:
             return nothing
-        selection = _choice(context, snapshot, plan_request, window.partitions)
+        selection = _select(context, snapshot, plan_request, window.partitions)
         if not selection.chosen:
             why = f"No file group has enough blocks in its logs. {window.why}"
             return replace(
@@ -131,7 +131,7 @@ class _AtCommit:
         return self.complete(change, snapshot)
 
 
-def _choice(
+def _select(
     context: Context,
     snapshot: Snapshot,
     plan_request: PlanRequest,

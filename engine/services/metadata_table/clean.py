@@ -85,7 +85,7 @@ def clean_metadata(
     instant = times.next()
     plan = _plan(state, draft)
     publish(state, instant, Action.CLEAN, clean.encode_plan(plan))
-    if not _carry_out(state, instant, plan, ports):
+    if not _execute(state, instant, plan, ports):
         raise completed_elsewhere(instant)
     return instant
 
@@ -100,7 +100,7 @@ def finish_cleans(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
         if plan is None:
             remove(state, files)
             continue
-        if _carry_out(state, files.instant.requested, plan, ports):
+        if _execute(state, files.instant.requested, plan, ports):
             done.append(files.instant.requested)
     return tuple(done)
 
@@ -160,7 +160,7 @@ def _plan(state: MetadataTable, draft: MetadataCleanDraft) -> CleanPlan:
     )
 
 
-def _carry_out(state: MetadataTable, instant: str, plan: CleanPlan, ports: Ports) -> bool:
+def _execute(state: MetadataTable, instant: str, plan: CleanPlan, ports: Ports) -> bool:
     """Delete what a plan names; False where something of it is needed again."""
     now = state.again()
     started = now.started(instant, Action.CLEAN)

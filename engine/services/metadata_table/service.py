@@ -77,7 +77,7 @@ def maintain_metadata_table(
         if not snapshot.config.metadata_partitions:
             return MetadataMaintenance(steps=_steps(run, services))
         refuse_unmaintained(context.storage, snapshot.config)
-        settled = run.settle()
+        settled = run.recover()
         return MetadataMaintenance(steps=_steps(run, services), settled=settled)
 
 
@@ -101,7 +101,7 @@ class _Run:
     has_compacted: bool = False
     seen: MetadataTable | None = None
 
-    def settle(self) -> tuple[str, ...]:
+    def recover(self) -> tuple[str, ...]:
         """Step `metadata-services.recover`."""
         ports = self.context.ports
         state = self._state()

@@ -210,7 +210,7 @@ def _execute(context: Context, attempt: Attempt) -> Restored:
     target = plan.savepoint_to_restore_timestamp or ""
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        attempt.look()
+        attempt.check_claim()
         _withdraw_overtaken(context, held, snapshot, attempt, plan)
         _unpublish(context, held, snapshot, plan)
     gone = frozenset(one.commit_time for one in plan.instants_to_rollback)
@@ -218,7 +218,7 @@ def _execute(context: Context, attempt: Attempt) -> Restored:
     deleted = _remove(context, attempt, written)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        ledger = attempt.look()
+        ledger = attempt.check_claim()
         undone = [
             _Undone(one, written.get(one.commit_time, ()), snapshot.times.next())
             for one in plan.instants_to_rollback

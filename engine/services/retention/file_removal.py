@@ -63,7 +63,7 @@ def execute_clean(context: Context, attempt: Attempt, content: bytes, path: str)
     _delete(context, attempt, orders)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        ledger = attempt.look()
+        ledger = attempt.check_claim()
         gone = remove_empty(context, snapshot, attempt.instant, orders.partitions)
         change = TableChange(
             instant=attempt.instant, deleted_files=orders.files, deleted_partitions=gone

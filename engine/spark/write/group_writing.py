@@ -74,7 +74,7 @@ class GroupWriting:
 
     def _carried_out(self, storage: Storage, rows: pa.Table, order: GroupOrder) -> WrittenFile:
         task = order.task(self.preparation.fit(rows))
-        return self.job.carry_out(storage, _met(task, self.preparation), _attempt())
+        return self.job.write_file(storage, _met(task, self.preparation), _attempt())
 
 
 def _attempt() -> int:

@@ -83,7 +83,7 @@ class FileGroupRowsWriting:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for one in pickle.loads(self.packed[number]):
-                    yield self.job.carry_out(storage, one.order.task(opened(one)), attempt)
+                    yield self.job.write_file(storage, one.order.task(opened(one)), attempt)
 
 
 def file_group_rows(order: GroupOrder, plan: WritePlan) -> FileGroupRows:

@@ -95,7 +95,7 @@ class _Held:
         everything = np.ones(count, np.bool_)
         key = FileGroupId(path, f"{SystemIds().fresh()}-0")
         task = GroupTask(key, None, number, rows, everything, ~everything)
-        return self._writing.job.carry_out(self._storage, task, int(context.taskAttemptId()))
+        return self._writing.job.write_file(self._storage, task, int(context.taskAttemptId()))
 
     def _limits_by(self, rows: KeyedRows) -> SizeLimits:
         job = self._writing.job

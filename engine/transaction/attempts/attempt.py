@@ -115,9 +115,9 @@ class Attempt:
             # A storage out of reach for a moment is no reason to stop; for long, the heartbeats
             # tell.
             with suppress(Unavailable):
-                self.look()
+                self.check_claim()
 
-    def look(self) -> Ledger:
+    def check_claim(self) -> Ledger:
         """Step `work.check-claim`: the ledger as it is now; raises unless it ends in this claim."""
         ledger = assert_last(self._context.storage, self._claim)
         self._looked_at = self._context.ports.clock.elapsed_seconds()

@@ -101,7 +101,7 @@ def to_inflight(
     if is_just_published:
         attempt.assert_mine()
     else:
-        attempt.look()
+        attempt.check_claim()
     inflight = Instant(attempt.instant, attempt.action, State.INFLIGHT)
     create_inflight(context, attempt.layout, inflight, content)
 

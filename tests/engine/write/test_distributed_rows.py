@@ -63,7 +63,7 @@ class FarWrite:
         self.task = GroupTask(key, None, 0, schema.fit(ROWS), everything, ~everything)
 
     def made(self, task_attempt: int) -> WrittenFile:
-        return self.job.carry_out(self.context.storage, self.task, task_attempt)
+        return self.job.write_file(self.context.storage, self.task, task_attempt)
 
     def committed(self, file: WrittenFile) -> int:
         """Commit a file; the number of others that were removed."""
@@ -129,12 +129,12 @@ def test_a_file_that_is_finished_after_the_write_was_given_up_is_removed(write: 
         storage, lambda: abort_attempt(write.context, write.attempt, "It was tested.")
     )
     with pytest.raises(Conflict):
-        write.job.carry_out(cast(Storage, late), write.task, 9)
+        write.job.write_file(cast(Storage, late), write.task, 9)
     assert files_of(storage) == []
 
 
 def test_keys_travel_only_to_where_an_index_asks_for_them(write: FarWrite) -> None:
     assert len(write.made(7).arrived) == 0
     tracking = replace(write.job, spec=replace(write.job.spec, tracks_keys=True))
-    written = tracking.carry_out(write.context.storage, write.task, 8)
+    written = tracking.write_file(write.context.storage, write.task, 8)
     assert written.arrived.to_pylist() == ["a", "b"]

@@ -21,7 +21,7 @@ ALL = (
     REMEDIES.archive(),
     REMEDIES.sweep(),
     REMEDIES.maintain_metadata(),
-    REMEDIES.settle(),
+    REMEDIES.roll_back_failed(),
     REMEDIES.roll_back(INSTANT),
     REMEDIES.delete_savepoint(INSTANT),
     REMEDIES.restore(INSTANT),

@@ -172,7 +172,7 @@ def _remedy_against(scene: _Scene, held: Barrier) -> Remedy:
         case ArchiveHold.COMPACTION:
             return scene.remedies.compact()
         case ArchiveHold.OPEN | ArchiveHold.ROLLBACK:
-            return scene.remedies.settle()
+            return scene.remedies.roll_back_failed()
         case ArchiveHold.SWEEP:
             # Once it is due; cleans do so as well.
             return scene.remedies.sweep()

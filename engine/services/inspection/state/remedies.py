@@ -65,7 +65,7 @@ class Remedies:
     def maintain_metadata(self) -> Remedy:
         return Remedy("table.maintain_metadata()", self._call("run_metadata_maintenance"))
 
-    def settle(self) -> Remedy:
+    def roll_back_failed(self) -> Remedy:
         """A clean puts in order what others have left, too."""
         return Remedy("table.rollback_failed_writes()", self._call("run_clean"))
 
@@ -100,7 +100,7 @@ class Remedies:
             case Action.CLEAN:
                 return self.clean()
             case Action.ROLLBACK:
-                return self.settle()
+                return self.roll_back_failed()
             case Action.RESTORE:
                 return self._restore(snapshot, pending)
             case _:

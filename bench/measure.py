@@ -46,7 +46,7 @@ class Bound:
 class Measure:
     """What was done, the figure, and the rounds it comes from; `includes` says what was timed.
 
-    A figure without a bound is only told.
+    A figure without a bound is reported only.
     """
 
     case: str

@@ -76,7 +76,7 @@ def table(measures: Sequence[Measure]) -> str:
         (
             measure.case,
             f"**{_digits(measure.figure)}** {measure.unit}",
-            str(measure.bound or "only told"),
+            str(measure.bound or "none"),
             _VERDICTS[measure.is_met],
             "; ".join(f"{name} {_spread(taken)}" for name, taken in measure.rounds.seconds.items()),
             _noise(measure.rounds.foreign_cores),

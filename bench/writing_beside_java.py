@@ -46,7 +46,7 @@ Write = Callable[..., float]
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Somebody who writes, and what they are told besides."""
+    """A writer, and the settings that it gets besides."""
 
     name: str
     write: Write
@@ -117,7 +117,8 @@ class _Contest:
         yield self._reported(
             f"{title}, new rows in new files",
             task,
-            f"{INTO_COPY}; Java is told not to fill small files, and then writes as little as we",
+            f"{INTO_COPY}; small files of Java stay as they are by its setting, so that it writes"
+            " as little as we do",
             replace(self._java, name=f"{self._java.name}, appending", options=NO_SMALL_FILES),
         )
 

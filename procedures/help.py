@@ -31,7 +31,7 @@ class Help(Call):
         kind: Annotated[str, "procedure, argument, column or example"]
         name: str
         type: str | None = None
-        default: Annotated[str | None, "What an argument is where it is left out."] = None
+        default: Annotated[str | None, "The value of an argument that is not given."] = None
         is_required: bool | None = None
         description: str = ""
 

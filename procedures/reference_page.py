@@ -20,7 +20,7 @@ Each is called from SQL, as `CALL show_commits(table => 'orders', limit => 5)`, 
 `lakewarden show-commits /lake/orders --limit 5`. Arguments are given by position, by name, or both,
 positions first; case and underscores of names don't matter. A table is named by `table`, its name
 in the catalog, or by `path`; where neither is bold, one of the two is needed. Arguments in bold
-can't be left out. Times are timestamps with a zone; instants are texts.
+are required. Times are timestamps with a zone; instants are texts.
 
 `filter` is a SQL condition over the columns of the answer, as in
 `filter => 'state = ''COMPLETED'' and action like ''%commit'''`, and comes before `limit`. It knows

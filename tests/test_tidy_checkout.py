@@ -23,7 +23,7 @@ BAD: list[tuple[CheckoutRule, dict[str, str], str]] = [
     (tidy_checkout.markdown_has_short_lines, {"docs/a.md": LONG_LINE}, "docs/a.md"),
     (tidy_checkout.words_are_the_trades, {"engine/a.py": "class Wish: ..."}, "engine/a.py"),
     (tidy_checkout.words_are_the_trades, {"engine/a.py": "def _look(): ..."}, "engine/a.py"),
-    (tidy_checkout.words_are_the_trades, {"engine/plans/a.py": ""}, "engine/plans/a.py"),
+    (tidy_checkout.words_are_the_trades, {"engine/evidence/a.py": ""}, "engine/evidence/a.py"),
     (
         tidy_checkout.words_are_the_trades,
         {"engine/a.py": f'A = "It goes to {RETIRED} asks."'},

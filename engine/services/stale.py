@@ -24,7 +24,7 @@ from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InflightView:
-    """A pending instant, how old it is, and who is at it."""
+    """A pending instant, its age, and the process that runs it."""
 
     instant: str
     action: Action
@@ -46,7 +46,7 @@ class StaleEnd:
 
 
 def inflight_instants(context: Context, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
-    """What is pending and that old at least, oldest first."""
+    """The pending instants of at least that age, oldest first."""
     return retrying_view(partial(looked, context), partial(_inflight, context, min_age_minutes))
 
 

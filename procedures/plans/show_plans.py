@@ -1,4 +1,4 @@
-"""`show_plans`: what is planned or under way, and who is at it."""
+"""`show_plans`: what is planned or under way, and which process runs it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

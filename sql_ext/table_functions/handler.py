@@ -9,7 +9,7 @@ from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.sql_ext.session.answers import error_parts
 
 # What becomes of errors: the planner asks for them to be reported, as a worker's have stacks.
-RAISED, REPORTED = "raised", "told"
+RAISED, REPORTED = "raised", "reported"
 
 
 def handler(procedure: Procedure, arguments: Mapping[str, object], caller: PlainCaller) -> type:

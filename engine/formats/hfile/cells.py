@@ -52,7 +52,7 @@ class CellRun:
     block_offsets: Positions
 
     def broken(self, position: int) -> CorruptTable:
-        """The error for a cell at a position that cannot be."""
+        """The error for an impossible position of a cell."""
         block = int(np.searchsorted(self.starts, position, "right")) - 1
         return broken_cell(self.path, int(self.block_offsets[block]))
 

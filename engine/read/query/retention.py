@@ -132,7 +132,7 @@ def _bounds(state: Snapshot, now: Past) -> _Bounds:
 
 
 class _Successors:
-    """What each file group goes on with; the archive is asked once, and only if it has to be."""
+    """What follows each file in its group; the archive is read once, and only if needed."""
 
     def __init__(self, timeline: Timeline, now: Past) -> None:
         self._timeline, self._now = timeline, now

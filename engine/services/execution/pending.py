@@ -103,7 +103,7 @@ def run_pending(
         service=service.service,
         executions=tuple(done),
         failures=tuple(failed),
-        refusal=None if done else _none_begun(service, left),
+        refusal=None if done else _none_started(service, left),
         left=tuple(left),
     )
 
@@ -128,7 +128,7 @@ def _nothing(service: TableService) -> Refusal:
     )
 
 
-def _none_begun(service: TableService, left: list[str]) -> Refusal:
+def _none_started(service: TableService, left: list[str]) -> Refusal:
     if not left:
         return _nothing(service)
     return Refusal(

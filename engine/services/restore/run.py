@@ -1,9 +1,9 @@
-"""Restoring: the table is taken back to what it was at a write, and what came later is removed.
+"""Restoring: the table goes back to what it was at a write, and later instants are removed.
 
-First it is checked what stands in the way. Then the later instants vanish from the timeline, the
-newest first, so that a reader sees the table at that moment; their files follow, the metadata table
-is taken back, and at last their remains are removed. Whatever call a crash comes at, the restore is
-pending, nothing else begins meanwhile, and the next one goes on with it.
+First the obstacles are looked for. Then the later instants vanish from the timeline, the newest
+first, so that a reader sees the table as of that write. Their files follow, then their changes to
+the metadata table, and at last their markers and ledgers. After a crash the restore is pending,
+nothing else starts meanwhile, and the next restore resumes it.
 """
 
 from collections.abc import Mapping, Sequence

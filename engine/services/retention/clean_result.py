@@ -9,7 +9,7 @@ from lakewarden.engine.transaction.sweep.sweep import Swept
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A clean that has completed; by this call, or found pending and gone on with."""
+    """A clean that has completed; this call started it, or resumed a pending one."""
 
     instant: str
     completed: str

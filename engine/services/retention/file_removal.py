@@ -49,11 +49,10 @@ class FilesToDelete:
 
 
 def execute_clean(context: Context, attempt: Attempt, content: bytes, path: str) -> Finished:
-    """Do what the plan says, and complete the clean.
+    """Execute the plan of a clean, and complete it.
 
     Steps of `clean-execution`: check, files, lock, reload, own-ledger, partitions, metadata,
-    complete, unlock, tidy. A crash anywhere leaves a pending clean, which the next one goes on
-    with.
+    complete, unlock, tidy. A crash anywhere leaves a pending clean, which the next one resumes.
     """
     began_ms = context.now_ms()
     plan = clean.decode_plan(content, path)

@@ -134,7 +134,7 @@ def _names_its_only_field(config: TableConfig) -> bool:
         "ambiguous_complex_keys",
         what=f"The keys of this table may be `{config.key_fields[0]}:value` or `value`.",
         why=(
-            "Releases 0.14.1 to 1.0.2 left out the column name, and version "
+            "Releases 0.14.1 to 1.0.2 wrote no column name, and version "
             f"{config.version} does not record the release."
         ),
         now=(

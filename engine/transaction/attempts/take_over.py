@@ -25,7 +25,7 @@ from lakewarden.engine.transaction.state.plan_scope import plan_scope
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """An attempt at what was left, or who else is at it; neither when it has ended."""
+    """An attempt at the instant, or the attempt that is alive; neither when it has ended."""
 
     attempt: Attempt | None = None
     live: LiveAttempt | None = None

@@ -21,8 +21,8 @@ from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.transaction.recovery.due_instants import DueInstant, FailedInstantFinder
 from lakewarden.engine.transaction.rollback.execution import (
-    BEGUN_ELSEWHERE,
     LATER_WRITES,
+    STARTED_ELSEWHERE,
     RollbackInProgress,
     begin_rollback,
     execute_rollback,
@@ -203,9 +203,9 @@ def _take_over(
     ledger, action = read_ledger(context.storage, pending.target), Action(reference.action)
     if snapshot.completed_write(pending.target) is None:
         if ledger.ends_in is LedgerEnd.COMMITTED:
-            append_withdrawn(context, ledger, action, reason=BEGUN_ELSEWHERE)
+            append_withdrawn(context, ledger, action, reason=STARTED_ELSEWHERE)
         else:
-            append_cancelled(context, ledger, action, PlanScope(), reason=BEGUN_ELSEWHERE)
+            append_cancelled(context, ledger, action, PlanScope(), reason=STARTED_ELSEWHERE)
     in_progress = RollbackInProgress(pending, is_taken_over=True)
     unpublish(context, held, snapshot, in_progress)
     return in_progress

@@ -55,7 +55,7 @@ from lakewarden.engine.transaction.sweep.written_files import (
 
 # Others have written upon what was to be taken back.
 LATER_WRITES = "later_writes"
-BEGUN_ELSEWHERE = "An earlier rollback of it did not finish."
+STARTED_ELSEWHERE = "An earlier rollback of it did not finish."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def begin_rollback(
     files: InstantFiles,
     *,
     written: tuple[MarkedFile, ...] | None = None,
-    reason: str = BEGUN_ELSEWHERE,
+    reason: str = STARTED_ELSEWHERE,
 ) -> RollbackInProgress:
     """Take over the rollback of a cancelled or completed instant, or publish one; make it inflight.
 
@@ -148,7 +148,7 @@ def unpublish(
     snapshot: Snapshot,
     in_progress: RollbackInProgress,
     *,
-    reason: str = BEGUN_ELSEWHERE,
+    reason: str = STARTED_ELSEWHERE,
 ) -> None:
     """Make the target invisible and the rollback inflight, before any file goes; under the lock.
 

@@ -70,7 +70,7 @@ def newest_heartbeat(context: Context, ledger: Ledger) -> HeartbeatSign:
     try:
         heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
     except CorruptTable:
-        # It was cut short by a crash; the standard one is as old, and cannot be.
+        # A crash cut it short; the standard one is as old, and is always whole.
         return standard_heartbeat(context, ledger.instant)
     if heartbeat is None:
         return HeartbeatSign.NONE

@@ -66,7 +66,7 @@ class Remedies:
         return Remedy("table.maintain_metadata()", self._call("run_metadata_maintenance"))
 
     def roll_back_failed(self) -> Remedy:
-        """A clean puts in order what others have left, too."""
+        """A clean rolls back failed writes as well."""
         return Remedy("table.rollback_failed_writes()", self._call("run_clean"))
 
     def roll_back(self, instant: str) -> Remedy:
@@ -86,7 +86,7 @@ class Remedies:
         requested, action, is_held = pending.requested, pending.action, pending.state in _HELD
         service = Service.of(action)
         if pending.state in _CANCELLED:
-            # Cancelling again goes on with the cleanup.
+            # Cancelling again resumes the cleanup.
             return self.cancel(requested)
         if action in INGESTION:
             return self.cancel(requested, force=True) if is_held else self.roll_back(requested)
@@ -107,7 +107,7 @@ class Remedies:
                 return Remedy()
 
     def _restore(self, snapshot: Snapshot, pending: Pending) -> Remedy:
-        """Asking for the same once more goes on with it."""
+        """The same restore, called again, resumes it."""
         requested = pending.files.requested
         if requested is None:
             return Remedy()

@@ -83,11 +83,11 @@ final class CatalogTables {
     String database = parts.size() == 2 ? parts.get(0) : catalog.getCurrentDatabase();
     try {
       CatalogTable found = catalog.getTableMetadata(new TableIdentifier(table, Option.apply(database)));
-      Map<String, Object> told = new HashMap<>();
-      told.put("provider", found.provider().getOrElse(() -> found.tableType().name()));
-      told.put("properties", new HashMap<>(CollectionConverters.asJava(found.storage().properties())));
-      told.put("path", path(found.location()));
-      return told;
+      Map<String, Object> entry = new HashMap<>();
+      entry.put("provider", found.provider().getOrElse(() -> found.tableType().name()));
+      entry.put("properties", new HashMap<>(CollectionConverters.asJava(found.storage().properties())));
+      entry.put("path", path(found.location()));
+      return entry;
     } catch (Exception missing) {
       return Map.of("known", tablesOf(catalog, database));
     }
@@ -118,11 +118,11 @@ final class CatalogTables {
       Identifier identifier = Identifier.of(namespace, parts.get(parts.size() - 1));
       Table found = ((TableCatalog) catalog).loadTable(identifier);
       Map<String, String> properties = new HashMap<>(found.properties());
-      Map<String, Object> told = new HashMap<>();
-      told.put("provider", properties.getOrDefault("provider", catalog.name()));
-      told.put("path", path(URI.create(properties.getOrDefault("location", ""))));
-      told.put("properties", properties);
-      return told;
+      Map<String, Object> entry = new HashMap<>();
+      entry.put("provider", properties.getOrDefault("provider", catalog.name()));
+      entry.put("path", path(URI.create(properties.getOrDefault("location", ""))));
+      entry.put("properties", properties);
+      return entry;
     } catch (Exception missing) {
       return Map.of("known", List.of());
     }

@@ -17,7 +17,7 @@ final class Catalogs {
     this.session = session;
   }
 
-  /** Whether a name's first part is a catalog that somebody has registered. */
+  /** Whether a name's first part is a registered catalog. */
   static boolean isCatalog(String name) {
     return name.equals("spark_catalog") || SQLConf.get().contains("spark.sql.catalog." + name);
   }

@@ -75,8 +75,8 @@ public final class ConnectRequests implements ServerInterceptor {
   private static String said(String what) {
     return "[LAKEWARDEN_STATEMENT_NOT_ALLOWED] "
         + what
-        + " is not allowed here. This server has limits, and code of a client's own knows none."
-        + " Use SQL and Spark's own functions, or ask whoever runs this server.";
+        + " is not allowed here. This server has limits, and a client's own code would evade them."
+        + " Use SQL and Spark's own functions, or ask the server's owner.";
   }
 
   /** What of a request is not allowed; null if all is. */

@@ -16,7 +16,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /**
  * Says of an argument that it is no constant. Spark would say so of names only, and of all else
  * without a place and a condition. What can be made a constant is one when a plan is optimised, and
- * a call is optimised before it is carried out.
+ * a call is optimised before it runs.
  */
 final class ConstantArguments extends PlanRule {
   ConstantArguments(SparkSession session) {
@@ -71,7 +71,7 @@ final class ConstantArguments extends PlanRule {
         "ARGUMENT_NOT_CONSTANT",
         "42K08",
         "An argument of " + procedure + " is no constant: " + text(value) + ".",
-        "A call is carried out once, with values that are known before any row is read.",
+        "A call runs once, with values that are known before any row is read.",
         now);
   }
 

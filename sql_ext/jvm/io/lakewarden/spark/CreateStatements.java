@@ -65,7 +65,7 @@ final class CreateStatements extends PlanRule {
           "UNSUPPORTED_REPLACE_TABLE",
           "0A000",
           "A table of this format can't be replaced in one statement.",
-          "Who reads it meanwhile would find neither the old nor the new one.",
+          "A reader would find neither table between the drop and the creation.",
           "Use INSERT OVERWRITE, or DROP TABLE and CREATE TABLE.");
     }
     return null;

@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A procedure that Python carries out. Spark evaluates the arguments; which parameter each of them
- * is for, and whether its type will do, is Python's to say, once for SQL and all other callers. So
- * a bound procedure has exactly the parameters that are given, in the types they are given in.
+ * A procedure that Python runs. Spark evaluates the arguments. Python matches them to parameters and
+ * checks their types, once for SQL and all other callers. So a bound procedure has exactly the
+ * parameters that the call gives, in the types of the call.
  */
 final class DeclaredProcedure implements UnboundProcedure {
   private final Declarations.Declaration declaration;
@@ -44,7 +44,7 @@ final class DeclaredProcedure implements UnboundProcedure {
             "BAD_ARGUMENT",
             "42804",
             "An argument of " + name() + " is of the type " + field.dataType().sql() + ".",
-            "No argument of a procedure is.",
+            "No procedure takes arguments of that type.",
             "See DESCRIBE PROCEDURE " + name() + ".");
       }
       if (isNamed(field)) {

@@ -47,7 +47,7 @@ final class FileStatements {
     this.session = session;
   }
 
-  /** A statement whose places are all that it changes, and tell all about it. */
+  /** A statement that its places describe in full: it changes nothing else. */
   void judge(LogicalPlan node) {
     Places places = new Places(session);
     if (node instanceof InsertIntoHadoopFsRelationCommand write) {

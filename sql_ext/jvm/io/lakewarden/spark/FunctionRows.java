@@ -33,7 +33,7 @@ final class FunctionRows extends NamedTables {
     boolean isDone =
         node instanceof Generate generate
             && generate.generator() instanceof PythonUDTF function
-            && WorkerErrors.areTold(function);
+            && WorkerErrors.areReported(function);
     return isDone ? null : super.instead(node);
   }
 

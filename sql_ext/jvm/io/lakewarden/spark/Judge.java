@@ -31,8 +31,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Looks at all of a plan when Spark has understood it, and before anything of it is carried out:
- * what a server's owner has not allowed is refused, and so is what nobody has judged.
+ * Checks all of a plan when Spark has analysed it, and before anything of it runs: what a server's
+ * owner has not allowed is refused, and so is a kind of node without a verdict.
  *
  * <p>Plans that our own procedures make are left alone; these ask by themselves.
  */
@@ -60,7 +60,7 @@ final class Judge extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     judge(plan);
     CollectionConverters.asJava(plan.children()).forEach(this::judgeAll);
     CollectionConverters.asJava(plan.expressions()).forEach(this::judge);
-    if (carriesOut(plan)) {
+    if (executes(plan)) {
       for (Object inner : CollectionConverters.asJava(plan.innerChildren())) {
         // What is not resolved is planned, and judged, when its turn comes.
         if (inner instanceof LogicalPlan more && more.resolved()) {
@@ -70,11 +70,11 @@ final class Judge extends AbstractFunction1<LogicalPlan, BoxedUnit> {
     }
   }
 
-  private static boolean carriesOut(LogicalPlan plan) {
+  private static boolean executes(LogicalPlan plan) {
     return !(plan instanceof ExplainCommand || plan instanceof DescribeQueryCommand);
   }
 
-  /** Nobody else's come to a server with limits: {@link ConnectRequests}. */
+  /** No others come to a server with limits: {@link ConnectRequests}. */
   private static boolean isOurs(PythonUDTF function) {
     return function.name().toLowerCase(Locale.ROOT).startsWith(FUNCTIONS);
   }

@@ -31,7 +31,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * A table at one moment, as Spark's analyser sees it.
  *
  * <p>It only stands for the table: {@link ScanSubstitution} puts a scan in its place before a plan
- * is carried out, and {@link WriteStatements} takes over what writes to it. What is read has Hudi's
+ * runs, and {@link WriteStatements} takes over what writes to it. What is read has Hudi's
  * own columns in front; for the target of a write they are metadata columns, which can be named but
  * do not count.
  */

@@ -34,8 +34,8 @@ final class Limits {
         "STATEMENT_NOT_ALLOWED",
         "42501",
         what + " is not allowed here.",
-        "This server has limits, and nobody can tell what files it would touch.",
-        "Use tables of the format lakewarden, or files in the allowed folders; or ask whoever runs"
-            + " this server.");
+        "This server limits statements to allowed folders, and the files of this one are unknown.",
+        "Use tables of the format lakewarden or files in the allowed folders, or ask the server's"
+            + " owner.");
   }
 }

@@ -38,7 +38,7 @@ final class Lines {
     return python == client;
   }
 
-  /** The current thread has asked. A connection that Python has begun is Python's to end. */
+  /** The current thread has asked. Python ends the connections that it has started. */
   void remember() {
     ClientServerConnection connection = python.getPerThreadConnection();
     if (connection != null && connection.isInitiatedFromClient()) {

@@ -41,7 +41,7 @@ class NamedTables extends PlanRule {
           "BAD_ARGUMENT",
           "42605",
           function.name() + " takes one argument.",
-          "It tells the state of one table.",
+          "It shows the state of one table.",
           "Give the name or the path of a table.");
     }
     Object known = constant(argument);
@@ -50,7 +50,7 @@ class NamedTables extends PlanRule {
         : known(generate, function, known.toString());
   }
 
-  /** What takes the place of a function of tables that only rows tell; null to leave it. */
+  /** What replaces a function whose tables are named by rows; null to leave it. */
   protected LogicalPlan unknown(Generate generate, PythonUDTF function, Expression argument) {
     return null;
   }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A statement about the partitions of a table, which Python carries out. */
+/** A statement about the partitions of a table, which Python runs. */
 public final class PartitionCommand extends CommandNode {
   private final String operation;
   private final LakeTable table;

@@ -6,7 +6,7 @@ import java.util.Map;
 import javax.security.sasl.AuthenticationException;
 import org.apache.hive.service.auth.PasswdAuthenticationProvider;
 
-/** Lets those clients of the Thrift server in who show their password; without users, nobody. */
+/** Admits clients of the Thrift server by user and password; without users, no client. */
 public final class PasswordAuthenticator implements PasswdAuthenticationProvider {
   private static volatile Map<String, String> passwords = Map.of();
 
@@ -18,7 +18,7 @@ public final class PasswordAuthenticator implements PasswdAuthenticationProvider
   @Override
   public void Authenticate(String user, String password) throws AuthenticationException {
     String expected = user == null ? null : passwords.get(user);
-    // The time that this takes must not tell how much of a password is right.
+    // The time that this takes must not show how much of a password is right.
     if (expected == null || password == null || !MessageDigest.isEqual(bytes(expected), bytes(password))) {
       throw new AuthenticationException("Wrong user or password.");
     }

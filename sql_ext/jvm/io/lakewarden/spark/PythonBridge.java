@@ -50,7 +50,7 @@ public final class PythonBridge {
           "NOT_CONNECTED",
           "08003",
           "Lakewarden's Python side does not answer.",
-          "This Spark driver has its classes, but no Python process has opened the bridge.",
+          "This Spark driver has its classes, but no Python process has connected to it.",
           "Call lakewarden.enable(spark) in the driver.");
     }
     return answer((byte[]) asked(operation, pickled(named(request))));
@@ -66,7 +66,7 @@ public final class PythonBridge {
           "08006",
           "Lakewarden's Python side does not answer.",
           "The connection to the driver's Python process broke.",
-          "Look whether the process lives; what it did is told by show_timeline.");
+          "Check whether the process is alive. CALL show_timeline shows what it has completed.");
     } finally {
       ANSWERING.set(ANSWERING.get() - 1);
       if (lines != null) {

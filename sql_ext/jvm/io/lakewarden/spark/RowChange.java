@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Tells Spark how to turn DELETE, UPDATE and MERGE into rows that say what becomes of a record. */
+/** Makes Spark turn DELETE, UPDATE and MERGE into rows that say what becomes of a record. */
 final class RowChange implements SupportsDelta {
   private final Command command;
   private final NamedReference[] rowId;

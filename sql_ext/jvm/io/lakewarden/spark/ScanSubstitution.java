@@ -24,7 +24,7 @@ import scala.jdk.javaapi.CollectionConverters;
  * Puts the scan of a table in the place of what stands for it.
  *
  * <p>This happens when Spark has moved filters and columns as close to the table as it can, and
- * before it looks at sizes: the engine leaves out files by those filters, and Spark goes on with a
+ * before it looks at sizes: the engine skips files by those filters, and Spark continues with a
  * Parquet scan of its own. The filters stay in the plan; the engine only has to be no stricter.
  */
 final class ScanSubstitution extends PlanRule {

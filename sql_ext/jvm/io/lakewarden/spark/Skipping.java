@@ -39,7 +39,7 @@ final class Skipping {
 
   private Skipping() {}
 
-  /** Those filters that can be said as column, operator, type and value; the others are left out. */
+  /** The filters that are a column, operator, type and value; the others are skipped. */
   static List<Object> conditions(List<Expression> filters) {
     List<Object> conditions = new ArrayList<>();
     for (Expression filter : filters) {

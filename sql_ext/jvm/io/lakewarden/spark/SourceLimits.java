@@ -14,9 +14,9 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Holds the data source of our format to what the owner of a server allows: it opens tables in
- * workers, which nobody has told. Whoever may run Python in these workers needs no source to get
- * around that.
+ * Holds the data source of our format to what the owner of a server allows. It opens tables in
+ * workers, which do not know the limits. A client with Python of its own in these workers needs no
+ * source to get around the limits.
  */
 final class SourceLimits extends PlanRule {
   SourceLimits(SparkSession session) {

@@ -3,7 +3,7 @@ package io.lakewarden.spark;
 import java.util.regex.Pattern;
 
 /**
- * Whether a statement may be one that Spark has no grammar for, told by its first words. Everything
+ * Whether a statement may be one that Spark has no grammar for, by its first words. Everything
  * else goes to Spark untouched, so this must cost next to nothing and never miss one of ours.
  */
 final class StatementHead {

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What CREATE TABLE is told to use instead of our format, so that Spark leaves the rest to us. */
+/** The source that CREATE TABLE gets instead of our format, so that Spark leaves the rest to us. */
 public final class TableSource implements TableProvider {
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {

@@ -15,7 +15,7 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A statement that writes to a table of ours: carried out once, and never by EXPLAIN. */
+/** A statement that writes to a table of ours: it runs once, and never by EXPLAIN. */
 public final class TableWrite extends CommandNode {
   private final String kind;
   private final LakeTable table;

@@ -6,8 +6,8 @@ import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
 
 /**
- * An error as clients of a Thrift server are told it. Spark's server sends them whatever a stack
- * trace prints, and lets only an exception of its own pass as it is; this one prints its message.
+ * An error for clients of a Thrift server. Spark's server sends them whatever a stack trace prints,
+ * and lets only an exception of its own pass as it is; this one prints its message.
  */
 final class ThriftError extends HiveSQLException implements SparkThrowable {
   private static final long serialVersionUID = 1;
@@ -47,13 +47,13 @@ final class ThriftError extends HiveSQLException implements SparkThrowable {
     return getMessage();
   }
 
-  /** Where it was thrown is of no use to a client, nor to a log: whoever wrote the statement erred. */
+  /** The place of the throw helps neither a client nor a log: the error is in the statement. */
   @Override
   public synchronized Throwable fillInStackTrace() {
     return this;
   }
 
-  /** Spark gives an error the stack of whoever asks for it again. */
+  /** Spark gives an error the stack of the thread that asks for it again. */
   @Override
   public void setStackTrace(StackTraceElement[] ignored) {}
 }

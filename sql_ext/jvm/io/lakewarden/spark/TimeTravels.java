@@ -52,7 +52,7 @@ final class TimeTravels extends PlanRule {
           "BAD_TIME",
           "22007",
           "The time of a time travel is not a constant.",
-          "One time holds for all rows of a table.",
+          "A table is read at one time, the same for all rows.",
           "Write a timestamp, a text or an expression of constants.");
     }
     Object value = time.eval(InternalRow.empty());
@@ -61,7 +61,7 @@ final class TimeTravels extends PlanRule {
           "BAD_TIME",
           "22007",
           "The time of a time travel is NULL.",
-          "It is no time.",
+          "Time travel needs an instant or a timestamp.",
           "Write an instant such as '20261118101500123', or a timestamp.");
     }
     if (time.dataType() instanceof StringType) {

@@ -10,24 +10,24 @@ import scala.jdk.javaapi.CollectionConverters;
 final class UnsupportedStatements extends PlanRule {
   private static final Refusal PARTITIONS_COME_WITH_ROWS =
       new Refusal(
-          "Partitions can't be added to %s, nor searched for.",
-          "They come with the rows that are written to them.",
-          "INSERT the rows; SHOW PARTITIONS tells what is there.");
+          "Partitions can't be added to %s, nor repaired.",
+          "A write creates the partitions of its rows.",
+          "INSERT the rows. SHOW PARTITIONS lists the partitions.");
   private static final Refusal NO_STATISTICS_OF_SPARK =
       new Refusal(
-          "ANALYZE TABLE has nothing to do for %s.",
-          "The table keeps its own statistics, true with every write.",
-          "CALL show_indexes tells which; CREATE INDEX adds some.");
+          "ANALYZE TABLE is not needed for %s.",
+          "The table has statistics of its own, and every write updates them.",
+          "CALL show_indexes lists them; CREATE INDEX adds more.");
   private static final Refusal NOTHING_BUT_ROWS =
       new Refusal(
           "ALTER TABLE can't change %s.",
-          "The catalog would say something else than the table.",
-          "Columns come with rows that are written; properties are set when a table is created.");
+          "The change would reach the catalog, but not the table.",
+          "Write rows with the new columns. Set properties when a table is created.");
   private static final Refusal DESCRIBED_AS_STATE =
       new Refusal(
           "Partitions of %s can't be described by themselves.",
-          "The catalog knows nothing of them.",
-          "Ask lakewarden_partitions('name of the table') in a SELECT.");
+          "The catalog has no entries for them.",
+          "SELECT * FROM lakewarden_partitions('name of the table').");
   // By name: not every release of Spark has every one of these classes.
   private static final Map<String, Refusal> REFUSALS =
       Map.ofEntries(
@@ -44,26 +44,26 @@ final class UnsupportedStatements extends PlanRule {
               "RenamePartitions",
               new Refusal(
                   "Partitions of %s can't be renamed.",
-                  "A partition's name is what its rows have in the partition columns.",
+                  "The values in its partition columns name a partition.",
                   "UPDATE the partition columns of the rows.")),
           Map.entry(
               "LoadData",
               new Refusal(
                   "Files can't be loaded into %s.",
-                  "Their rows need keys, and a commit that knows of them.",
+                  "Their rows need record keys and a commit.",
                   "INSERT INTO the table SELECT * FROM parquet.`/path/of/the/files`.")),
           Map.entry(
               "DescribeRelationJsonCommand",
               new Refusal(
                   "%s can't be described as JSON.",
-                  "Spark does so for tables of its own formats only.",
+                  "Spark describes only tables of its own formats as JSON.",
                   "Use DESCRIBE TABLE EXTENDED, or CALL show_table_properties.")),
           Map.entry(
               "CreateTableLike",
               new Refusal(
                   "No table can be created like %s.",
-                  "What its rows are known by is not a part of its columns.",
-                  "Use CREATE TABLE with what SHOW CREATE TABLE says.")));
+                  "The columns of a table do not include its record key.",
+                  "Use CREATE TABLE with the text of SHOW CREATE TABLE.")));
 
   UnsupportedStatements(SparkSession session) {
     super(session);

@@ -116,7 +116,7 @@ final class Values {
     return rows.stream().map(row -> (InternalRow) convert.apply(row)).toList();
   }
 
-  /** Rows that are there already: whoever reads them, and however often, nothing runs again. */
+  /** Rows that are there already: they may be read any number of times, and nothing runs again. */
   static Scan scan(StructType schema, List<?> rows) {
     InternalRow[] converted = rows(schema, rows).toArray(InternalRow[]::new);
     return new LocalScan() {

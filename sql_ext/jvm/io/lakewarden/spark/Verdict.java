@@ -10,6 +10,6 @@ enum Verdict {
   FILES,
   /** Whether it is allowed depends on more than its kind; {@link Judge} knows on what. */
   DEPENDS,
-  /** There is no way to tell what it would touch. */
+  /** The files that it would touch are unknown. */
   REFUSED
 }

@@ -54,7 +54,7 @@ public final class Verdicts {
         OpenCursor RepeatStatement SearchedCaseStatement SimpleCaseStatement SingleStatement
         WhileStatement
         """);
-    // Statements that tell something, or set it for a session.
+    // Statements that show something, or set it for a session.
     put(
         Verdict.READS,
         """
@@ -124,7 +124,7 @@ public final class Verdicts {
         AlterTableSerDePropertiesCommand AlterTableSetLocationCommand SetNamespaceLocation
         SetTableLocation SetTableSerDeProperties
         """);
-    // Files of sources that nobody here knows, of Hive's own formats, or moved from elsewhere.
+    // Files of sources that are unknown here, of Hive's own formats, or moved from elsewhere.
     put(
         Verdict.REFUSED,
         """
@@ -173,7 +173,7 @@ public final class Verdicts {
 
   private Verdicts() {}
 
-  /** What is thought of a kind of node, by its class; null if nobody has judged it. */
+  /** The verdict on a kind of node, by its class; null if there is none. */
   public static String named(String className) {
     Verdict verdict = of(className);
     return verdict == null ? null : verdict.name();

@@ -32,19 +32,19 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public final class WorkerErrors {
   private static final String COLUMN = "__error";
-  private static final String TOLD = "told";
+  private static final String REPORTED = "reported";
   private static final DataType PARTS = DataTypes.createArrayType(DataTypes.StringType);
 
   private WorkerErrors() {}
 
-  /** Whether a function tells its errors already. */
-  static boolean areTold(PythonUDTF function) {
+  /** Whether a function reports its errors already. */
+  static boolean areReported(PythonUDTF function) {
     return List.of(function.elementSchema().fieldNames()).contains(COLUMN);
   }
 
-  /** The rows of a function, with its errors told and thrown; it is asked for them by an argument. */
+  /** The rows of a function; an argument makes it report its errors, which are thrown here. */
   static LogicalPlan thrown(Generate generate, PythonUDTF function, Expression path) {
-    PythonUDTF telling = telling(function, path);
+    PythonUDTF reporting = reporting(function, path);
     Attribute error =
         new AttributeReference(
             COLUMN,
@@ -53,9 +53,9 @@ public final class WorkerErrors {
             Metadata.empty(),
             NamedExpression$.MODULE$.newExprId(),
             TableWrite.none());
-    LogicalPlan told =
+    LogicalPlan reported =
         new Generate(
-            (Generator) telling,
+            (Generator) reporting,
             generate.unrequiredChildIndex(),
             generate.outer(),
             generate.qualifier(),
@@ -66,16 +66,16 @@ public final class WorkerErrors {
             .map(column -> (NamedExpression) column)
             .toList();
     return new Project(
-        CollectionConverters.asScala(output).toSeq(), new Filter(new IsNull(thrown(error)), told));
+        CollectionConverters.asScala(output).toSeq(), new Filter(new IsNull(thrown(error)), reported));
   }
 
   /** The same function with one column and one argument more. */
-  private static PythonUDTF telling(PythonUDTF function, Expression path) {
+  private static PythonUDTF reporting(PythonUDTF function, Expression path) {
     Object[] parts = new Object[function.productArity()];
     for (int i = 0; i < parts.length; i++) {
       parts[i] = function.productElement(i);
       if (parts[i] == function.children()) {
-        parts[i] = CollectionConverters.asScala(List.of(path, Literal$.MODULE$.apply(TOLD))).toSeq();
+        parts[i] = CollectionConverters.asScala(List.of(path, Literal$.MODULE$.apply(REPORTED))).toSeq();
       } else if (parts[i] == function.elementSchema()) {
         parts[i] = function.elementSchema().add(COLUMN, PARTS);
       } else if (parts[i] instanceof Option<?> option

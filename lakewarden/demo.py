@@ -108,7 +108,7 @@ def look_after(table: Table, session: SparkSession) -> None:
     heading("Something else comes first", "plan.cancel('backfill first'); plan.state")
     print(plan.cancel("backfill first"))
     print(plan.state)
-    heading("Another one, carried out by Spark", "table.compaction.schedule_and_run(spark=spark)")
+    heading("Another one, executed by Spark", "table.compaction.schedule_and_run(spark=spark)")
     print(table.compaction.schedule_and_run(spark=session))
     heading("Nothing is left to do, and why", "table.compaction.schedule()")
     print(table.compaction.schedule())

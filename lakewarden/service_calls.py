@@ -34,7 +34,7 @@ class ServiceCall:
     operation: ServiceOperation
     # These pending plans only; all of them if none is named.
     instants: tuple[str, ...] = ()
-    # So many plans are carried out at most, the oldest first.
+    # At most so many plans are executed, the oldest first.
     limit: int | None = None
     cancellable: bool | None = None
     partitions: tuple[str, ...] | None = None
@@ -57,7 +57,7 @@ class PlanOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ServiceRunner:
-    """Who carries plans out: the service of a table, for a caller who may lose interest."""
+    """Runs plans by the service of a table, for a caller that may cancel the call."""
 
     handle: TableServiceHandle
     spark: "SparkSession | None"
@@ -96,7 +96,7 @@ class ServiceRunner:
         )
 
     def _pending(self, order: ServiceCall) -> tuple[Plan, ...]:
-        """The plans that are to be carried out, oldest first; each that is named must be there."""
+        """The plans to execute, oldest first; each that is named must be there."""
         if order.operation is ServiceOperation.SCHEDULE:
             return ()
         pending = self.handle.pending()

@@ -73,7 +73,7 @@ CANCELLED_ON_REQUEST = "cancelled on request"
 class ContextFactory(Protocol):
     """Gives a context to work in, with what a call sets.
 
-    Keywords mean the operation's own settings first. With a session Spark's workers carry out the
+    Keywords mean the operation's own settings first. With a session Spark's workers run the
     tasks; its jobs are in a group of that name.
     """
 
@@ -294,7 +294,7 @@ class TableServiceHandle:
         keywords: Mapping[str, object],
         spark: "SparkSession | None",
     ) -> Result:
-        """Carry out what was just published; others may have taken it back since."""
+        """Execute the plan just published; others may have rolled it back since."""
         try:
             return self.execute(instant, options, keywords, spark)
         except InvalidRequest as error:

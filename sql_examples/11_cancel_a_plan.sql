@@ -1,4 +1,4 @@
--- A backfill is due and a plan stands in its way. It is cancelled for good, in under a second, even while somebody carries it out; the next plan looks at its partitions.
+-- A backfill is due and a plan stands in its way. It is cancelled for good, in under a second, even while another process runs it. The next plan looks at its partitions.
 
 CREATE TABLE orders (id STRING, ts BIGINT, qty INT)
 USING lakewarden LOCATION '${folder}/orders'

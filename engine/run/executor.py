@@ -1,4 +1,4 @@
-"""The executor port: carry out tasks, give back their results in order."""
+"""The executor port: run tasks, return their results in order."""
 
 import os
 from collections import deque

@@ -145,7 +145,7 @@ def _maintain_metadata_table(context: Context, service: MetadataService) -> None
 
 
 def _running(service: TableService) -> _Work:
-    """What others have left is carried out first, then a new plan if one is due."""
+    """Pending plans are executed first, then a new plan if one is due."""
 
     def work(context: Context) -> Tended:
         done: list[str] = []
@@ -162,7 +162,7 @@ def _running(service: TableService) -> _Work:
 
 
 def _scheduling(service: TableService) -> _Work:
-    """A new plan if one is due and none is waiting, for others to carry out."""
+    """A new plan if one is due and none is waiting, for others to execute."""
 
     def work(context: Context) -> Tended:
         pending = pending_plans(context, service)

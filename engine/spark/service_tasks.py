@@ -117,7 +117,7 @@ class SparkExecutor:
 
 @dataclass(frozen=True, slots=True)
 class TaskBatch:
-    """A function and its tasks, packed; carries out those with some numbers, where this runs."""
+    """A function and its tasks, packed; a worker runs those with some numbers."""
 
     function: bytes
     tasks: tuple[bytes, ...]

@@ -20,7 +20,7 @@ from lakewarden.engine.transaction.state.live_attempt import live_attempt
 def may_be_preempted(context: Context, snapshot: Snapshot, plan: str) -> bool:
     """Whether a pending plan gives way: it is cancellable, or cancelled already.
 
-    One that a live Java carries out does not, since Java does not look whether it was cancelled.
+    One that a live Java executes does not, since Java does not look whether it was cancelled.
     """
     files = snapshot.pending(plan)
     if files is None or snapshot.ledger(plan).ends_in is LedgerEnd.CANCELLED:

@@ -53,7 +53,7 @@ class ChangeSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changing:
-    """How changes are carried out on a table as it is at one moment."""
+    """How changes are made to a snapshot of a table."""
 
     state: Snapshot
     executor: Executor

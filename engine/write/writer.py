@@ -119,7 +119,7 @@ class Prepared:
 
 
 class TableWriter:
-    """Carries out one write after the other on one table."""
+    """Runs one write after the other on one table."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -202,7 +202,7 @@ class TableWriter:
             rows, rewrite_workers = self._keyed(incoming, preparation), incoming.rewrite_workers
             effect = incoming.effect
             placement = incoming.placement
-        # Deletes meet where they are carried out; nothing depends on which of them counts.
+        # Deletes of one key are alike: nothing depends on which of them counts.
         is_apart = placement is not None or (distributed and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
             rows = combined(rows, state.config.merge, by_partition=by_partition)

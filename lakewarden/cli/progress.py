@@ -28,7 +28,7 @@ class _Plan(Protocol):
 
 
 def bar(plans: Sequence[_Plan]) -> str:
-    """One line about the plan that is being carried out; empty where none is.
+    """One line about the plan that is running; empty where none is.
 
     >>> from types import SimpleNamespace as Seen
     >>> bar([Seen(service="compaction", instant="20261118101500123", step="merge", done_ratio=0.5)])

@@ -32,7 +32,7 @@ class Caller(Protocol):
 
     @property
     def spark(self) -> "SparkSession | None":
-        """The session that can carry out large work, where there is one."""
+        """The session that can run large work, where there is one."""
 
     def place_of(self, table: str) -> TableAddress:
         """Where a table of that name is; `InvalidRequest` when there is none."""

@@ -1,4 +1,4 @@
-"""Arguments that the procedures which carry out plans share."""
+"""Arguments that the procedures which run plans share."""
 
 from typing import Annotated
 

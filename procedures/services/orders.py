@@ -1,4 +1,4 @@
-"""What arguments of procedures that carry out plans mean, and what their rows have in common."""
+"""Procedures that run plans: what their arguments mean, and what their rows share."""
 
 from collections.abc import Mapping
 

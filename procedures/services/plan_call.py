@@ -1,4 +1,4 @@
-"""What the calls that schedule plans and carry them out have in common."""
+"""What the calls that schedule and run plans have in common."""
 
 from abc import ABC
 from collections.abc import Iterable
@@ -43,6 +43,6 @@ class PlanCall(Call, ABC):
         )
 
     def executed(self, caller: Caller, handle: TableServiceHandle) -> Iterable[PlanRow]:
-        """The order, carried out by a service; a row for each plan."""
+        """Run the call by a service; a row for each plan."""
         runner = ServiceRunner(handle, caller.spark, caller.check_interrupted)
         return map(plan_row, runner.run_call(self.order))

@@ -27,7 +27,7 @@ _NOT_ASKED_FOR = "*"
 class RunClustering(Call):
     """Make large files of small ones, and sort rows if asked; a row for each plan.
 
-    Without op a plan is made, and carried out together with those that are pending, oldest first.
+    Without op it schedules a plan and runs it with the pending ones, oldest first.
     A call waits for no trigger unless its options name one. The newest plan's row stands first.
     """
 

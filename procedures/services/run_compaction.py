@@ -13,7 +13,7 @@ from lakewarden.procedures.services.plan_row import PlanRow
 class RunCompaction(PlanCall):
     """Merge the logs of file groups into new base files; a row for each plan.
 
-    Without op a plan is made, and carried out together with those that are pending, oldest first.
+    Without op it schedules a plan and runs it with the pending ones, oldest first.
     A call waits for no trigger unless its options name one. The newest plan's row stands first.
     """
 

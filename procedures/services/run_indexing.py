@@ -1,4 +1,4 @@
-"""`run_indexing`: carry out plans of indexes that are built while writers go on."""
+"""`run_indexing`: run plans of indexes that are built while writers continue."""
 
 from collections.abc import Iterable
 

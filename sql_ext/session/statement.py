@@ -18,7 +18,7 @@ from lakewarden.storage_options import storage_options
 
 @dataclass(frozen=True)
 class Statement:
-    """The caller that a SQL statement is: its session, and the thread that carries it out."""
+    """The caller that a SQL statement is: its session, and the thread that runs it."""
 
     jvm_statement: JavaObject
     permissions: Permissions

@@ -58,8 +58,8 @@ class SnapshotRegistry:
     def numbered(self, number: int, location: Location) -> Snapshot:
         """The snapshot of a plan.
 
-        A plan that is carried out long after it was made may find its snapshot forgotten, or files
-        of it removed by a clean: it sees the table as it is then, as a new plan would.
+        A plan that runs long after it was made may find its snapshot forgotten, or files of it
+        removed by a clean: it sees the table as it is then, as a new plan would.
         """
         with self._lock:
             held, latest = self._held.get(number), self._latest.get(number)

@@ -57,7 +57,7 @@ class PlannedRows(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """A statement that writes, while it is carried out."""
+    """A statement that writes, while it runs."""
 
     spark: SparkSession
     rows: PlannedRows
@@ -133,7 +133,7 @@ def write(
     options: Mapping[str, str],
     details: Mapping[str, object],
 ) -> None:
-    """Carry out a statement: `kind` is what it does, `details` what only this one says."""
+    """Run a statement: `kind` is what it does, `details` what only this one says."""
     said, session = said_options(path, options, details), session_settings(details)
     given = write_options(said)
     location = location_of(path, options)

@@ -82,7 +82,7 @@ def compact_if_due(
     """Finish compactions that were started, then compact if it is time; whether anything was done.
 
     Steps of `metadata-compaction`: plan, fold, compare, complete. A crash after the first leaves a
-    plan that the next write carries out.
+    plan that the next write executes.
     """
     if finish_compactions(state, ports):
         return True

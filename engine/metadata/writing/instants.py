@@ -55,7 +55,7 @@ def complete_now(state: MetadataTable, requested: str, content: bytes, times: Ti
 def complete(state: MetadataTable, requested: str, action: Action, content: bytes) -> None:
     """Publish an instant as completed whose completion time says nothing.
 
-    All who carry it out give it the same one, so that one of them wins.
+    All attempts give it the same one, so that one of them wins.
     """
     instant = Instant(requested, action.completed_as, State.COMPLETED, following(requested))
     _complete(state, instant, content)

@@ -54,7 +54,7 @@ class CleanRequest:
     partitions: tuple[str, ...] | None = None
     # Wait until as many commits have completed as are set, as writes do.
     honour_trigger: bool = False
-    # Carry out what is pending, and plan nothing.
+    # Execute what is pending, and plan nothing.
     only_pending: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The clustering service: drafts plans for small files, and carries plans out."""
+"""The clustering service: drafts plans for small files, and executes plans."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -193,7 +193,7 @@ def _named(settings: Settings, plan_request: PlanRequest) -> tuple[str, ...]:
 
 
 def executed_by(state: Snapshot, settings: Settings) -> ClusteringStrategy:
-    """How a new plan is to be carried out, in Java's words."""
+    """How a new plan is to be executed, in Java's words."""
     columns = listed(settings[SORT_COLUMNS])
     _check_sort_columns(state, columns)
     check_execution(settings[EXECUTION])

@@ -40,7 +40,7 @@ def plan_strategy(name: str) -> PlanStrategy:
 
 
 def check_execution(name: str | None) -> None:
-    """Refuse plans that are to be carried out in a way of their own, as those of buckets are."""
+    """Refuse plans that need an execution of their own, such as those of buckets."""
     if name and _short(name) not in _EXECUTORS:
         raise _unknown(name, EXECUTION.key, _EXECUTORS)
 

@@ -1,4 +1,4 @@
-"""The compaction service: drafts plans for slices with logs, and carries plans out."""
+"""The compaction service: drafts plans for slices with logs, and executes plans."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

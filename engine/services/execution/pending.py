@@ -1,4 +1,4 @@
-"""Carrying out what is pending: one plan by its instant, or all of a service, oldest first."""
+"""Executing pending plans: one by its instant, or all of a service, oldest first."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class RunLimits:
     deadline: float | None = None
 
 
-# A plan that someone else holds is no failure: it is being carried out.
+# A plan that another process holds is no failure: that process runs it.
 _HELD = "plan_held"
 # Nor is one that another process has ended since the pending ones were listed.
 _ENDED = "unknown_plan"
@@ -35,7 +35,7 @@ def pending_plans(context: Context, service: TableService) -> tuple[str, ...]:
 
 
 def run_plan(context: Context, service: TableService, instant: str) -> Result:
-    """Carry out one plan; whatever stands in its way is raised."""
+    """Execute one plan; any obstacle is raised as an error."""
     done = execute(context, service, instant)
     return Result(service=service.service, executions=(done,))
 
@@ -76,7 +76,7 @@ def run_pending(
     limits: RunLimits,
     context_of: Callable[[str], Context] | None = None,
 ) -> Result:
-    """Carry out the pending plans; one that fails does not keep the others from being tried.
+    """Execute the pending plans; one that fails does not keep the others from being tried.
 
     If all fail, the first failure is raised. Each plan may have a context of its own.
     """

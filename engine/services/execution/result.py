@@ -1,4 +1,4 @@
-"""Results: what came of carrying out plans."""
+"""Results: what came of executing plans."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A plan that could not be carried out, and why."""
+    """A plan that could not be executed, and why."""
 
     instant: str
     cause: Exception
@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a run has come to: plans carried out, plans that failed, or why there was nothing."""
+    """The result of a run: plans executed, plans that failed, or why there was nothing."""
 
     service: Service
     executions: tuple[Execution, ...] = ()

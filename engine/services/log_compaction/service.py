@@ -42,7 +42,7 @@ from lakewarden.engine.write.settings import write_spec
 
 
 class LogCompaction:
-    """Drafts log compactions and carries them out.
+    """Drafts log compactions and executes them.
 
     They wait for nothing but enough blocks, as in Hudi: there are no triggers to honour.
     """

@@ -77,10 +77,10 @@ def draft_metadata_clean(
 def clean_metadata(
     state: MetadataTable, draft: MetadataCleanDraft, times: TimeSource, ports: Ports
 ) -> str:
-    """Carry a draft out; the answer is the clean's instant.
+    """Execute a draft; the answer is the clean's instant.
 
-    Steps of `metadata-clean`: plan, compare, files, complete. After a crash the next call carries
-    out the plan that is there.
+    Steps of `metadata-clean`: plan, compare, files, complete. After a crash the next call
+    executes the plan that is there.
     """
     instant = times.next()
     plan = _plan(state, draft)

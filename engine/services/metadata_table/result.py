@@ -54,7 +54,7 @@ class MetadataMaintenance:
     """The answers of all services that were asked for."""
 
     steps: tuple[MetadataStep, ...] = ()
-    # Instants that others had left, and that were carried out first or taken back.
+    # Instants of dead writers, which were executed or rolled back first.
     settled: tuple[str, ...] = ()
     is_dry_run: bool = False
 

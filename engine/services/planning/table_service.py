@@ -1,4 +1,4 @@
-"""The shape of a table service: it drafts plans and carries them out; all else is shared."""
+"""The shape of a table service: it drafts plans and executes them; all else is shared."""
 
 from typing import Protocol
 

@@ -149,7 +149,7 @@ def _publish(context: Context, instant: str, *, from_savepoint: bool) -> Attempt
     """Publish the restore; without an attempt there is nothing to be undone.
 
     Steps of `restore`: lock, reload, refuse, publish, unlock. A crash before `restore.publish`
-    leaves nothing, after it a restore that the next one carries out.
+    leaves nothing, after it a restore that the next one executes.
     """
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)

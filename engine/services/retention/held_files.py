@@ -1,4 +1,4 @@
-"""What holds files back: the lists in savepoints, and in plans that are yet to be carried out."""
+"""What holds files back: the lists in savepoints, and in plans that are yet to be executed."""
 
 from collections.abc import Iterator, Mapping
 

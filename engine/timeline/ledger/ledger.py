@@ -1,4 +1,4 @@
-"""The ledger of an instant: numbered entries that say who tries to carry it out, and how it ended.
+"""The ledger of an instant: numbered entries that name its attempts and say how it ended.
 
 Entries are created exclusively, and only behind a claim that was read as the last entry, so claims,
 the commit and the cancel compete for one next number: one wins, the others see who did. Two laws

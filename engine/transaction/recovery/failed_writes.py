@@ -171,7 +171,7 @@ def _begin_in_time(
 def _begin_rollback(
     context: Context, held: HeldLock, snapshot: Snapshot, rollbacks: Rollbacks, due: DueInstant
 ) -> RollbackInProgress | None:
-    """Begin with what is due, under the lock; None where nothing is left to carry out."""
+    """Start the rollback that is due, under the lock; None where nothing is left to do."""
     if due.files is None:
         assert due.rollback is not None
         return _take_over(context, held, snapshot, due.rollback)

@@ -221,7 +221,7 @@ def execute_rollback(context: Context, in_progress: RollbackInProgress) -> Rolle
     Steps of `rollback-execution`: sweep-entry, files, lock, reload, metadata, instant-files,
     complete, unlock, tidy. The sweep entry is written first, so that no crash can lose it; it is a
     hint for later and does nothing before it is due. A crash anywhere leaves the rollback pending,
-    and carrying it out again from the start is right.
+    and executing it again from the start is right.
     """
     target = in_progress.rollback.target
     began = context.ports.clock.elapsed_seconds()

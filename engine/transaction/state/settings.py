@@ -71,7 +71,7 @@ SWEEP_DELAY_SECONDS: Setting[int] = Setting(
 )
 ROLLBACK_DELAY_MINUTES: Setting[int] = Setting(
     "lakewarden.table_service_rollback_delay",
-    # A job that carries plans out once a day has missed one before its plan is given up.
+    # A job that runs plans once a day has missed one before its plan is cancelled.
     2 * 24 * 60,
     whole_number,
     (

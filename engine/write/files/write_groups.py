@@ -1,4 +1,4 @@
-"""Carrying out: one task makes one data file of a file group, and says what came of it.
+"""Writing file groups: one task makes one data file, and returns its figures.
 
 A marker announces the file before anything else happens, and the folder is a partition before the
 file is in it; so whatever a crash leaves behind is found and undone.

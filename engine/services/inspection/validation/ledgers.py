@@ -42,7 +42,7 @@ def _fault(state: Snapshot, instant: str) -> Finding | None:
 def _contradiction(state: Snapshot, ledger: Ledger) -> str | None:
     """What a ledger denies and the timeline shows, or the other way round.
 
-    A claim may be followed by anything: engines without ledgers carry out plans as well. A rollback
+    A claim may be followed by anything: engines without ledgers execute plans as well. A rollback
     that died before it was published has withdrawn a write that is there as it was.
     """
     known = state.timeline.active.with_time(ledger.instant)

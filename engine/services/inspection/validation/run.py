@@ -43,7 +43,7 @@ class CheckResult:
 def validate(
     state: Snapshot, executor: Executor, checks: Sequence[str] = ()
 ) -> Iterator[CheckResult]:
-    """Carry out some checks, all if none are named; nothing is changed."""
+    """Run some checks, all if none are named; nothing is changed."""
     unknown = sorted(set(checks) - CHECKS.keys())
     if unknown:
         raise InvalidRequest(

@@ -14,7 +14,7 @@ def at_least_one(name: str, number: object) -> int | None:
     if number is None:
         return None
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        why = "It is the most to do."
+        why = "It limits the work of the call."
         raise _refused(name, number, why, "Give a whole number above zero, or leave it out.")
     return number
 

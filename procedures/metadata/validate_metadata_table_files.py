@@ -13,7 +13,7 @@ from lakewarden.procedures.declaring.opening import open_table
 class ValidateMetadataTableFiles(Call):
     """Show where the metadata table and the storage differ about the table's files.
 
-    Files of writes that have not ended are skipped: the metadata table learns of them at the end.
+    Files of writes that have not ended are skipped: the metadata table gets them at the commit.
     """
 
     table: TableName = None

@@ -1,4 +1,4 @@
-"""Plans: what is pending, who has it in hand, what it holds back, and how to end it."""
+"""Plans: what is pending, which process runs it, what it holds back, and how to end it."""
 
 from lakewarden.procedures.plans.cancel_plan import CancelPlan
 from lakewarden.procedures.plans.explain_plan import ExplainPlan

@@ -1,4 +1,4 @@
-"""`cleanup_stale_inflight_commits`: take back what was started long ago and left."""
+"""`cleanup_stale_inflight_commits`: roll back what was started long ago and left."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

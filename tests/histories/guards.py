@@ -121,7 +121,7 @@ GUARDS = (
         favoured=_CLEANS | {"restore", "upsert"},
     ),
     Guard(
-        "a write is taken back only while nothing is built on it",
+        "a write is rolled back only while nothing is built on it",
         (f"{_ENGINE}.plans.rollback:assert_may_be_taken_back",),
         _nothing,
         favoured=frozenset({"rollback", "compaction", "clustering"}),
@@ -165,7 +165,7 @@ GUARDS = (
         favoured=frozenset({"misfit"}),
     ),
     Guard(
-        "an index that was built on what is taken back is dropped",
+        "an index that was built on what is rolled back is dropped",
         (f"{_ENGINE}.plans.undo:untrue_without",),
         _answering(frozenset()),
         favoured=frozenset({"create index", "drop index", "rollback", "create metadata table"}),

@@ -78,7 +78,7 @@ class _Parser:
 
     def type_of(self, schema: object, namespace: str, nesting: int) -> AvroType:
         if nesting > MAXIMUM_DEPTH:
-            raise _unsupported("depth", f"more than {MAXIMUM_DEPTH} types stand in each other")
+            raise _unsupported("depth", f"more than {MAXIMUM_DEPTH} types contain each other")
         match schema:
             case str():
                 return self._by_name(schema, namespace)
@@ -160,7 +160,7 @@ class _Parser:
 def _item(type_: AvroType) -> AvroType:
     # A few bytes could claim any number of such items, so no bound on memory would hold.
     if empty_places(type_) > 0:
-        raise _unsupported("items", "an array or map is of values that take no bytes")
+        raise _unsupported("items", "an array or map has values of no bytes")
     return type_
 
 
@@ -208,9 +208,9 @@ def _symbols(listed: object) -> tuple[str, ...]:
 
 def _bounded(record: RecordType) -> RecordType:
     if weight(record) > MAXIMUM_WEIGHT:
-        raise _unsupported("size", f"it stands for more than {MAXIMUM_WEIGHT} types")
+        raise _unsupported("size", f"references expand to more than {MAXIMUM_WEIGHT} types")
     if depth(record) > MAXIMUM_DEPTH:
-        raise _unsupported("depth", f"more than {MAXIMUM_DEPTH} types stand in each other")
+        raise _unsupported("depth", f"more than {MAXIMUM_DEPTH} types contain each other")
     return record
 
 

@@ -142,7 +142,7 @@ def _refuse_rolling_back(snapshot: Snapshot, target: Instant) -> None:
         raise Conflict(
             "being_rolled_back",
             what=f"No savepoint was made at {target.requested}.",
-            why=f"The rollback {found.instant} is taking it back.",
+            why=f"The rollback {found.instant} is undoing it.",
             now="Choose another instant.",
             instant=target.requested,
             rollback=found.instant,

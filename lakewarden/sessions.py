@@ -7,6 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakewarden.late_imports import install_sql, spark_source
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -31,8 +33,8 @@ def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> 
     """
     # PySpark is needed here and nowhere else in the package's front doors.
     if isinstance(spark, import_module("pyspark.sql").SparkSession):
-        import_module("lakewarden.sql_ext.installation").install(spark, settings or {})
-    spark.dataSource.register(import_module("lakewarden.data_source").LakewardenSource)
+        install_sql(spark, settings or {})
+    spark.dataSource.register(spark_source())
     return spark
 
 

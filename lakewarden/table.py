@@ -2,16 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
 from lakewarden.call_checks import instant_text
+from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.read.query.answer import Answer
 from lakewarden.engine.read.query.changes import plan_changes
@@ -33,7 +32,7 @@ from lakewarden.engine.spark.write.incoming import fetched, incoming_frame, is_f
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
-from lakewarden.engine.table.creation import NewTable, table_name
+from lakewarden.engine.table.creation import NewTable, property_texts, table_name
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.dry_run import dry_run_rollback
 from lakewarden.engine.transaction.rollback.execution import RolledBack
@@ -44,15 +43,14 @@ from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
 from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
-from lakewarden.engine.write.operations import RowsOrKeys
 from lakewarden.engine.write.request import Incoming, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.environment import environment_settings
+from lakewarden.late_imports import find_named_table, table_settings
 from lakewarden.table_metadata import TableMetadata
-from lakewarden.table_service_handle import Options
 from lakewarden.table_services import TableServices
 
 if TYPE_CHECKING:
@@ -96,10 +94,9 @@ class Table(TableServices, TableMetadata):
 
         The name may have several parts. The entry may be USING lakewarden or USING hudi.
         """
-        # PySpark need not be there for anything else.
-        settings = import_module("lakewarden.sql_ext.session.table_settings").table_settings(spark)
-        place = import_module("lakewarden.sql_ext.named_tables").find_table(spark, name, settings)
-        return cls(place.path, place.storage_options, session=settings)
+        settings = table_settings(spark)
+        found = find_named_table(spark, name, settings)
+        return cls(found.path, found.storage_options, session=settings)
 
     @classmethod
     def on(cls, storage: Storage, ports: Ports | None = None) -> Self:
@@ -134,7 +131,6 @@ class Table(TableServices, TableMetadata):
         for all writers.
         """
         storage = storage or open_storage(Location(str(path), dict(storage_options or {})))
-        texts = {name: _text(value) for name, value in (properties or {}).items()}
         asked = NewTable(
             name=table_name(storage.location.uri),
             schema=schema,
@@ -143,7 +139,7 @@ class Table(TableServices, TableMetadata):
             ordering=list(ordering),
             type=type,
             merge_mode=merge_mode,
-            properties=texts,
+            properties=property_texts(properties or {}),
         )
         create_table(storage, asked, index=index, indexes=indexes, known=ALL_SETTINGS)
         table = cls.on(storage, ports)
@@ -210,10 +206,6 @@ class Table(TableServices, TableMetadata):
     def retention(self) -> Retention:
         """How far back time travel, changes and restore reach, and which instant limits them."""
         return retrying_view(self._state, retention)
-
-    def indexes(self) -> tuple[IndexDefinition, ...]:
-        """The indexes and other partitions of the metadata table."""
-        return load_definitions(self._storage, self.config)
 
     def read_arrow(
         self,
@@ -325,7 +317,7 @@ class Table(TableServices, TableMetadata):
         )
 
     def delete(
-        self, rows_or_keys: RowsOrKeys, options: Options = None, **keywords: object
+        self, rows_or_keys: operations.RowsOrKeys, options: Options = None, **keywords: object
     ) -> Commit:
         """Delete rows by their key columns, or by a list of record keys."""
         taken = self._taken(rows_or_keys, options, keywords)
@@ -456,8 +448,3 @@ class Table(TableServices, TableMetadata):
 
     def _state(self) -> Snapshot:
         return load_snapshot(self._storage)
-
-
-def _text(value: object) -> str:
-    """A property's value as Hudi spells it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.index.options import INDEX_TYPE
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
@@ -34,7 +36,6 @@ from lakewarden.engine.services.options import given_options
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
-from lakewarden.table_service_handle import Options
 
 
 class TableMetadata:
@@ -45,6 +46,10 @@ class TableMetadata:
 
     def _context_factory(self, options: Options = None) -> Context:
         raise NotImplementedError
+
+    def indexes(self) -> tuple[IndexDefinition, ...]:
+        """The indexes and other partitions of the metadata table."""
+        return self._state().definitions
 
     def create_index(
         self,

@@ -1,9 +1,9 @@
 """One service as users call it: `table.compaction.schedule()`, `plan.run()`, `plan.cancel()`."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 from lakewarden.call_checks import (
     at_least_one,
@@ -14,6 +14,7 @@ from lakewarden.call_checks import (
     seconds,
     yes_or_no,
 )
+from lakewarden.context_factory import ContextFactory, Options
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
@@ -64,29 +65,8 @@ from lakewarden.previews import Preview, extent_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Options: TypeAlias = Mapping[str, object] | None
-
 _UNKNOWN = "unknown_plan"
 CANCELLED_ON_REQUEST = "cancelled on request"
-
-
-class ContextFactory(Protocol):
-    """Gives a context to work in, with what a call sets.
-
-    Keywords mean the operation's own settings first. With a session Spark's workers run the
-    tasks; its jobs are in a group of that name.
-    """
-
-    def __call__(
-        self,
-        options: Options = None,
-        keywords: Mapping[str, object] | None = None,
-        *,
-        own: Sequence[Setting[object]] = (),
-        parameters: Collection[str] = (),
-        spark: "SparkSession | None" = None,
-        group: str = "",
-    ) -> Context: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from lakewarden.call_checks import (
     seconds,
     yes_or_no,
 )
+from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
@@ -68,7 +69,7 @@ from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.sweep.ended_markers import remove_markers
 from lakewarden.engine.transaction.sweep.sweep import Swept, sweep
 from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
-from lakewarden.table_service_handle import CANCELLED_ON_REQUEST, Options, TableServiceHandle
+from lakewarden.table_service_handle import CANCELLED_ON_REQUEST, TableServiceHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -69,6 +69,25 @@ BAD: list[tuple[CheckoutRule, dict[str, str], str]] = [
         "engine/b.py",
     ),
     (
+        tidy_checkout.folders_form_no_cycles,
+        {
+            "engine/a/one.py": "from lakewarden.engine.b.two import x",
+            "engine/b/two.py": "",
+            "engine/b/three.py": "from lakewarden.engine.c import four",
+            "engine/c/four.py": "import lakewarden.engine.a.five",
+            "engine/a/five.py": "",
+        },
+        "engine/b",
+    ),
+    (
+        tidy_checkout.folders_form_no_cycles,
+        {
+            "engine/one.py": "from lakewarden.engine.two import x",
+            "engine/two.py": "if TYPE_CHECKING:\n    from lakewarden.engine.one import y",
+        },
+        "engine/two.py",
+    ),
+    (
         tidy_checkout.tests_import_no_tests,
         {"tests/test_a.py": "from tests.test_b import World"},
         "tests/test_a.py",
@@ -96,6 +115,16 @@ GOOD: list[tuple[CheckoutRule, dict[str, str]]] = [
     ),
     (tidy_checkout.participles_change_nothing, {"engine/a.py": ACTING.replace("removed", "drop")}),
     (tidy_checkout.participles_change_nothing, {"engine/a.py": "def removed(a):\n    a.pop()"}),
+    (
+        tidy_checkout.folders_form_no_cycles,
+        {
+            "lakewarden/__main__.py": "from lakewarden.cli import main",
+            "lakewarden/cli/__init__.py": "from lakewarden.cli.entry import main",
+            "lakewarden/cli/entry.py": "from lakewarden.table import Table",
+            "lakewarden/table.py": "from lakewarden.engine import formats",
+            "engine/formats/__init__.py": "",
+        },
+    ),
     (tidy_checkout.tests_import_no_tests, {"tests/test_a.py": "from tests.kit import World"}),
 ]
 

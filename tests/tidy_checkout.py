@@ -8,7 +8,7 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -21,6 +21,8 @@ LATE_IMPORTS = "lakewarden/late_imports.py"
 SERVICES = PurePosixPath("engine/services")
 # Folders of the services that are there for all of them.
 FOR_ALL_SERVICES = frozenset({"planning", "execution", "retention"})
+# They look at everything, and nothing imports them.
+PROGRAMS = frozenset({"lakewarden/__main__.py", "lakewarden/demo.py"})
 # What changes a storage, as the port calls it.
 ACTS = frozenset("put touch create create_exclusive replace_if delete delete_folder".split())
 IRREGULAR_PARTICIPLES = frozenset(
@@ -132,6 +134,23 @@ def participles_change_nothing(pages: Sequence[Page]) -> Iterator[Offence]:
             yield path, f"{name} acts"
 
 
+def folders_form_no_cycles(pages: Sequence[Page]) -> Iterator[Offence]:
+    """Folders import each other in one direction only; so do modules, across folders and within."""
+    product = {str(page.path): page for page in _product(pages) if str(page.path) not in PROGRAMS}
+    modules: dict[str, set[str]] = defaultdict(set)
+    folders: dict[str, set[str]] = defaultdict(set)
+    for path, page in product.items():
+        for other in _imported_pages(page, product.keys()) - {path}:
+            modules[path].add(other)
+            above, below = str(PurePosixPath(path).parent), str(PurePosixPath(other).parent)
+            if above != below:
+                folders[above].add(below)
+    for graph in (modules, folders):
+        for one, others in graph.items():
+            cycle = sorted(other for other in others if one in _reached(graph, other))
+            yield from ((one, f"is in a cycle with {other}") for other in cycle)
+
+
 def tests_import_no_tests(pages: Sequence[Page]) -> Iterator[Offence]:
     """What several tests need is in a module of a kit, not in one of the tests."""
     for page in pages:
@@ -157,6 +176,7 @@ CHECKOUT_RULES: tuple[CheckoutRule, ...] = (
     modules_have_a_layer,
     services_stand_alone,
     participles_change_nothing,
+    folders_form_no_cycles,
     tests_import_no_tests,
 )
 
@@ -243,6 +263,40 @@ def _imports(page: Page) -> dict[str, tuple[str, str]]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lakewarden."):
             path = (node.module or "").removeprefix("lakewarden.").replace(".", "/") + ".py"
             found |= {one.asname or one.name: (path, one.name) for one in node.names}
+    return found
+
+
+def _imported_pages(page: Page, paths: Set[str]) -> set[str]:
+    """The modules of ours that a module imports, those for the type checker only among them."""
+    found: set[str] = set()
+    for node in page.nodes:
+        if isinstance(node, ast.Import):
+            found = found.union(*(_files_of(one.name) for one in node.names))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for one in node.names:
+                # A name of a package may be one of its modules.
+                own = _files_of(f"{node.module}.{one.name}") & paths
+                found |= own or _files_of(node.module)
+    return found & paths
+
+
+def _files_of(name: str) -> set[str]:
+    """Where a module or package of that name can be; the top folders are linked."""
+    package, _, rest = name.partition(".")
+    if package != "lakewarden" or not rest:
+        return set()
+    path = rest.replace(".", "/")
+    top = "" if path.split("/")[0] in PRODUCT else "lakewarden/"
+    return {f"{top}{path}.py", f"{top}{path}/__init__.py"}
+
+
+def _reached(graph: Mapping[str, set[str]], start: str) -> set[str]:
+    """What can be reached from a node, itself among it."""
+    found, waiting = {start}, [start]
+    while waiting:
+        more = graph.get(waiting.pop(), set()) - found
+        found |= more
+        waiting += more
     return found
 
 

@@ -95,7 +95,7 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
 def _tend(context: Context) -> Iterator[Tended]:
     if not context.settings[SERVICES_ENABLED]:
         return
-    for service, work in _wanted(context):
+    for service, work in _services_to_run(context):
         try:
             yield work(context)
         except Exception as failure:
@@ -105,7 +105,7 @@ def _tend(context: Context) -> Iterator[Tended]:
 _Work = Callable[[Context], Tended]
 
 
-def _wanted(context: Context) -> Iterator[tuple[str, _Work]]:
+def _services_to_run(context: Context) -> Iterator[tuple[str, _Work]]:
     """The services that the settings ask for, in the order in which Hudi runs them."""
     settings = context.settings
     if settings[CLEAN_AUTOMATIC] and not settings[CLEAN_ASYNC]:

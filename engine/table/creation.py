@@ -111,6 +111,14 @@ def table_name(path: str) -> str:
     return name if _NAME.fullmatch(name) else f"t_{name}"
 
 
+def property_texts(properties: Mapping[str, object]) -> dict[str, str]:
+    """Properties as Hudi spells their values."""
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in properties.items()
+    }
+
+
 def _chosen(asked: NewTable) -> dict[str, str]:
     given = {key: value for key, value in asked.properties.items() if is_creation_property(key)}
     name = given.get("hoodie.table.name") or asked.name

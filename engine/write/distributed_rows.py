@@ -6,7 +6,7 @@ plan then says which of them go into which file group.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +23,9 @@ from lakewarden.engine.transaction.attempts.attempt import assert_last
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
 from lakewarden.engine.write.files.write_groups import write_groups
 from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from lakewarden.engine.write.rows.prepare import keyed_rows
-
-if TYPE_CHECKING:
-    from lakewarden.engine.write.plan import WritePlan
 
 # The column that says which of the distributed rows a row of the plan stands for.
 PLACE = "_lakewarden_place"
@@ -123,7 +121,7 @@ class PreparedDistributedRows(Protocol):
     @property
     def unpacked_bytes(self) -> int: ...
 
-    def write(self, job: DistributedWrite, plan: "WritePlan") -> Iterator[WrittenFile]: ...
+    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]: ...
 
 
 @runtime_checkable
@@ -145,7 +143,7 @@ class DistributedRows(Protocol):
 class RewriteWorkers(Protocol):
     """Others who can make files of rows that are here."""
 
-    def write(self, job: DistributedWrite, plan: "WritePlan") -> Iterator[WrittenFile]: ...
+    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]: ...
 
 
 def places_of(rows: KeyedRows) -> npt.NDArray[np.int64]:

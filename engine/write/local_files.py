@@ -7,11 +7,10 @@ import pyarrow as pa
 
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.write.arranged import arranged
 from lakewarden.engine.write.files.spec import WriteSpec, group_task
 from lakewarden.engine.write.files.write_groups import write_groups
 from lakewarden.engine.write.files.written import WrittenFile
-from lakewarden.engine.write.plan import WritePlan
+from lakewarden.engine.write.plan import WritePlan, arranged
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
 
 

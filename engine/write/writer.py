@@ -53,8 +53,9 @@ from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
-from lakewarden.engine.write.plan import Planner, WritePlan, rewritten_bytes
+from lakewarden.engine.write.plan import WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
+from lakewarden.engine.write.planner import Planner
 from lakewarden.engine.write.request import Effect, Incoming, Placement, Replacement, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.rows.combine import combined
@@ -73,7 +74,6 @@ _NOT_PUBLISHED = (
     "The write is committed, but the storage failed before it was published: the next "
     "operation on the table publishes it."
 )
-
 
 # Another attempt starts from the table as it is then.
 _MENDED_BY_RETRY = frozenset({"write_conflict", "files_vanished", "snapshot_outdated"})

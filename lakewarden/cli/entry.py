@@ -5,7 +5,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS, ResultTable
 from lakewarden.cli.progress import Progress
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
+from lakewarden.late_imports import run_console, run_server
 from lakewarden.table import Table
 
 DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -45,15 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sql(arguments: Sequence[str]) -> int:
-    # Only these two need Spark.
-    parsing = import_module("lakewarden.cli.console.arguments")
-    running = import_module("lakewarden.cli.console.command")
-    return DONE if running.run_sql(parsing.parse_sql(arguments)) else ERROR
+    return DONE if run_console(arguments) else ERROR
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    parsing = import_module("lakewarden.cli.console.arguments")
-    import_module("lakewarden.sql_ext.server.serving").serve(parsing.parse_serve(arguments))
+    run_server(arguments)
     return DONE
 
 

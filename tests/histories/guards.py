@@ -98,7 +98,7 @@ _ENGINE = "lakewarden.engine"
 GUARDS = (
     Guard(
         "a key that was deleted in one file group is not written to it",
-        (f"{_ENGINE}.write.plan:without_dead",),
+        (f"{_ENGINE}.write.planner:without_dead",),
         lambda state, rows, matches, executor: matches,
         favoured=_WRITES,
     ),

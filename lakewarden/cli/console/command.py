@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lakewarden.cli.console.loop import Console
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.late_imports import typed_statements
 from lakewarden.sessions import session
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ def _texts(command: SqlCommand, spark: "SparkSession") -> Iterable[str]:
     if command.statements or command.files:
         return _given(command)
     if sys.stdin.isatty():
-        # Only a terminal needs what draws prompts.
-        found: Iterator[str] = import_module("lakewarden.cli.console.terminal").typed(spark)
-        return found
+        return typed_statements(spark)
     return iter([sys.stdin.read()])
 
 

@@ -6,6 +6,7 @@ from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
+from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
@@ -14,6 +15,7 @@ from lakewarden.engine.services.indexing.build import (
     refresh_index,
 )
 from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
+from lakewarden.engine.services.indexing.index_views import IndexView, index_views
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex
 from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped, IndexSet
 from lakewarden.engine.services.indexing.set_index import set_index
@@ -23,10 +25,8 @@ from lakewarden.engine.services.inspection.column_statistics import (
     file_statistics,
     overlaps,
 )
-from lakewarden.engine.services.inspection.indexes import IndexView, index_views
 from lakewarden.engine.services.inspection.metadata_table import (
     ComparedFile,
-    MetadataSizes,
     compare_files,
     metadata_listing,
     metadata_sizes,

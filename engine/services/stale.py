@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.services.inspection.state.pending import (
-    Pending,
-    age_seconds,
-    began_at_ms,
-    looked,
-    pending_instants,
-)
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.reset import reset
 from lakewarden.engine.transaction.rollback_request import rollback
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
+from lakewarden.engine.transaction.state.pending_instants import (
+    Pending,
+    age_seconds,
+    began_at_ms,
+    looked,
+    pending_instants,
+)
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
+from lakewarden.engine.read.query.broken_files import broken_files
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.inspection.files.broken import broken_files
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import (
     Call,

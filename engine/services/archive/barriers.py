@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from lakewarden.engine.formats.properties import parse_properties
-from lakewarden.engine.services.clean.draft import writes_of
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, TRIGGER
 from lakewarden.engine.services.compaction.triggers import Trigger
 from lakewarden.engine.services.retention.archive_plan import (
@@ -14,7 +13,7 @@ from lakewarden.engine.services.retention.archive_plan import (
     compaction_barrier,
 )
 from lakewarden.engine.services.retention.clean_settings import retention_of
-from lakewarden.engine.services.retention.horizon import find_horizon
+from lakewarden.engine.services.retention.horizon import find_horizon, writes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableType

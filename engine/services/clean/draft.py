@@ -34,14 +34,12 @@ from lakewarden.engine.services.retention.clean_settings import (
     CleanRetention,
 )
 from lakewarden.engine.services.retention.held_files import held_files
-from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.services.retention.horizon import Horizon, find_horizon, writes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.plan_scope import INGESTION
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +146,6 @@ def _retained(active: ActiveTimeline, horizon: Horizon, last: LastClean | None) 
         return horizon.instant
     later = (one for one in active.completed() if one.requested >= last.earliest)
     return min(later, default=None)
-
-
-def writes_of(snapshot: Snapshot) -> Writes:
-    """The completed writes, and what may become one."""
-    active = snapshot.timeline.active
-    return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
 
 
 def partition_views(state: Snapshot, partitions: Sequence[str] | None) -> Iterator[PartitionView]:

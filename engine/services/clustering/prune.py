@@ -20,7 +20,7 @@ from lakewarden.engine.formats.instant_metadata.replace import (
     encode_plan,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.services.inspection.files.broken import broken_among
+from lakewarden.engine.read.query.broken_files import broken_among
 from lakewarden.engine.services.planning.schedule import remove_cancelled
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.paths import joined

@@ -6,15 +6,15 @@ the indexes of that time.
 """
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.services.inspection.state.pending import (
-    Pending,
-    pending_instants,
-    service_name,
-)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.pending_instants import (
+    Pending,
+    pending_instants,
+    service_name,
+)
 
 _PLANS = frozenset(
     {

@@ -15,6 +15,7 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.create import add_partitions
 from lakewarden.engine.metadata.building.drop import drop_partitions
 from lakewarden.engine.metadata.entries.value_types import value_type
+from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
     FILES,
@@ -23,6 +24,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write
+from lakewarden.engine.services.indexing.index_views import IndexState
 from lakewarden.engine.services.indexing.refusals import (
     index_exists,
     no_index,
@@ -32,8 +34,6 @@ from lakewarden.engine.services.indexing.refusals import (
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
 from lakewarden.engine.services.indexing.scope import record_scope
-from lakewarden.engine.services.inspection.indexes import IndexState
-from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
@@ -176,7 +176,7 @@ def _as_it_is(context: Context, snapshot: Snapshot, partition: str, message: str
         state=IndexState.READY,
         indexed_up_to=newest_write(snapshot),
         records_count=None,
-        file_groups_count=sizes_of(snapshot, partition).file_groups_count,
+        file_groups_count=sizes_of(snapshot.metadata, partition).file_groups_count,
         is_changed=False,
         message=message,
     )

@@ -7,6 +7,7 @@ here.
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
+from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
     PARTITION_STATS,
@@ -14,11 +15,10 @@ from lakewarden.engine.metadata.reading.table import (
     SECONDARY_INDEX_PREFIX,
 )
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
+from lakewarden.engine.services.indexing.index_views import IndexView, index_views, pending_builds
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.result import IndexDropped
 from lakewarden.engine.services.indexing.scope import keep_scope
-from lakewarden.engine.services.inspection.indexes import IndexView, index_views, pending_builds
-from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
@@ -94,7 +94,7 @@ def _with_dependants(context: Context, snapshot: Snapshot, index: IndexView) -> 
 
 
 def _bytes(state: Snapshot, partition: str) -> int:
-    sizes = sizes_of(state, partition)
+    sizes = sizes_of(state.metadata, partition)
     return sizes.base_bytes + sizes.log_bytes
 
 

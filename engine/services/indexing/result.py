@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.services.inspection.indexes import IndexState
+from lakewarden.engine.services.indexing.index_views import IndexState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,22 +5,11 @@ from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.listing import FileSource, StorageListing
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.reading.sizes import MetadataSizes, sizes_of
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.snapshot import Snapshot
 
 _NO_SIZES: dict[str, int] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataSizes:
-    """What the newest slices of one partition of the metadata table take."""
-
-    partition: str
-    file_groups_count: int
-    base_files_count: int
-    base_bytes: int
-    log_files_count: int
-    log_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +34,11 @@ def metadata_listing(state: Snapshot) -> FileSource:
     return state.source(use_metadata=True)
 
 
-def sizes_of(state: Snapshot, partition: str) -> MetadataSizes:
-    """What one partition of the metadata table takes, built or being built."""
-    slices = state.metadata.slices(partition)
-    bases = [one.base_file.size_bytes for one in slices if one.base_file is not None]
-    logs = [log.size_bytes for one in slices for log in one.log_files]
-    return MetadataSizes(
-        partition=partition,
-        file_groups_count=len(slices),
-        base_files_count=len(bases),
-        base_bytes=sum(bases),
-        log_files_count=len(logs),
-        log_bytes=sum(logs),
-    )
-
-
 def metadata_sizes(state: Snapshot) -> tuple[MetadataSizes, ...]:
     """What each partition of the metadata table takes."""
     if not state.config.metadata_partitions:
         raise no_metadata_table(state)
-    return tuple(sizes_of(state, one) for one in sorted(state.config.metadata_partitions))
+    return tuple(sizes_of(state.metadata, one) for one in sorted(state.config.metadata_partitions))
 
 
 def compare_files(state: Snapshot) -> Iterator[ComparedFile]:

@@ -8,7 +8,7 @@ from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.formats.instant_metadata import savepoint
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.query.removed_files import Past, first_missed
-from lakewarden.engine.services.savepoint.restore_point import (
+from lakewarden.engine.services.retention.restore_point import (
     all_files,
     undone_by,
     visibility_without,

@@ -23,7 +23,7 @@ from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
 from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
-from lakewarden.engine.services.savepoint.restore_point import undone_by
+from lakewarden.engine.services.retention.restore_point import undone_by
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage

@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
 from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Instant, time_text
+from lakewarden.engine.transaction.state.plan_scope import INGESTION
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 _HOUR_MS = 3_600_000
 
@@ -33,6 +36,12 @@ class Writes:
     completed: Sequence[Instant]
     # Plans of services among them.
     pending: Sequence[Instant]
+
+
+def writes_of(snapshot: Snapshot) -> Writes:
+    """The completed writes, and what may become one."""
+    active = snapshot.timeline.active
+    return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
 
 
 def find_horizon(

@@ -19,7 +19,7 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.services.retention.file_removal import files_to_delete
-from lakewarden.engine.services.savepoint.restore_point import (
+from lakewarden.engine.services.retention.restore_point import (
     all_files,
     undone_by,
     visibility_without,

@@ -6,14 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.services.inspection.state.pending import (
-    Pending,
-    age_seconds,
-    expires_at_ms,
-    looked,
-    pending_instants,
-    service_name,
-)
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.heartbeats import (
     BEATS_FOLDER,
@@ -27,6 +19,14 @@ from lakewarden.engine.timeline.instants.state import HeartbeatSign
 from lakewarden.engine.timeline.ledger.entries import Claim
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.pending_instants import (
+    Pending,
+    age_seconds,
+    expires_at_ms,
+    looked,
+    pending_instants,
+    service_name,
+)
 from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
 _NAME = re.compile(r"([0-9]+)\.([0-9]+)\.json")

@@ -11,8 +11,14 @@ from functools import partial
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.archive.run import draft_archive
-from lakewarden.engine.services.clean.draft import writes_of
-from lakewarden.engine.services.inspection.state.pending import (
+from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
+from lakewarden.engine.services.retention.archive_plan import ArchiveHold, Barrier
+from lakewarden.engine.services.retention.clean_settings import retention_of
+from lakewarden.engine.services.retention.horizon import find_horizon, writes_of
+from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
     age_seconds,
     began_at_ms,
@@ -20,13 +26,6 @@ from lakewarden.engine.services.inspection.state.pending import (
     pending_instants,
     service_name,
 )
-from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
-from lakewarden.engine.services.retention.archive_plan import ArchiveHold, Barrier
-from lakewarden.engine.services.retention.clean_settings import retention_of
-from lakewarden.engine.services.retention.horizon import find_horizon
-from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.state.context import Context
 
 CLEAN, ARCHIVE, METADATA_COMPACTION = "clean", "archive", "metadata_compaction"
 # What holds an archival as it should, without anything being stuck.

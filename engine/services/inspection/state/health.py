@@ -19,19 +19,19 @@ from lakewarden.engine.services.compaction.settings import DELTA_COMMITS
 from lakewarden.engine.services.compaction.triggers import progress_of
 from lakewarden.engine.services.inspection.state.blockers import Blocker, find_blockers
 from lakewarden.engine.services.inspection.state.locks import locks
-from lakewarden.engine.services.inspection.state.pending import (
-    Pending,
-    age_seconds,
-    began_at_ms,
-    looked,
-    pending_instants,
-)
 from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
 from lakewarden.engine.services.retention.archive_settings import KEEP_MAX_COMMITS
 from lakewarden.engine.services.retention.clean_settings import retention_of
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.pending_instants import (
+    Pending,
+    age_seconds,
+    began_at_ms,
+    looked,
+    pending_instants,
+)
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 from lakewarden.engine.transaction.sweep.sweep import due_sweeps

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.services.inspection.state.pending import age_seconds
 from lakewarden.engine.timeline.ledger.entries import (
     Cancelled,
     Claim,
@@ -14,6 +13,7 @@ from lakewarden.engine.timeline.ledger.entries import (
 )
 from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger, read_ledger
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.pending_instants import age_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.services.inspection.state.pending import age_seconds
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.pending_instants import age_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

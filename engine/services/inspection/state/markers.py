@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lakewarden.engine.services.inspection.state.pending import age_seconds
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_display
 from lakewarden.engine.transaction.state.markers import TEMP_FOLDER, read_announcements
+from lakewarden.engine.transaction.state.pending_instants import age_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

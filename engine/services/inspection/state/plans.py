@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.services.inspection.state.blockers import Blocker, find_blockers
-from lakewarden.engine.services.inspection.state.pending import (
+from lakewarden.engine.services.inspection.state.shape import shape_of
+from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import InstantState
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.ledger_end import scope_of
+from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
     age_seconds,
     began_at_ms,
@@ -13,12 +19,6 @@ from lakewarden.engine.services.inspection.state.pending import (
     pending_instants,
     service_name,
 )
-from lakewarden.engine.services.inspection.state.shape import shape_of
-from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.instant_metadata import restore
-from lakewarden.engine.services.inspection.state.pending import Pending
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.transaction.state.ledger_end import scope_of
+from lakewarden.engine.transaction.state.pending_instants import Pending
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
 

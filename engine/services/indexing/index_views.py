@@ -7,8 +7,8 @@ from enum import StrEnum
 from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, undefined
+from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import FILES, RECORD_INDEX
-from lakewarden.engine.services.inspection.metadata_table import sizes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
@@ -80,7 +80,7 @@ def _built_by(state: Snapshot, instant: Instant) -> Iterator[str]:
 
 
 def _index_view(state: Snapshot, index: IndexDefinition, build: Instant | None) -> IndexView:
-    sizes = sizes_of(state, index.partition)
+    sizes = sizes_of(state.metadata, index.partition)
     return IndexView(
         name=index.name,
         partition=index.partition,

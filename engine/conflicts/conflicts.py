@@ -2,13 +2,15 @@
 
 A write chooses its file groups from the timeline as it was when it began. At its commit, under the
 lock, it looks what has happened since: what others have completed there, what they are going to
-rewrite, and what was taken back that the write may have built upon.
+rewrite, and what was taken back that the write may have built upon. Where it decided by rows that
+it looked for, rows that came meanwhile count as well, in whatever file group they are.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from lakewarden.engine.conflicts.looks import Change, Look
 from lakewarden.engine.conflicts.touched_groups import (
     PLANNED,
     Touched,
@@ -23,6 +25,8 @@ from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
 
 _BUCKET_DIGITS = 8
+# What is in doubt for a write that found nothing to touch: it might find something now.
+_ANYWHERE = frozenset({FileGroupId("", "")})
 _Key = tuple[str, str]
 
 
@@ -70,6 +74,9 @@ class ConflictKind(Enum):
     COMPLETED = "completed after this one started"
     PLANNED = "is pending"
     TAKEN_BACK = "was rolled back after this one had read it"
+    # In partitions that the write has searched.
+    BROUGHT = "brought rows after this one had read the partition"
+    TAKEN = "deleted rows after this one had read the partition"
     # Only a cancellable plan gives way to one.
     UNDER_WAY = "is under way and writes to the same file group"
 
@@ -92,19 +99,22 @@ def find_conflicts(
     strategy: ConflictStrategy,
     *,
     appended: frozenset[FileGroupId] = frozenset(),
+    looks: Collection[Look] = (),
 ) -> tuple[Conflicting, ...]:
     """Everything that stands against a write; what is only planned comes last.
 
     `appended` are those of mine that got log files only. A compaction leaves them valid: since
-    version 8 a log belongs to the slice that is there when the log is completed.
+    version 8 a log belongs to the slice that is there when the log is completed. `looks` say where
+    the write has searched for the rows that it decided by.
     """
     active = timeline.active
     movable = appended if active.layout.version > 1 else frozenset()
-    found = [*_gone(mine, since, timeline)]
+    found = [*_gone(mine or _ANYWHERE, since, timeline)]
     for instant in completed_since(since, active):
         touched = touched_by(active, instant)
         endangered = _endangered(mine, movable, instant, touched, since)
-        found += _overlaps(active, instant, endangered, touched, strategy)
+        overlaps = [*_overlaps(active, instant, endangered, touched, strategy)]
+        found += overlaps or _spoilt(instant, touched, looks)
     if not strategy.prefers_writers:
         for instant in active.pending(PLANNED):
             planned = planned_by(active, instant)
@@ -113,16 +123,23 @@ def find_conflicts(
     return tuple(found)
 
 
+def _spoilt(instant: Instant, touched: Touched, looks: Iterable[Look]) -> Iterator[Conflicting]:
+    for look in looks:
+        kind = _SPOILT[look.spoilt_by]
+        yield from _conflicting(instant.requested, instant.action, kind, look.spoilt(touched))
+
+
 def write_conflict(requested: str, found: tuple[Conflicting, ...]) -> Conflict:
     """The error of a write that has to give way to what was found."""
     first = found[0]
     more = f", and at {len(found) - 1} more" if len(found) > 1 else ""
     other = f"{first.action.value} {first.instant}"
+    place = f" at file group {first.file_id} of partition {first.partition!r}"
     return Conflict(
         "write_conflict",
         what=(
-            f"The write {requested} conflicts with the {other} "
-            f"at file group {first.file_id} of partition {first.partition!r}{more}."
+            f"The write {requested} conflicts with the {other}"
+            f"{place if first.file_id else ''}{more}."
         ),
         why=f"The {other} {first.kind.value}.",
         now=_REMEDIES[first.kind],
@@ -143,7 +160,10 @@ _REMEDIES = {
     ConflictKind.PLANNED: "Nothing was changed. Run the plan or cancel it, then write again.",
     ConflictKind.TAKEN_BACK: AGAIN,
     ConflictKind.UNDER_WAY: AGAIN,
+    ConflictKind.BROUGHT: AGAIN,
+    ConflictKind.TAKEN: AGAIN,
 }
+_SPOILT = {Change.ROWS_BROUGHT: ConflictKind.BROUGHT, Change.ROWS_TAKEN: ConflictKind.TAKEN}
 
 
 def completed_since(since: ObservedInstants, active: ActiveTimeline) -> list[Instant]:

@@ -1,13 +1,17 @@
 """Touched file groups: which ones a completed write has changed, and which a pending plan will."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import commit, compaction, replace
 from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
-from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation
+from lakewarden.engine.formats.instant_metadata.commit import (
+    CommitMetadata,
+    Operation,
+    WriteStat,
+)
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action, Instant
@@ -30,6 +34,9 @@ class Touched:
     keys: frozenset[FileGroupId]
     # Those of the keys that got log files and nothing else.
     appended: frozenset[FileGroupId] = frozenset()
+    # Those that rows came to, new or changed, and those that rows left; services only move them.
+    brought: frozenset[FileGroupId] = frozenset()
+    taken: frozenset[FileGroupId] = frozenset()
 
 
 _NOTHING = Touched(TouchKind.WRITE, frozenset())
@@ -41,9 +48,16 @@ def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
     if instant.action is Action.REPLACE_COMMIT:
         metadata = replace.decode(payload, path)
         replaced = _keys(metadata.partition_to_replace_file_ids)
-        return Touched(TouchKind.WRITE, _written(metadata) | replaced)
+        moved = _written(metadata) | replaced
+        if is_service(instant, metadata):
+            return Touched(TouchKind.WRITE, moved)
+        taken = _taken(metadata) | replaced
+        return Touched(TouchKind.WRITE, moved, brought=_brought(metadata), taken=taken)
     written = commit.decode(payload, path)
-    return Touched(_kind(instant, written), _written(written), _appended(written))
+    kind, keys, appended = _kind(instant, written), _written(written), _appended(written)
+    if is_service(instant, written):
+        return Touched(kind, keys, appended)
+    return Touched(kind, keys, appended, _brought(written), _taken(written))
 
 
 def is_service(instant: Instant, metadata: CommitMetadata) -> bool:
@@ -82,20 +96,34 @@ def _kind(instant: Instant, metadata: CommitMetadata) -> TouchKind:
 
 
 def _written(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    return _of_stats(metadata, lambda stat: True)
+
+
+def _brought(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    """All but those that were only deleted from, as the counts say for sure."""
+    return _of_stats(
+        metadata,
+        lambda stat: not stat.num_deletes or bool(stat.num_inserts or stat.num_update_writes),
+    )
+
+
+def _taken(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    return _of_stats(metadata, lambda stat: bool(stat.num_deletes))
+
+
+def _of_stats(
+    metadata: CommitMetadata, is_wanted: Callable[[WriteStat], bool]
+) -> frozenset[FileGroupId]:
     return _keys(
         {
-            partition: [stat.file_id for stat in stats]
+            partition: [stat.file_id for stat in stats if is_wanted(stat)]
             for partition, stats in metadata.partition_to_write_stats.items()
         }
     )
 
 
 def _appended(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    bases = {
-        partition: [stat.file_id for stat in stats if stat.log_files is None]
-        for partition, stats in metadata.partition_to_write_stats.items()
-    }
-    return _written(metadata) - _keys(bases)
+    return _written(metadata) - _of_stats(metadata, lambda stat: stat.log_files is None)
 
 
 def _keys(file_ids: Mapping[str, Iterable[str]]) -> frozenset[FileGroupId]:

@@ -47,9 +47,9 @@ class Brought:
 
 @dataclass(frozen=True, slots=True)
 class FoundKeys:
-    """A key that two writes have brought; None where it is not known which."""
+    """A key that two writes have brought."""
 
-    key: str | None
+    key: str
     partition: str | None
 
 
@@ -80,15 +80,13 @@ class BroughtKeys:
         data = tuple(
             slice_
             for slice_ in map(_slice, stats)
-            if slice_ is not None and (new.are_unknown or new.of(slice_.partition) is not None)
+            if slice_ is not None and new.of(slice_.partition) is not None
         )
         index = self._indexed(instant, stats, new) if self._asks_index and data else None
         return Brought(instant, data, index)
 
     def find(self, brought: Brought, new: NewKeys) -> FoundKeys | None:
         """One of the new keys that the commit has brought, too; `missing_file` if it is unknown."""
-        if new.are_unknown:
-            return FoundKeys(None, brought.data[0].partition) if brought.data else None
         if brought.index is None:
             return self._first(brought.data, new)
         try:

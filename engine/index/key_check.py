@@ -128,10 +128,10 @@ def too_many_commits(mine: str) -> Conflict:
 def _key_conflict(mine: str, other: Instant, found: FoundKeys) -> Conflict:
     name = f"{other.action.value} {other.requested}"
     place = f" in partition {found.partition!r}" if found.partition else ""
-    key = f"the record key {found.key!r}" if found.key is not None else "rows"
     return Conflict(
         "write_conflict",
-        what=f"The write {mine} conflicts with the {name}, which inserted {key}{place}.",
+        what=f"The write {mine} conflicts with the {name}, which inserted the record "
+        f"key {found.key!r}{place}.",
         why="Both writes insert this key, and a table has each key once.",
         now=AGAIN,
         instant=other.requested,

@@ -1,7 +1,7 @@
 """New keys: those that a write has taken for new, by the partitions that it put them into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,15 +26,19 @@ class NewKeys:
     rows: KeyedRows
     places: Places
     is_global: bool
-    # The caller does not know the keys of the rows: each might be any key.
-    are_unknown: bool = False
 
     def of(self, partition: str) -> WantedKeys | None:
         """The keys that may not be in a partition; None where there are none."""
         return self._by_partition.get("" if self.is_global else partition)
 
     def __bool__(self) -> bool:
-        return self.are_unknown or bool(len(self.places))
+        return bool(len(self.places))
+
+    def beside(self, others: KeyedRows, *, are_global: bool) -> "NewKeys":
+        """These keys, and all of others that come without rows."""
+        mine = replace(self.rows, rows=pa.table({}))
+        places = np.concatenate([np.arange(len(others)), self.places + len(others)])
+        return NewKeys(others.followed_by(mine), places, is_global=self.is_global or are_global)
 
     @cached_property
     def _by_partition(self) -> Mapping[str, WantedKeys]:

@@ -10,6 +10,7 @@ from lakewarden.engine.conflicts.conflicts import (
     find_conflicts,
     write_conflict,
 )
+from lakewarden.engine.conflicts.looks import Look
 from lakewarden.engine.conflicts.plan_conflicts import (
     KINDS,
     find_live_conflicts,
@@ -64,6 +65,8 @@ class Outcome:
     # The file groups it is about, and those of them that got log files only.
     touched: frozenset[FileGroupId]
     appended: frozenset[FileGroupId] = frozenset()
+    # Where it has searched for the rows that it decided by.
+    looks: tuple[Look, ...] = ()
     # What the timeline showed when it chose them; a plan has chosen when it was published.
     seen: ObservedInstants | None = None
     # The snapshot that it was made from, of which nothing has to be read again.
@@ -227,6 +230,7 @@ def _resolve_conflicts(
         snapshot.timeline,
         outcome.strategy,
         appended=outcome.appended,
+        looks=outcome.looks,
     )
     if not all(one.kind is ConflictKind.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)

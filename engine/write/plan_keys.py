@@ -7,7 +7,7 @@ from lakewarden.engine.index.new_keys import NewKeys, Places
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plan import WritePlan
-from lakewarden.engine.write.request import Replacement, WriteRequest
+from lakewarden.engine.write.request import Findings, WriteRequest
 
 _NONE = np.zeros(0, np.int64)
 
@@ -17,32 +17,21 @@ def new_keys(
     request: WriteRequest,
     index: IndexChoice,
     config: TableConfig,
-    *,
-    are_distributed: bool,
+    findings: Findings,
 ) -> NewKeys:
-    """The keys that a write took for new, deletes in vain, or puts in the place of all there was.
+    """The keys that a write took for new, deletes in vain, or has found absent.
 
     Plain inserts take every row for new without a look, as they promise. What comes to one bucket
     is in one file group, and conflicts there. Where files and a record index may both be asked, a
     key that logs have deleted is known to the one and new to the other: all keys count then.
     """
-    is_overwriting = request.replacement in (Replacement.TOUCHED_PARTITIONS, Replacement.TABLE)
     places = _NONE
     if request.finds_keys:
         places = np.concatenate([_brought(plan, index, config), _deleted_in_vain(plan)])
-    elif is_overwriting:
-        places = _brought(plan, index, config)
-    return NewKeys(
-        plan.rows,
-        places,
-        # A write that overwrites partitions does not look into the others.
-        is_global=index.kind.is_global
-        and request.replacement is not Replacement.TOUCHED_PARTITIONS,
-        are_unknown=is_overwriting
-        and are_distributed
-        and not len(plan.rows)
-        and index.buckets is None,
-    )
+    new = NewKeys(plan.rows, places, is_global=index.kind.is_global)
+    if findings.absent is None or not len(findings.absent):
+        return new
+    return new.beside(findings.absent, are_global=findings.absent_everywhere)
 
 
 def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places:

@@ -6,10 +6,12 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
+from lakewarden.engine.conflicts.looks import Look
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.write.distributed_rows import DistributedRows, RewriteWorkers
 from lakewarden.engine.write.files.group_work import GroupWork
 
@@ -46,6 +48,20 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What rows follow from, if they were made from what the table holds.
+
+    None of it may change until they are committed.
+    """
+
+    looks: tuple[Look, ...] = ()
+    # Keys that the table lacks, so that nothing was done about them.
+    absent: KeyedRows | None = None
+    # Whether the table lacks them in all partitions, and not only in those of their own.
+    absent_everywhere: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
     """Rows to write. Before they come, those in `gone` leave: their keys, from their partitions."""
 
@@ -56,6 +72,7 @@ class Incoming:
     # Who else can make files, if there are more of them than this process should rewrite.
     rewrite_workers: RewriteWorkers | None = None
     placement: Placement | None = None
+    findings: Findings = field(default_factory=Findings)
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,6 +106,8 @@ class WriteRequest:
     index: IndexChoice | None = None
     # Rows are those of their own partitions, even where the index knows keys over all of them.
     within_partitions: bool = False
+    # Where the rows have been searched for, if whoever has them knows it and not they.
+    look: Look | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,7 +1,8 @@
 """Row changes: deletes, updates and merges that follow from what the table holds."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -9,19 +10,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from lakewarden.engine.conflicts.looks import Change, Look
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.read.query.plan_query import Query, plan_query
+from lakewarden.engine.read.query.prune import may_hold_rows
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.write.change_set import ChangeSet, Changing
 from lakewarden.engine.write.newest_rows import newest_of_each
-from lakewarden.engine.write.request import Effect, Incoming
-from lakewarden.engine.write.rows.places import Places
+from lakewarden.engine.write.request import Effect, Findings, Incoming
+from lakewarden.engine.write.rows.places import Places, keys_only
 from lakewarden.engine.write.rows.prepare import has_partition
 
 # What a column becomes: a value for all rows, or an expression over the row's columns.
@@ -60,8 +63,8 @@ class DeleteWhere:
         config = state.config
         partitions = [field.name for field in config.partitions.fields]
         names = dict.fromkeys(name.partition(".")[0] for name in (*config.key_fields, *partitions))
-        rows = _read(state, Query(list(names), self.filter), self.executor)
-        return Incoming(rows, effect=Effect(deleted=len(rows)))
+        rows, look = _searched(state, Query(list(names), self.filter), self.executor)
+        return Incoming(rows, effect=Effect(deleted=len(rows)), findings=Findings((look,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,11 @@ class UpdateWhere:
     def __call__(self, state: Snapshot) -> Incoming:
         names = state.schema().columns.names
         _check_values(self.values, names, state.config)
-        old = _read(state, Query(names, self.filter), self.executor)
+        old, look = _searched(state, Query(names, self.filter), self.executor)
         none = old.slice(0, 0)
         changes = ChangeSet(none, old, _changed(old, old, self.values), none)
-        return _changing(state, self.executor, self.settings, refuses_lowered=True).incoming(
-            changes
-        )
+        changing = _changing(state, self.executor, self.settings, refuses_lowered=True)
+        return replace(changing.incoming(changes), findings=Findings((look,)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +117,14 @@ class Merge:
         is_met = np.zeros(len(source), dtype=bool)
         is_met[found.drop_null().to_numpy()] = True
         added = source.filter(pa.array(~is_met if self.on_no_match == "insert" else is_met & False))
-        return changing.incoming(self._changes(matched, theirs, added), known)
+        changes = self._changes(matched, theirs, added)
+        incoming = changing.incoming(changes, known)
+        if self.on_no_match == "ignore":
+            absent = keys_only(places.only(~is_met))
+            return replace(incoming, findings=Findings((), absent, not by_partition))
+        is_left = self.on_match == "ignore" or len(incoming.rows) < len(changes.new) + len(added)
+        partitions = known.partitions.filter(found.is_valid()) if is_left else []
+        return replace(incoming, findings=_unless_deleted(partitions))
 
     def _changes(self, matched: pa.Table, theirs: pa.Table, added: pa.Table) -> ChangeSet:
         none = matched.slice(0, 0)
@@ -148,6 +157,18 @@ def _completed(theirs: pa.Table, matched: pa.Table) -> pa.Table:
         if field.name not in theirs.column_names:
             theirs = theirs.append_column(field, matched.column(field.name))
     return theirs
+
+
+def _unless_deleted(partitions: Iterable[pa.StringScalar]) -> Findings:
+    """Of rows that are there and stay as they are: without them, others would come."""
+    paths = frozenset(path.as_py() for path in partitions)
+    return Findings((Look(paths.__contains__, Change.ROWS_TAKEN),) if paths else ())
+
+
+def _searched(state: Snapshot, query: Query, executor: Executor) -> tuple[pa.Table, Look]:
+    """The rows of a query, and where they were searched for."""
+    scan = plan_query(state, query)
+    return scan.table(state.storage, executor), Look(partial(may_hold_rows, scan.spec))
 
 
 def _read(state: Snapshot, query: Query, executor: Executor) -> pa.Table:

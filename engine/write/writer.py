@@ -5,7 +5,7 @@ with them), publish an instant, find the keys and plan, make the files, commit.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -50,13 +50,21 @@ from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.identity import record_identity
 from lakewarden.engine.write.index_removals import removed_index_keys
 from lakewarden.engine.write.local_files import local_files
+from lakewarden.engine.write.looks import looks_of
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.planner import Planner
-from lakewarden.engine.write.request import Effect, Incoming, Placement, Replacement, WriteRequest
+from lakewarden.engine.write.request import (
+    Effect,
+    Findings,
+    Incoming,
+    Placement,
+    Replacement,
+    WriteRequest,
+)
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
@@ -97,6 +105,8 @@ class Prepared:
     # What the write does, if its rows tell and not only the files.
     effect: Effect | None = None
     placement: Placement | None = None
+    # What the rows follow from.
+    findings: Findings = field(default_factory=Findings)
 
     @property
     def config(self) -> TableConfig:
@@ -193,6 +203,7 @@ class TableWriter:
             partition_matters=by_partition,
         )
         distributed = rewrite_workers = effect = placement = None
+        findings = Findings()
         if isinstance(incoming, DistributedRows):
             distributed = self._distributed_work(
                 request, incoming, state.config, index, preparation
@@ -201,7 +212,7 @@ class TableWriter:
         else:
             rows, rewrite_workers = self._keyed(incoming, preparation), incoming.rewrite_workers
             effect = incoming.effect
-            placement = incoming.placement
+            placement, findings = incoming.placement, incoming.findings
         # Deletes of one key are alike: nothing depends on which of them counts.
         is_apart = placement is not None or (distributed and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
@@ -219,6 +230,7 @@ class TableWriter:
             rewrite_workers,
             effect,
             placement,
+            findings,
         )
 
     def _keyed(self, incoming: Incoming, preparation: RowPreparation) -> KeyedRows:
@@ -324,6 +336,7 @@ class TableWriter:
             | stays,
             appended=frozenset(file.key for file in files if file.stat.log_files is not None)
             | stays,
+            looks=looks_of(request, plan, prepared.findings),
             seen=seen,
             snapshot=prepared.state,
             strategy=strategy_of(
@@ -351,13 +364,7 @@ class TableWriter:
         instant: str,
     ) -> KeyCheck | None:
         """None for a write that takes no key for new, or that checks none."""
-        new = new_keys(
-            plan,
-            request,
-            prepared.index,
-            prepared.config,
-            are_distributed=prepared.distributed is not None,
-        )
+        new = new_keys(plan, request, prepared.index, prepared.config, prepared.findings)
         if not new:
             return None
         ports = self._context.ports

@@ -82,6 +82,7 @@ def scan(
     state = SNAPSHOTS.numbered(moment, location_of(path, options))
     asked = _asked(state, options)
     planned = _planned(state, asked, columns, _filter(state, asked, conditions))
+    SNAPSHOTS.note(moment, planned.spec)
     if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
         planned = replace(planned, spec=replace(planned.spec, predicate=None))
     return scan_frame(spark, state.storage, planned, LocalExecutor())

@@ -7,10 +7,12 @@ times it has to see the same, and two plans over the same snapshot of a table ar
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from threading import Lock
 
+from lakewarden.engine.read.merge.spec import ReadSpec
+from lakewarden.engine.read.query.prune import may_hold_rows
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
@@ -24,6 +26,8 @@ class NumberedSnapshot:
 
     number: int
     snapshot: Snapshot
+    # What plans have read of it.
+    reads: list[ReadSpec] = field(default_factory=list)
 
     def fresh(self) -> Snapshot:
         """The same snapshot with nothing derived from it yet, so that plans share no memory."""
@@ -69,6 +73,13 @@ class SnapshotRegistry:
             return latest.fresh()
         return self.now(location).fresh()
 
+    def note(self, number: int, read: ReadSpec) -> None:
+        """Remember of a snapshot that a write holds what its statement reads."""
+        with self._lock:
+            held = self._held.get(number)
+            if held is not None:
+                held.reads.append(read)
+
     @contextmanager
     def writing(self) -> Iterator["HeldSnapshots"]:
         """Snapshots that are kept until a write has ended."""
@@ -80,11 +91,11 @@ class SnapshotRegistry:
                 for number in held.numbers:
                     del self._held[number]
 
-    def _hold(self, snapshot: Snapshot) -> int:
+    def _hold(self, snapshot: Snapshot) -> NumberedSnapshot:
         with self._lock:
-            number = next(self._numbers)
-            self._held[number] = NumberedSnapshot(number, snapshot)
-            return number
+            found = NumberedSnapshot(next(self._numbers), snapshot)
+            self._held[found.number] = found
+            return found
 
 
 class HeldSnapshots:
@@ -92,13 +103,22 @@ class HeldSnapshots:
 
     def __init__(self, registry: SnapshotRegistry) -> None:
         self._registry = registry
-        self.numbers: list[int] = []
+        self._taken: list[NumberedSnapshot] = []
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(one.number for one in self._taken)
 
     def hold(self, snapshot: Snapshot) -> int:
         """The number under which plans find the snapshot that a write judges conflicts by."""
-        number = self._registry._hold(snapshot)
-        self.numbers.append(number)
-        return number
+        held = self._registry._hold(snapshot)
+        self._taken.append(held)
+        return held.number
+
+    def may_hold(self, partition: str) -> bool:
+        """Whether the statement has read a partition, or would have if it had been there."""
+        reads = self._taken[-1].reads if self._taken else []
+        return not reads or any(may_hold_rows(read, partition) for read in reads)
 
 
 SNAPSHOTS = SnapshotRegistry()

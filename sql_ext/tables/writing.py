@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
+from lakewarden.engine.conflicts.looks import Look
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -69,6 +70,11 @@ class Writing:
 
     def said(self, setting: Setting[str]) -> str:
         return self.options.get(setting.key, setting.default)
+
+    @property
+    def look(self) -> Look:
+        """Where the statement has searched for the rows that it changes."""
+        return Look(self.held.may_hold)
 
     def frame(self, state: Snapshot) -> DataFrame:
         return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
@@ -166,11 +172,12 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
                 incoming=writing.removed,
                 deletes=True,
                 within_partitions=True,
+                look=writing.look,
             )
         case "update":
-            return _changing(writing.updated)
+            return _changing(writing, writing.updated)
         case _:
-            return _changing(writing.merged)
+            return _changing(writing, writing.merged)
 
 
 def _insert(writing: Writing, operation: Operation) -> WriteRequest:
@@ -182,8 +189,13 @@ def _insert(writing: Writing, operation: Operation) -> WriteRequest:
     )
 
 
-def _changing(derivation: Derivation) -> WriteRequest:
-    return WriteRequest(operation=Operation.UPSERT, incoming=derivation, within_partitions=True)
+def _changing(writing: Writing, derivation: Derivation) -> WriteRequest:
+    return WriteRequest(
+        operation=Operation.UPSERT,
+        incoming=derivation,
+        within_partitions=True,
+        look=writing.look,
+    )
 
 
 def _overwrite(writing: Writing, partition: object) -> WriteRequest:

@@ -15,6 +15,7 @@ from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.metadata.reading.column_range import ColumnRange
 from lakewarden.engine.read.merge.possible import Known, possible
 from lakewarden.engine.read.merge.predicate import Predicate
+from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.table.partitions import PartitionScheme
 
 FileRanges = Mapping[str, Mapping[str, ColumnRange]]
@@ -44,6 +45,13 @@ def prune_partitions(
         if number not in kept
     )
     return tuple(path for number, path in enumerate(partitions) if number in kept), skipped
+
+
+def may_hold_rows(spec: ReadSpec, partition: str) -> bool:
+    """Whether a partition may have rows for a read, be it new or known."""
+    if spec.predicate is None:
+        return True
+    return bool(prune_partitions((partition,), spec.partitions, spec.schema, spec.predicate)[0])
 
 
 def prune_slices(

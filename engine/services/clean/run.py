@@ -31,7 +31,7 @@ from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish_in, to_inflight
-from lakewarden.engine.transaction.attempts.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.transaction.attempts.take_over import plan_in_hand, remove_torn, take_over
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.describe_pending import describe_pending
@@ -225,11 +225,8 @@ def _still_holds(before: Snapshot, now: Snapshot) -> bool:
 
 
 def _execute(context: Context, snapshot: Snapshot, attempt: Attempt) -> Finished:
-    files = pending_of(snapshot, Action.CLEAN, attempt.instant)
-    requested = None if files is None else files.requested
-    assert requested is not None
-    path = requested.entry.path
-    return execute_clean(context, attempt, context.storage.read(path), path)
+    content, path = plan_in_hand(context, snapshot, attempt)
+    return execute_clean(context, attempt, content, path)
 
 
 def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Cleaned:

@@ -33,7 +33,12 @@ from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.completion import complete
 from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in, to_inflight
-from lakewarden.engine.transaction.attempts.take_over import pending_of, remove_torn, take_over
+from lakewarden.engine.transaction.attempts.take_over import (
+    pending_of,
+    plan_in_hand,
+    remove_torn,
+    take_over,
+)
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.metadata_rebuild import (
     drop,
@@ -190,12 +195,6 @@ def _finish_pending(context: Context) -> Restored | None:
     return None
 
 
-def _plan(storage: Storage, files: InstantFiles) -> RestorePlan:
-    assert files.requested is not None
-    path = files.requested.entry.path
-    return payload.decode_plan(storage.read(path), path)
-
-
 def _execute(context: Context, attempt: Attempt) -> Restored:
     """Do what a plan says, from wherever an earlier attempt has come to.
 
@@ -204,9 +203,7 @@ def _execute(context: Context, attempt: Attempt) -> Restored:
     second-unlock, tidy.
     """
     began_ms = context.now_ms()
-    files = pending_of(load_for_writing(context), Action.RESTORE, attempt.instant)
-    assert files is not None
-    plan = _plan(context.storage, files)
+    plan = payload.decode_plan(*plan_in_hand(context, load_for_writing(context), attempt))
     target = plan.savepoint_to_restore_timestamp or ""
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)

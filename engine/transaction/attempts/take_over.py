@@ -87,6 +87,18 @@ def pending_of(snapshot: Snapshot, action: Action, instant: str) -> InstantFiles
     return None
 
 
+def plan_in_hand(context: Context, snapshot: Snapshot, attempt: Attempt) -> tuple[bytes, str]:
+    """The plan that an attempt is to carry out, and its path; raises if others have ended it."""
+    files = pending_of(snapshot, attempt.action, attempt.instant)
+    if files is not None and files.requested is not None:
+        path = files.requested.entry.path
+        content = context.storage.read_if_present(path)
+        if content is not None:
+            return content, path
+    attempt.check_claim()
+    raise _ended_elsewhere(attempt)
+
+
 def working_attempt(context: Context, ledger: Ledger, files: InstantFiles) -> LiveAttempt | None:
     """Who works on it. Java sends no heartbeat here, so that its last step speaks for it."""
     live = live_attempt(context, ledger)
@@ -96,6 +108,17 @@ def working_attempt(context: Context, ledger: Ledger, files: InstantFiles) -> Li
         if is_recent(context, modified_ms):
             return LiveAttempt(owner=JAVA, since_ms=modified_ms)
     return live
+
+
+def _ended_elsewhere(attempt: Attempt) -> Conflict:
+    return Conflict(
+        "superseded",
+        what=f"Attempt {attempt.number} at {attempt.action.value} {attempt.instant} stopped.",
+        why="Another process has ended this instant.",
+        now="Look at the timeline for the instant's state.",
+        instant=attempt.instant,
+        attempt=attempt.number,
+    )
 
 
 def _lost_the_claim(action: Action, instant: str) -> Conflict:

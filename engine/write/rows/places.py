@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.write.rows.prepare import has_partition, keyed_rows
 
@@ -59,6 +60,13 @@ def places_of(rows: pa.Table, state: Snapshot) -> Places:
     matters = has_partition(present, config)
     keyed = keyed_rows(telling, config, state.schema(), deletes=True, partition_matters=matters)
     return Places(keyed.keys, keyed.partitions.cast(pa.string()))
+
+
+def keys_only(places: Places) -> KeyedRows:
+    """Keys of rows that nobody has."""
+    all_of_them = np.ones(len(places), dtype=bool)
+    partitions = places.partitions.dictionary_encode()
+    return KeyedRows(pa.table({}), places.keys, partitions, all_of_them, all_of_them)
 
 
 def joined_places(first: Places, second: Places) -> Places:

@@ -22,15 +22,15 @@ ONLY_READS = {READ_ONLY: "true"}
 
 
 def test_nothing_is_changed_where_only_reading_is_allowed(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequest, match="DROP TABLE is not allowed here: it changes a table"):
+    with pytest.raises(InvalidRequest, match="DROP TABLE is not allowed here: it changes"):
         CLOSED.check_change("DROP TABLE", [], ONLY_READS)
-    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes a table"):
+    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes"):
         CLOSED.write_table("append", str(tmp_path), {}, {}, ONLY_READS, 1)
-    with pytest.raises(InvalidRequest, match="TRUNCATE TABLE is not allowed here: it changes a table"):
+    with pytest.raises(InvalidRequest, match="TRUNCATE TABLE is not allowed here: it changes"):
         CLOSED.truncate_table(str(tmp_path), {}, {}, ONLY_READS)
-    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes a table"):
+    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes"):
         CLOSED.drop_partitions(str(tmp_path), {}, [], {}, ONLY_READS, if_exists=True)
-    with pytest.raises(InvalidRequest, match="CREATE TABLE is not allowed here: it changes a table"):
+    with pytest.raises(InvalidRequest, match="CREATE TABLE is not allowed here: it changes"):
         CLOSED.create_table(
             path=str(tmp_path / "new"),
             name="new",

@@ -206,7 +206,7 @@ def _gone(
     """Writes that cannot be asked any more what they touched, so that all of mine is in doubt.
 
     Some were completed when mine began and have been rolled back: mine may be built upon their
-    rows. Others were pending then, and have been completed and archived since.
+    rows. Others have been completed and archived since.
     """
     known = {instant.key for instant in timeline.active.instants}
     # One whose rollback is under way is on the timeline still, and completed no more.
@@ -217,6 +217,20 @@ def _gone(
     for requested, word in sorted(since.pending - known):
         if timeline.archive.completion_time(requested) is not None:
             yield from _conflicting(requested, Action(word), ConflictKind.COMPLETED, mine)
+    for instant in _begun_and_archived(since, timeline):
+        yield from _conflicting(instant.requested, instant.action, ConflictKind.COMPLETED, mine)
+
+
+def _begun_and_archived(since: ObservedInstants, timeline: Timeline) -> tuple[Instant, ...]:
+    """Writes of others that came and went; the archive is read only where it may have moved on."""
+    known = {instant.key for instant in timeline.active.instants}
+    gone = sorted(since.completed - known)
+    has_moved = gone if since.completed else timeline.active.completed()
+    if not has_moved:
+        return ()
+    seen = known | since.completed | since.pending
+    archived = timeline.archive.instants(gone[0][0] if gone else None)
+    return tuple(one for one in archived if one.action.is_write and one.key not in seen)
 
 
 def _conflicting(

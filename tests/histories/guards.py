@@ -198,6 +198,13 @@ GUARDS = (
         lock=LockKind.KEPT,
     ),
     Guard(
+        "rows that come to where a write has searched are a conflict",
+        (f"{_ENGINE}.conflicts.looks:Look.spoilt",),
+        _answering(()),
+        lock=LockKind.KEPT,
+        without=frozenset({"rollback", "update", "delete", "restore", "clean", "archive"}),
+    ),
+    Guard(
         "whoever commits second looks for its new keys",
         (f"{_ENGINE}.write.writer:TableWriter._key_check",),
         _nothing,

@@ -57,6 +57,11 @@ DECIDING: dict[str, tuple[Act, Rows]] = {
     ),
 }
 NINE = {"v": 9.0}
+SHORT = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
 WITHIN = sorted(DECIDING.keys() - {"overwrite", "truncate"})
 
 
@@ -164,6 +169,22 @@ def test_what_is_taken_back_meanwhile_is_a_conflict_for_who_found_nothing() -> N
     with pytest.raises(Conflict, match="was rolled back after this one had read it"):
         table.delete_where([("v", ">", 1)])
     assert shown(storage) == [("k", "a", 2.0)]
+
+
+def test_what_came_and_was_archived_before_a_write_is_published_is_a_conflict() -> None:
+    storage = started(Shape("cow", has_metadata=False))
+    other = Table.on(storage)
+
+    def rival() -> None:
+        other.upsert([{**OLD, "ts": 7, "v": 7.0}])
+        for number in range(4):
+            other.insert([row(f"k{number}", p=f"q{number}")], APART)
+        assert other.archive(options=SHORT)
+
+    table = prepared(storage, rival)
+    table.update_where([("p", "=", "a")], {"name": "changed"}, AGAIN)
+    newest = Table.on(storage).read_arrow(["v", "name"], filter=[("id", "=", "old")])
+    assert newest.to_pylist() == [{"v": 7.0, "name": "changed"}]
 
 
 def test_a_key_deleted_in_vain_that_comes_back_by_a_rollback_is_a_conflict() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.active import InstantFiles, StateFile
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
@@ -64,18 +64,25 @@ def remove_torn(context: Context, action: Action, instant: str) -> bool:
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         files = pending_of(snapshot, action, instant)
-        if files is None or files.requested is None:
-            return files is None
-        path = files.requested.entry.path
-        try:
-            plan_scope(action, context.storage.read(path), path)
-        except CorruptTable as error:
-            if error.code != TORN_PLAN:
-                raise
-            held.assert_held()
-            for file in reversed(list(files)):
-                context.storage.delete(file.entry.path)
+        if files is None:
             return True
+        if files.requested is not None and not _is_torn(context, action, files.requested):
+            return False
+        # Without a plan it is what somebody has left on the timeline who came too late.
+        held.assert_held()
+        for file in reversed(list(files)):
+            context.storage.delete(file.entry.path)
+    return True
+
+
+def _is_torn(context: Context, action: Action, requested: StateFile) -> bool:
+    path = requested.entry.path
+    try:
+        plan_scope(action, context.storage.read(path), path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return True
     return False
 
 

@@ -1,12 +1,14 @@
 """Cleaning a table: what is gone, what a reader sees, what is answered when nothing is done."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.formats.instant_metadata import clean as payload
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
@@ -30,7 +32,9 @@ from tests.engine.services.service_table import (
     rows,
     updated,
 )
+from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.just_before import LOCK_IN_A_FILE, JustBefore
+from tests.simulation.scenario import SWEPT_AFTER_MS
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 
@@ -340,6 +344,65 @@ def test_what_it_deletes_is_checked_by_another_road_first() -> None:
     with pytest.raises(Exception, match="a read of the newest snapshot needs it"):
         cleaned(world)
     assert world.rows() == contents(COW, *HISTORY)
+
+
+class PausedClean:
+    """A clean that its publisher has left, and a process that stands still before it runs it."""
+
+    def __init__(self) -> None:
+        self.world = new_service_world(LISTING, *HISTORY)
+        plan = payload.encode_plan(payload.CleanPlan(policy="KEEP_LATEST_COMMITS"))
+        context = self.world.context(50)
+        done = publish(context, Action.CLEAN, plan, claims=False)
+        self.instant = done.instant
+        self.requested = f".hoodie/timeline/{self.instant}.clean.requested"
+        self.inflight = f".hoodie/timeline/{self.instant}.clean.inflight"
+
+    def run(self, of: tuple[str, str], then: Callable[[], object]) -> Cleaned:
+        """Run it; something else happens in a pause after one of its calls."""
+
+        def pause() -> None:
+            self.world.clock.advance(SWEPT_AFTER_MS)
+            then()
+
+        storage = Hook(1, pause, of=of).storage(self.world.storage)
+        return clean(self.world.context(51, storage), CleanRequest(only_pending=True))
+
+    def finish(self) -> None:
+        (done,) = cleaned(self.world, CleanRequest(only_pending=True)).finished
+        assert done.instant == self.instant
+
+    def finish_and_archive(self) -> None:
+        self.finish()
+        for path in (self.requested, self.inflight):
+            self.world.storage.delete(path)
+        for entry in self.world.storage.list(".hoodie/timeline").files:
+            if entry.name.startswith(self.instant):
+                self.world.storage.delete(entry.path)
+
+
+@pytest.mark.parametrize("ending", ["finish", "finish_and_archive"])
+def test_a_clean_that_another_process_has_ended_is_superseded(ending: str) -> None:
+    paused = PausedClean()
+    with pytest.raises(Conflict) as raised:
+        paused.run(("create_exclusive", paused.inflight), getattr(paused, ending))
+    assert raised.value.code == "superseded"
+    assert paused.world.rows() == contents(LISTING, *HISTORY)
+
+
+def test_a_clean_whose_plan_is_gone_is_superseded() -> None:
+    paused = PausedClean()
+    ended = partial(paused.world.storage.delete, paused.requested)
+    with pytest.raises(Conflict, match="Another process has ended this instant"):
+        paused.run(("create_exclusive", paused.inflight), ended)
+
+
+def test_an_inflight_file_that_came_after_its_clean_was_archived_is_removed() -> None:
+    paused = PausedClean()
+    paused.finish_and_archive()
+    paused.world.storage.create_exclusive(paused.inflight, b"")
+    assert cleaned(paused.world).files_deleted == 4
+    assert not paused.world.table(97).timeline().pending()
 
 
 def test_the_first_version_of_plans_names_files_without_addresses() -> None:

@@ -1,7 +1,11 @@
 """The result of a write: what was committed, and what it took."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.plan import WritePlan
+from lakewarden.engine.write.request import Effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +38,13 @@ class Commit:
             f" updated, {self.rows_deleted} deleted, {self.files} files, {self.bytes} bytes,"
             f" {sum(self.seconds.values()):.2f} s"
         )
+
+
+def count_rows(plan: WritePlan, files: Sequence[WrittenFile]) -> Effect:
+    """The rows that files count; a moved row is an insert to one file and a delete to another."""
+    stats = [file.stat for file in files]
+    return Effect(
+        inserted=sum(stat.num_inserts for stat in stats) - plan.moved,
+        updated=sum(stat.num_update_writes for stat in stats) + plan.moved,
+        deleted=sum(stat.num_deletes for stat in stats) - plan.departures,
+    )

@@ -65,7 +65,7 @@ from lakewarden.engine.write.request import (
     Replacement,
     WriteRequest,
 )
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.result import Commit, count_rows
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.schema_keeping import history_to_keep
@@ -298,7 +298,7 @@ class TableWriter:
                 prepared.state, files, index_removals, context.ports.executor, scope
             )
         outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, index_removals)
-        return outcome, prepared.effect or _counted(plan, files)
+        return outcome, prepared.effect or count_rows(plan, files)
 
     def _outcome_of(
         self,
@@ -422,16 +422,6 @@ def _inflight_content(request: WriteRequest) -> bytes:
     if not request.replaces:
         return b""
     return commit_payload.encode(CommitMetadata(operation_type=request.operation))
-
-
-def _counted(plan: WritePlan, files: Sequence[WrittenFile]) -> Effect:
-    """What files tell of rows; one that has moved is an insert to one, a delete to others."""
-    stats = [file.stat for file in files]
-    return Effect(
-        inserted=sum(stat.num_inserts for stat in stats) - plan.moved,
-        updated=sum(stat.num_update_writes for stat in stats) + plan.moved,
-        deleted=sum(stat.num_deletes for stat in stats) - plan.departures,
-    )
 
 
 def _result(

@@ -1,4 +1,4 @@
-"""Calls: Spark has evaluated the arguments; bind them, carry the call out, give its rows back."""
+"""Calls: Spark has evaluated the arguments; bind them, run the call, return its rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

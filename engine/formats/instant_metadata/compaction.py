@@ -28,7 +28,7 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStrategy:
-    """The Java class that carries a plan out; only log compaction names one."""
+    """The Java class that executes a plan; only log compaction names one."""
 
     compactor_class_name: str | None = None
     strategy_params: Mapping[str, str] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringStrategy:
-    """The Java class that carries a plan out, and its parameters."""
+    """The Java class that executes a plan, and its parameters."""
 
     strategy_class_name: str | None = None
     strategy_params: Mapping[str, str] = field(default_factory=dict)

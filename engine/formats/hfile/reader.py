@@ -12,8 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.formats.hfile import file_info
-from lakewarden.engine.formats.hfile.blocks import RANGE_BYTES_MAX, BlockReader, BlockSpan, fetch
-from lakewarden.engine.formats.hfile.cache import BlockCache
+from lakewarden.engine.formats.hfile.blocks import (
+    RANGE_BYTES_MAX,
+    BlockCache,
+    BlockReader,
+    BlockSpan,
+    fetch,
+)
 from lakewarden.engine.formats.hfile.cells import (
     HFileEntries,
     cell_positions,

@@ -21,7 +21,6 @@ from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.read.merge.possible import may_hold_for_nan
 from lakewarden.engine.read.merge.projection import project
-from lakewarden.engine.read.merge.rows import side_by_side
 from lakewarden.engine.read.merge.slice_merge import LogFigures, SliceMerge
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.run.executor import LocalExecutor
@@ -267,3 +266,12 @@ class SliceReader:
                 column = pa.repeat(value, len(rows))
                 rows = rows.set_column(place, field, column)
         return rows
+
+
+def side_by_side(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
+    """All rows in one table; without columns, a table still knows how many rows it has."""
+    tables = list(parts)
+    if len(schema):
+        return pa.concat_tables([schema.empty_table(), *tables])
+    count = sum(len(table) for table in tables)
+    return pa.table({"": pa.nulls(count)}).select([])

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.read.merge.rows import side_by_side
-from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.merge.slice_reader import SliceReader, side_by_side
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.read.query.prune import SkippedPart
 from lakewarden.engine.run.executor import Executor

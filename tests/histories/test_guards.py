@@ -1,6 +1,8 @@
 """The net finds what a missing guard does, and makes the history that shows it short."""
 
-from tests.histories.guards import GUARDS
+import pytest
+
+from tests.histories.guards import GUARDS, Guard
 from tests.histories.history import History, play
 from tests.histories.shrink import shrunk
 
@@ -9,6 +11,12 @@ SHORT = (
     "mor/BLOOM/event_time 1:upsert:3031719022: 2:delete:3571477196: 9:insert:1528613434:"
     " 11:upsert:538337904:"
 )
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_what_a_guard_names_is_there(guard: Guard) -> None:
+    with guard.removed():
+        assert guard.places
 
 
 def test_a_history_is_red_without_a_guard_and_green_with_it() -> None:

@@ -85,7 +85,7 @@ class JavaContender:
             kinds = EXCEPTION.findall(str(error)) or ["unknown"]
             is_refused = any(kind in REFUSALS for kind in kinds)
             kind = Conflict if is_refused else Unsettled
-            raise kind(kinds[-1], what=str(error), why="Java said so.") from error
+            raise kind(kinds[-1], what=str(error), why="Java said so.", now="Try again.") from error
 
 
 # Two JVMs would do no more than one: what Java needs of the lock, it has either way.

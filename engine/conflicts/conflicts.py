@@ -49,7 +49,7 @@ class ObservedInstants:
 
 @dataclass(frozen=True, slots=True)
 class ConflictStrategy:
-    """How conflicts are told.
+    """How conflicts are reported.
 
     Where writers are preferred, what is only planned gives way to them, and must itself look for
     conflicts before it completes. With a bucket index two writes to one bucket are about the same

@@ -1,9 +1,9 @@
 """What stands against a plan at its commit: writes to its file groups that it does not know of.
 
 An immutable plan keeps writes away, so that nothing should be found; but Java's writers may be set
-to go on all the same, and then the plan has to give way, or it would take their rows with it. A
-cancellable one keeps nobody away, and gives way even to a write that has not committed yet, which
-would otherwise find its file groups gone at its own commit.
+to write in spite of it, and then the plan has to give way, or it would remove their rows. A
+cancellable plan keeps no writer away. It gives way even to a write that has not committed yet,
+which would otherwise find its file groups gone at its own commit.
 """
 
 from collections.abc import Iterator, Mapping

@@ -18,7 +18,7 @@ from lakewarden.engine.timeline.instants.instant import Action, Instant
 
 
 class TouchKind(Enum):
-    """What is done to the file groups, as far as it matters to whoever else writes to them."""
+    """What is done to the file groups, as far as it matters to other writers of them."""
 
     WRITE = "write"
     COMPACTION = "compaction"

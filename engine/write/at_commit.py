@@ -1,4 +1,4 @@
-"""At the commit: what a write can only know under the lock, when nobody else commits any more."""
+"""At the commit: what a write can only know under the lock, when no other write commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class AtCommit:
     replaced: FileIds
     # The indexes that the write has gathered statistics and keys for.
     indexes: Sequence[IndexDefinition] = ()
-    # By what the write has told rows apart, if it has found keys.
+    # The identity by which the write has found keys, if it has.
     identity: Identity | None = None
     # What Java needs to know of names that columns had.
     history: HistoryToKeep = field(default_factory=HistoryToKeep)

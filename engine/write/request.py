@@ -106,7 +106,7 @@ class WriteRequest:
     index: IndexChoice | None = None
     # Rows are those of their own partitions, even where the index knows keys over all of them.
     within_partitions: bool = False
-    # Where the rows have been searched for, if whoever has them knows it and not they.
+    # Where the rows have been searched for, if the caller knows it and the rows do not say.
     look: Look | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 

@@ -72,7 +72,7 @@ class Writing:
         return self.options.get(setting.key, setting.default)
 
     @property
-    def look(self) -> Look:
+    def searched(self) -> Look:
         """Where the statement has searched for the rows that it changes."""
         return Look(self.held.may_hold)
 
@@ -172,7 +172,7 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
                 incoming=writing.removed,
                 deletes=True,
                 within_partitions=True,
-                look=writing.look,
+                look=writing.searched,
             )
         case "update":
             return _changing(writing, writing.updated)
@@ -194,7 +194,7 @@ def _changing(writing: Writing, derivation: Derivation) -> WriteRequest:
         operation=Operation.UPSERT,
         incoming=derivation,
         within_partitions=True,
-        look=writing.look,
+        look=writing.searched,
     )
 
 

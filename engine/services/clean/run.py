@@ -51,7 +51,7 @@ class _Published:
 
     draft: CleanDraft
     attempt: Attempt | None = None
-    # Somebody else's clean that stands in the way.
+    # The clean of another process that stands in the way.
     pending: str | None = None
 
 
@@ -163,7 +163,7 @@ def _dry_run_end(context: Context, snapshot: Snapshot, instant: Instant) -> Fini
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A pending clean that somebody else is carrying out."""
+    """A pending clean that another process is running."""
 
     instant: str
     why: str
@@ -213,7 +213,7 @@ def _publish(context: Context, retention: CleanRetention, plan_request: CleanReq
 
 
 def _still_holds(before: Snapshot, now: Snapshot) -> bool:
-    """Whether what nobody needed then is not needed now.
+    """Whether files that were not needed then are not needed now.
 
     New writes need no old file. But a savepoint or a plan may name one, and without an instant that
     was rolled back meanwhile the slice before it is the newest again.

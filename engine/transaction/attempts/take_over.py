@@ -68,7 +68,7 @@ def remove_torn(context: Context, action: Action, instant: str) -> bool:
             return True
         if files.requested is not None and not _is_torn(context, action, files.requested):
             return False
-        # Without a plan it is what somebody has left on the timeline who came too late.
+        # Without a plan it is what an executor that came too late has left on the timeline.
         held.assert_held()
         for file in reversed(list(files)):
             context.storage.delete(file.entry.path)

@@ -63,7 +63,7 @@ def places_of(rows: pa.Table, state: Snapshot) -> Places:
 
 
 def keys_only(places: Places) -> KeyedRows:
-    """Keys of rows that nobody has."""
+    """Keys without rows."""
     all_of_them = np.ones(len(places), dtype=bool)
     partitions = places.partitions.dictionary_encode()
     return KeyedRows(pa.table({}), places.keys, partitions, all_of_them, all_of_them)

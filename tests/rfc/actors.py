@@ -178,8 +178,10 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def main() -> None:
-    # Children that have ended are nobody's business here.
+    # Children that have ended need no one to wait for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # A shell lets what it runs in the background ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from lakewarden.engine.conflicts.looks import Change, Look
+from lakewarden.engine.conflicts.read_scopes import Change, ReadScope
 from lakewarden.engine.conflicts.touched_groups import (
     PLANNED,
     Touched,
@@ -99,13 +99,13 @@ def find_conflicts(
     strategy: ConflictStrategy,
     *,
     appended: frozenset[FileGroupId] = frozenset(),
-    looks: Collection[Look] = (),
+    read_scopes: Collection[ReadScope] = (),
 ) -> tuple[Conflicting, ...]:
     """Everything that stands against a write; what is only planned comes last.
 
     `appended` are those of mine that got log files only. A compaction leaves them valid: since
-    version 8 a log belongs to the slice that is there when the log is completed. `looks` say where
-    the write has searched for the rows that it decided by.
+    version 8 a log belongs to the slice that is there when the log is completed. `read_scopes` say
+    where the write has searched for the rows that it decided by.
     """
     active = timeline.active
     movable = appended if active.layout.version > 1 else frozenset()
@@ -114,7 +114,7 @@ def find_conflicts(
         touched = touched_by(active, instant)
         endangered = _endangered(mine, movable, instant, touched, since)
         overlaps = [*_overlaps(active, instant, endangered, touched, strategy)]
-        found += overlaps or _spoilt(instant, touched, looks)
+        found += overlaps or _invalidated(instant, touched, read_scopes)
     if not strategy.prefers_writers:
         for instant in active.pending(PLANNED):
             planned = planned_by(active, instant)
@@ -123,10 +123,12 @@ def find_conflicts(
     return tuple(found)
 
 
-def _spoilt(instant: Instant, touched: Touched, looks: Iterable[Look]) -> Iterator[Conflicting]:
-    for look in looks:
-        kind = _SPOILT[look.spoilt_by]
-        yield from _conflicting(instant.requested, instant.action, kind, look.spoilt(touched))
+def _invalidated(
+    instant: Instant, touched: Touched, read_scopes: Iterable[ReadScope]
+) -> Iterator[Conflicting]:
+    for scope in read_scopes:
+        kind = _INVALIDATED[scope.invalidated_by]
+        yield from _conflicting(instant.requested, instant.action, kind, scope.invalidated(touched))
 
 
 def write_conflict(requested: str, found: tuple[Conflicting, ...]) -> Conflict:
@@ -163,7 +165,7 @@ _REMEDIES = {
     ConflictKind.BROUGHT: AGAIN,
     ConflictKind.TAKEN: AGAIN,
 }
-_SPOILT = {Change.ROWS_BROUGHT: ConflictKind.BROUGHT, Change.ROWS_TAKEN: ConflictKind.TAKEN}
+_INVALIDATED = {Change.ROWS_BROUGHT: ConflictKind.BROUGHT, Change.ROWS_TAKEN: ConflictKind.TAKEN}
 
 
 def completed_since(since: ObservedInstants, active: ActiveTimeline) -> list[Instant]:

@@ -10,7 +10,6 @@ from lakewarden.engine.conflicts.conflicts import (
     find_conflicts,
     write_conflict,
 )
-from lakewarden.engine.conflicts.looks import Look
 from lakewarden.engine.conflicts.plan_conflicts import (
     KINDS,
     find_live_conflicts,
@@ -18,6 +17,7 @@ from lakewarden.engine.conflicts.plan_conflicts import (
     overlapping_plans,
     plan_conflict,
 )
+from lakewarden.engine.conflicts.read_scopes import ReadScope
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
@@ -66,7 +66,7 @@ class Outcome:
     touched: frozenset[FileGroupId]
     appended: frozenset[FileGroupId] = frozenset()
     # Where it has searched for the rows that it decided by.
-    looks: tuple[Look, ...] = ()
+    read_scopes: tuple[ReadScope, ...] = ()
     # What the timeline showed when it chose them; a plan has chosen when it was published.
     seen: ObservedInstants | None = None
     # The snapshot that it was made from, of which nothing has to be read again.
@@ -230,7 +230,7 @@ def _resolve_conflicts(
         snapshot.timeline,
         outcome.strategy,
         appended=outcome.appended,
-        looks=outcome.looks,
+        read_scopes=outcome.read_scopes,
     )
     if not all(one.kind is ConflictKind.PLANNED for one in found):
         raise write_conflict(attempt.instant, found)

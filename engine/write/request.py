@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakewarden.engine.conflicts.looks import Look
+from lakewarden.engine.conflicts.read_scopes import ReadScope
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.metadata.entries.changes import Located
@@ -54,7 +54,7 @@ class Findings:
     None of it may change until they are committed.
     """
 
-    looks: tuple[Look, ...] = ()
+    read_scopes: tuple[ReadScope, ...] = ()
     # Keys that the table lacks, so that nothing was done about them.
     absent: KeyedRows | None = None
     # Whether the table lacks them in all partitions, and not only in those of their own.
@@ -107,7 +107,7 @@ class WriteRequest:
     # Rows are those of their own partitions, even where the index knows keys over all of them.
     within_partitions: bool = False
     # Where the rows have been searched for, if the caller knows it and the rows do not say.
-    look: Look | None = None
+    read_scope: ReadScope | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property

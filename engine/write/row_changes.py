@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lakewarden.engine.conflicts.looks import Change, Look
+from lakewarden.engine.conflicts.read_scopes import Change, ReadScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
@@ -162,13 +162,13 @@ def _completed(theirs: pa.Table, matched: pa.Table) -> pa.Table:
 def _unless_deleted(partitions: Iterable[pa.StringScalar]) -> Findings:
     """Of rows that are there and stay as they are: without them, others would come."""
     paths = frozenset(path.as_py() for path in partitions)
-    return Findings((Look(paths.__contains__, Change.ROWS_TAKEN),) if paths else ())
+    return Findings((ReadScope(paths.__contains__, Change.ROWS_TAKEN),) if paths else ())
 
 
-def _searched(state: Snapshot, query: Query, executor: Executor) -> tuple[pa.Table, Look]:
+def _searched(state: Snapshot, query: Query, executor: Executor) -> tuple[pa.Table, ReadScope]:
     """The rows of a query, and where they were searched for."""
     scan = plan_query(state, query)
-    return scan.table(state.storage, executor), Look(partial(may_hold_rows, scan.spec))
+    return scan.table(state.storage, executor), ReadScope(partial(may_hold_rows, scan.spec))
 
 
 def _read(state: Snapshot, query: Query, executor: Executor) -> pa.Table:

@@ -50,13 +50,13 @@ from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.identity import record_identity
 from lakewarden.engine.write.index_removals import removed_index_keys
 from lakewarden.engine.write.local_files import local_files
-from lakewarden.engine.write.looks import looks_of
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.planner import Planner
+from lakewarden.engine.write.read_scopes import read_scopes_of
 from lakewarden.engine.write.request import (
     Effect,
     Findings,
@@ -336,7 +336,7 @@ class TableWriter:
             | stays,
             appended=frozenset(file.key for file in files if file.stat.log_files is not None)
             | stays,
-            looks=looks_of(request, plan, prepared.findings),
+            read_scopes=read_scopes_of(request, plan, prepared.findings),
             seen=seen,
             snapshot=prepared.state,
             strategy=strategy_of(

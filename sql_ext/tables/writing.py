@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from lakewarden.engine.conflicts.looks import Look
+from lakewarden.engine.conflicts.read_scopes import ReadScope
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -72,9 +72,9 @@ class Writing:
         return self.options.get(setting.key, setting.default)
 
     @property
-    def searched(self) -> Look:
+    def searched(self) -> ReadScope:
         """Where the statement has searched for the rows that it changes."""
-        return Look(self.held.may_hold)
+        return ReadScope(self.held.may_hold)
 
     def frame(self, state: Snapshot) -> DataFrame:
         return DataFrame(self.rows.rows(self.held.hold(state)), self.spark)
@@ -172,7 +172,7 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
                 incoming=writing.removed,
                 deletes=True,
                 within_partitions=True,
-                look=writing.searched,
+                read_scope=writing.searched,
             )
         case "update":
             return _changing(writing, writing.updated)
@@ -194,7 +194,7 @@ def _changing(writing: Writing, derivation: Derivation) -> WriteRequest:
         operation=Operation.UPSERT,
         incoming=derivation,
         within_partitions=True,
-        look=writing.searched,
+        read_scope=writing.searched,
     )
 
 

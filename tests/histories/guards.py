@@ -199,7 +199,7 @@ GUARDS = (
     ),
     Guard(
         "rows that come to where a write has searched are a conflict",
-        (f"{_ENGINE}.conflicts.looks:Look.spoilt",),
+        (f"{_ENGINE}.conflicts.read_scopes:ReadScope.invalidated",),
         _answering(()),
         lock=LockKind.KEPT,
         without=frozenset({"rollback", "update", "delete", "restore", "clean", "archive"}),

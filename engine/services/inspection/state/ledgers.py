@@ -1,6 +1,6 @@
 """The ledger of an instant, as values for tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.timeline.ledger.entries import (
     Cancelled,
@@ -51,57 +51,21 @@ def ledgers(context: Context) -> tuple[LedgerRow, ...]:
 
 
 def _row(context: Context, instant: str, number: int, entry: Entry | Torn) -> LedgerRow:
-    kind = type(entry).__name__.lower()
+    row = LedgerRow(instant=instant, number=number, entry=type(entry).__name__.lower())
+    if isinstance(entry, Torn):
+        return replace(row, reason="A crash truncated it; it says nothing.")
+    at_ms = entry.started_at_ms if isinstance(entry, Claim) else entry.at_ms
+    row = replace(row, owner=entry.owner, at_ms=at_ms, age_seconds=age_seconds(context, at_ms))
     match entry:
-        case Torn():
-            reason = "A crash truncated it; it says nothing."
-            return LedgerRow(instant=instant, number=number, entry=kind, reason=reason)
-        case Claim(attempt=attempt, owner=owner, started_at_ms=at_ms):
-            return LedgerRow(
-                instant=instant,
-                number=number,
-                entry=kind,
-                attempt=attempt,
-                owner=owner,
-                host=entry.host,
-                process=entry.process,
-                at_ms=at_ms,
-                age_seconds=age_seconds(context, at_ms),
-            )
-        case Committed(attempt=attempt, owner=owner, at_ms=at_ms):
-            return LedgerRow(
-                instant=instant,
-                number=number,
-                entry=kind,
-                attempt=attempt,
-                owner=owner,
-                at_ms=at_ms,
-                age_seconds=age_seconds(context, at_ms),
-                completion_time=entry.completion_time,
-            )
+        case Claim():
+            return replace(row, attempt=entry.attempt, host=entry.host, process=entry.process)
+        case Committed():
+            return replace(row, attempt=entry.attempt, completion_time=entry.completion_time)
         case Fenced():
-            return LedgerRow(
-                instant=instant,
-                number=number,
-                entry=kind,
-                owner=entry.owner,
-                at_ms=entry.at_ms,
-                age_seconds=age_seconds(context, entry.at_ms),
-                by=entry.by,
-                reason="Another instant was about to commit.",
-            )
+            return replace(row, by=entry.by, reason="Another instant was about to commit.")
         case Cancelled() | Withdrawn():
-            return LedgerRow(
-                instant=instant,
-                number=number,
-                entry=kind,
-                owner=entry.owner,
-                at_ms=entry.at_ms,
-                age_seconds=age_seconds(context, entry.at_ms),
-                by=entry.by,
-                reason=entry.reason,
-                handed_back=_handed_back(entry),
-            )
+            handed_back = _handed_back(entry)
+            return replace(row, by=entry.by, reason=entry.reason, handed_back=handed_back)
 
 
 def _handed_back(entry: Cancelled | Withdrawn) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Looks: where a write has searched for rows that it decides by.
+"""Read scopes: the partitions in which a write has searched for the rows that it decides by.
 
-It decides by those that it has found, and as much by those that were not there. What others bring
-meanwhile may be in a file group of its own, which the write does not touch: the partition tells.
+It decides by the rows that it found, and as much by those that were absent. Rows that other writers
+insert meanwhile may be in a file group of their own, which the write does not touch. So partitions
+are compared, and not file groups.
 """
 
 from collections.abc import Callable
@@ -20,18 +21,18 @@ class Change(Enum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
-    """The partitions that a write has looked into, and what others may not do there."""
+class ReadScope:
+    """The partitions that a write has searched, and what other writers may not do there."""
 
     may_hold: Callable[[str], bool]
-    spoilt_by: Change = Change.ROWS_BROUGHT
+    invalidated_by: Change = Change.ROWS_BROUGHT
 
     @classmethod
-    def everywhere(cls) -> "Look":
+    def everywhere(cls) -> "ReadScope":
         return cls(lambda partition: True)
 
-    def spoilt(self, touched: Touched) -> tuple[FileGroupId, ...]:
+    def invalidated(self, touched: Touched) -> tuple[FileGroupId, ...]:
         """Where another write has changed what this one has seen."""
-        changed = touched.brought if self.spoilt_by is Change.ROWS_BROUGHT else touched.taken
+        changed = touched.brought if self.invalidated_by is Change.ROWS_BROUGHT else touched.taken
         partitions = {path for path in {key.partition for key in changed} if self.may_hold(path)}
         return tuple(sorted(key for key in changed if key.partition in partitions))

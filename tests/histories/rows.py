@@ -39,12 +39,26 @@ def upserted(past: Past, chance: Random, step: int) -> list[Row]:
         row = new_row(past, chance, step, id_)
         home = past.home(row)
         if home is not None and chance.random() < 0.15:
-            row = {**row, "ts": max(int(str(past.rows[home].row["ts"])) - LATE, 0)}
+            row = _late(past, row, past.rows[home].row)
         if home is None and id_ in past.freed and chance.random() < 0.5:
             # Older than all that the key has seen, and yet the first row since it was deleted.
             row = {**row, "ts": step}
         rows.append(row)
     return rows
+
+
+def _late(past: Past, row: Row, home: Row) -> Row:
+    """The row, older than the one that is there.
+
+    Logs are merged with each other before the base file, as Java does it. So a late row's value may
+    stand before a still older one of the base file, and only values that are missing in all of them
+    are filled in one way.
+    """
+    late = {**row, "ts": max(int(str(home["ts"])) - LATE, 0)}
+    if not (past.kind.is_partial and past.kind.is_mor):
+        return late
+    unsure = [name for name in ("name", "n", "d", *EXTRA) if home.get(name) is not None]
+    return late | dict.fromkeys(name for name in unsure if name in late)
 
 
 def unknown(past: Past, chance: Random, step: int, count: int) -> list[Row]:

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 import pyarrow as pa
 
 from lakewarden.cli.command_line import CommandLine
-from lakewarden.cli.conditions import condition
+from lakewarden.cli.conditions import where
 from lakewarden.cli.output import ResultTable, Row
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.read.merge.predicate import Condition
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.table import Table
 
@@ -106,11 +105,8 @@ _ANSWERS: Mapping[str, Callable[[Table, CommandLine], ResultTable]] = {
 }
 
 
-def _filter(table: Table, command: CommandLine) -> list[Condition] | None:
-    if not command.where:
-        return None
-    schema = table.schema
-    return [condition(text, schema) for text in command.where]
+def _filter(table: Table, command: CommandLine) -> str | None:
+    return where(command.where, table.schema) if command.where else None
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:

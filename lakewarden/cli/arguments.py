@@ -145,8 +145,8 @@ def _add_query(command: argparse.ArgumentParser) -> None:
         "--where",
         action="append",
         default=[],
-        metavar="'COLUMN OP VALUE'",
-        help="for example 'qty > 3'; all of them must hold",
+        metavar="CONDITION",
+        help="for example \"qty > 3 and city = 'Oslo'\"; all of them must hold",
     )
     command.add_argument(
         "--mode", choices=[mode.value for mode in Mode], default=Mode.SNAPSHOT.value

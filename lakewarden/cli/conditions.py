@@ -1,65 +1,56 @@
-"""Conditions in words, such as 'qty > 3', with their value in the type of the column."""
+"""Conditions as people type them: SQL, or a column, an operator and a value without quotes."""
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
+from sqlglot import exp
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.predicate import Condition
+from lakewarden.engine.read.merge.predicate import bind_filter
 
 _CONDITION = re.compile(
     r"\s*(?:`(?P<quoted>[^`]+)`|(?P<column>.+?))\s*(?P<operator><=|>=|!=|<>|==|=|<|>)"
     r"\s*(?P<value>.*?)\s*",
     re.DOTALL,
 )
+# A text with these is more than one condition.
+_JOINED = re.compile(r"\s(and|or)\s", re.IGNORECASE)
 
 
-def condition(text: str, schema: pa.Schema) -> Condition:
-    """The condition a text stands for; `InvalidRequest` when it is none on these columns.
+def where(texts: Sequence[str], schema: pa.Schema) -> str | None:
+    """The filter that all of some conditions make; `InvalidRequest` for what is none.
 
-    >>> condition("qty >= 3", pa.schema([("qty", pa.int64())]))
-    ('qty', '>=', 3)
+    >>> where(["qty >= 3", "city = Oslo"], pa.schema([("qty", pa.int64()), ("city", pa.string())]))
+    "(qty >= 3) AND (`city` = 'Oslo')"
     """
-    match = _CONDITION.fullmatch(text)
-    if match is None:
-        raise _bad_filter(
-            f"{text!r} is not a condition.",
-            "It must be COLUMN OP VALUE with one of = != < <= > >=.",
-            "For example: --where 'qty > 3'",
-        )
-    column = match["quoted"] or match["column"]
-    if column not in schema.names:
-        raise _bad_filter(
-            f"The table has no column {column!r}.",
-            f"It has {', '.join(schema.names)}.",
-            "Correct the name. Put a name with operators in backticks.",
-        )
-    operator = "!=" if match["operator"] == "<>" else match["operator"]
-    return column, operator, _typed(_unquoted(match["value"]), schema.field(column))
+    if not texts:
+        return None
+    return " AND ".join(f"({_condition(text, schema)})" for text in texts)
 
 
-def _unquoted(text: str) -> str:
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if is_quoted else text
-
-
-def _typed(text: str, field: pa.Field) -> object:
+def _condition(text: str, schema: pa.Schema) -> str:
     try:
-        return _scalar(text, field.type).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise _bad_filter(
-            f"{text!r} is not a value of column {field.name!r}.",
-            f"The column has type {field.type}.",
-            "Correct the value.",
-        ) from None
+        bind_filter(text, schema)
+    except InvalidRequest:
+        quoted = _with_quotes(text, schema)
+        if quoted is None:
+            raise
+        bind_filter(quoted, schema)
+        return quoted
+    return text
 
 
-def _scalar(text: str, type_: pa.DataType) -> pa.Scalar:
-    if pa.types.is_timestamp(type_) and type_.tz and not re.search(r"\d:.*(Z|[+-][\d:]+)$", text):
-        # A time without zone means UTC.
-        return pa.scalar(text).cast(pa.timestamp(type_.unit)).cast(type_)
-    return pa.scalar(text).cast(type_)
-
-
-def _bad_filter(what: str, why: str, now: str) -> InvalidRequest:
-    return InvalidRequest("bad_filter", what=what, why=why, now=now)
+def _with_quotes(text: str, schema: pa.Schema) -> str | None:
+    """A condition whose column and value have the quotes that a shell makes hard to type."""
+    match = _CONDITION.fullmatch(text)
+    column = match and (match["quoted"] or match["column"])
+    if match is None or column not in schema.names:
+        return None
+    value = match["value"]
+    if _JOINED.search(value):
+        return None
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    literal = exp.Literal.string(value[1:-1] if is_quoted else value).sql(dialect="spark")
+    operator = "=" if match["operator"] == "==" else match["operator"]
+    return f"`{column}` {operator} {literal}"

@@ -7,21 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
+from lakewarden.engine.read.conditions.parsing import DEPTH_MAX, unknown_column, unknown_word
 from lakewarden.procedures.conditions import logic
 from lakewarden.procedures.conditions.casts import cast_to
 from lakewarden.procedures.conditions.expression import PLAIN, Expression, ValueKind, constant
 from lakewarden.procedures.conditions.functions import FUNCTIONS, compiled, matches
-from lakewarden.procedures.conditions.refusals import (
-    not_that_kind,
-    not_these_arguments,
-    unknown_column,
-    unknown_word,
-)
+from lakewarden.procedures.conditions.refusals import not_that_kind, not_these_arguments
 from lakewarden.procedures.conditions.values import number, text
 
 Columns = Mapping[str, Expression]
 
-DEPTH_MAX = 100
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _NULL = constant(ValueKind.NOTHING, None)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.declaring.sql_types import SqlType
 
 Row = tuple[object, ...]
@@ -48,8 +47,3 @@ class Expression:
 
 def constant(kind: ValueKind, value: object) -> Expression:
     return Expression(kind, lambda _: value)
-
-
-def bad_filter(what: str, why: str, now: str) -> InvalidRequest:
-    """The error for a condition that means nothing."""
-    return InvalidRequest("bad_filter", what=what, why=why, now=now, argument="filter")

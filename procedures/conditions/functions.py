@@ -7,8 +7,9 @@ from datetime import UTC
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from functools import lru_cache
 
+from lakewarden.engine.read.conditions.parsing import bad_filter
 from lakewarden.engine.table.keygen.java_dates import Pattern, parse_pattern
-from lakewarden.procedures.conditions.expression import PLAIN, ValueKind, bad_filter
+from lakewarden.procedures.conditions.expression import PLAIN, ValueKind
 from lakewarden.procedures.conditions.values import compared, day, moment, number, text
 
 _ANY = frozenset(ValueKind)

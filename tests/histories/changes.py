@@ -13,7 +13,7 @@ from tests.histories.table_model import Key, Past, Row, Version
 from tests.histories.tables import NAN, PARTITIONS, TableKind
 from tests.histories.writes import briefly
 
-Filter = list[tuple[str, str, object]] | pc.Expression
+Filter = str | list[tuple[str, str, object]] | pc.Expression
 Condition = tuple[Filter, Callable[[Row], bool]]
 
 
@@ -27,6 +27,10 @@ def condition(kind: TableKind, chance: Random) -> Condition:
     return chance.choice(
         (
             ([("v", ">", number)], lambda row: int(str(row["v"])) > number),
+            (
+                f"v > {number} or v + 1 in (3, null)",
+                lambda row: int(str(row["v"])) > number or int(str(row["v"])) == 2,
+            ),
             ([("id", "in", keys)], lambda row: kind.key(str(row["id"]))[0] in keys),
             (there, lambda row: row["p"] == name),
             (

@@ -23,7 +23,7 @@ def table(golden: GoldenTable) -> Table:
         ({"as_of": "yesterday"}, "bad_time"),
         ({"as_of": 5}, "bad_time"),
         ({"columns": "id"}, "bad_columns"),
-        ({"filter": "n > 1"}, "bad_filter"),
+        ({"filter": "nope > 1"}, "bad_filter"),
         ({"mode": "raw"}, "bad_mode"),
         ({"columns": ["idd"]}, "unknown_column"),
         ({"filter": [("n", "~", 1)]}, "bad_filter"),

@@ -1,7 +1,7 @@
 """Predicates: what a caller filters by, bound to the table's columns.
 
-Arrow's own expressions are the language; which columns one needs is found by asking Arrow to bind
-it without them, since expressions don't tell.
+SQL text and conditions become Arrow expressions, which are the language from here on. Which columns
+one needs is found by asking Arrow to bind it without them, since expressions don't tell.
 """
 
 import re
@@ -16,9 +16,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.conditions.arrow_filter import arrow_filter
 
 Condition: TypeAlias = tuple[str, str, object]
-Filter: TypeAlias = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
+_Given: TypeAlias = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
+Filter: TypeAlias = str | _Given
 
 # What Arrow says of a column that is not there, and of types that don't go together.
 _NO_FIELD = re.compile(r"No match for FieldRef\.Name\((?P<name>.*?)\) in ")
@@ -41,19 +43,24 @@ class Predicate:
 
 
 def bind_filter(filter_: Filter | None, schema: pa.Schema) -> Predicate | None:
-    """A caller's filter as a predicate over a schema: an Arrow expression, or (column, operator,
-    value) triples, all of which must hold; a list of such lists means any of them."""
-    if filter_ is None or (isinstance(filter_, Sequence) and not filter_):
+    """A caller's filter as a predicate over a schema: SQL text, an Arrow expression, or (column,
+    operator, value) triples, all of which must hold; a list of such lists means any of them."""
+    if isinstance(filter_, str):
+        expression, conditions = arrow_filter(filter_, schema)
+        # Plain conditions are one thing, however they were written.
+        expression = expression if conditions is None else _as_expression(conditions)
+    elif filter_ is None or (isinstance(filter_, Sequence) and not filter_):
         return None
-    expression = _as_expression(filter_)
+    else:
+        expression, conditions = _as_expression(filter_), _alternatives(filter_)
     problem = _binding_problem(expression, schema)
     if problem is not None:
         raise _bad_filter(expression, schema, problem)
     columns = tuple(_needed(expression, schema, schema.names))
-    return Predicate(expression, columns, _alternatives(filter_))
+    return Predicate(expression, columns, conditions)
 
 
-def _alternatives(filter_: Filter) -> tuple[tuple[Condition, ...], ...] | None:
+def _alternatives(filter_: _Given) -> tuple[tuple[Condition, ...], ...] | None:
     if isinstance(filter_, pc.Expression):
         return None
     groups = [filter_] if isinstance(filter_[0][0], str) else filter_
@@ -63,11 +70,9 @@ def _alternatives(filter_: Filter) -> tuple[tuple[Condition, ...], ...] | None:
     )
 
 
-def _as_expression(filter_: Filter) -> pc.Expression:
+def _as_expression(filter_: _Given) -> pc.Expression:
     if isinstance(filter_, pc.Expression):
         return filter_
-    if isinstance(filter_, str):
-        raise _no_filter(filter_, "it is a text")
     try:
         return pq.filters_to_expression(filter_)
     except (ValueError, TypeError, OverflowError) as error:
@@ -78,8 +83,8 @@ def _no_filter(filter_: object, problem: str) -> InvalidRequest:
     return InvalidRequest(
         "bad_filter",
         what=f"The filter {filter_!r} is not understood: {problem}.",
-        why="A filter is an Arrow expression or a list of (column, operator, value).",
-        now="For example: [('city', '=', 'Oslo'), ('qty', '>', 3)].",
+        why="A filter is SQL text, an Arrow expression or a list of (column, operator, value).",
+        now="For example: \"city = 'Oslo' and qty > 3\".",
     )
 
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import InvalidRequest
-from lakewarden.cli.conditions import condition
+from lakewarden.cli.conditions import where
+from lakewarden.engine.read.merge.predicate import bind_filter
 
 SCHEMA = pa.schema(
     [
@@ -56,18 +57,28 @@ NOON = datetime(2024, 2, 29, 12, tzinfo=UTC)
         ("octets = ab", ("octets", "=", b"ab")),
     ],
 )
-def test_a_condition_has_its_value_in_the_column_s_type(text: str, expected: object) -> None:
-    assert condition(text, SCHEMA) == expected
+def test_a_condition_has_its_value_in_the_column_s_type(
+    text: str, expected: tuple[str, str, object]
+) -> None:
+    found, meant = bind_filter(where([text], SCHEMA), SCHEMA), bind_filter([expected], SCHEMA)
+    assert found is not None
+    assert meant is not None
+    assert found.expression.equals(meant.expression)
+
+
+def test_several_conditions_must_all_hold() -> None:
+    asked = where(["qty > 3 or qty < 0", "city = Oslo"], SCHEMA)
+    assert asked == "(qty > 3 or qty < 0) AND (`city` = 'Oslo')"
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("qty", "is not a condition"),
-        ("", "is not a condition"),
-        ("= 3", "is not a condition"),
+        ("qty", "not true or false"),
+        ("", "0 conditions"),
+        ("= 3", "not valid"),
         ("nope = 3", "no column 'nope'"),
-        ("qty = 3.5", "type int64"),
+        ("city = Oslo or qty > 3", "no column 'Oslo'"),
         ("qty = many", "type int64"),
         ("qty = 99999999999999999999", "type int64"),
         ("price = 1.555", "type decimal128"),
@@ -77,5 +88,5 @@ def test_a_condition_has_its_value_in_the_column_s_type(text: str, expected: obj
 )
 def test_what_is_no_condition_is_refused(text: str, part: str) -> None:
     with pytest.raises(InvalidRequest, match=part) as refused:
-        condition(text, SCHEMA)
+        where([text], SCHEMA)
     assert refused.value.code == "bad_filter"

@@ -19,6 +19,8 @@ ROWS = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3], "city": ["x", "y", None]
         ([[("n", "=", 1)], [("city", "=", "y")]], ("n", "city"), ["a", "b"]),
         ([("id", "in", ["a", "c"])], ("id",), ["a", "c"]),
         ([["n", ">", 1]], ("n",), ["b", "c"]),
+        ("n > 1 and city = 'y'", ("n", "city"), ["b"]),
+        ("lower(city) = 'x' or n = 3", ("n", "city"), ["a", "c"]),
         ((pc.field("n") * 2 == 4) | pc.field("city").is_null(), ("n", "city"), ["b", "c"]),
     ],
 )
@@ -44,7 +46,8 @@ def test_no_filter() -> None:
         [("n", "~", 1)],
         [("n", 1)],
         [("n", "=", 1 << 70)],
-        "n > 1",
+        "n > 'many'",
+        "",
         7,
         pc.field("nope") == 1,
         pc.field("n") + 1,

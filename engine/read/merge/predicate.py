@@ -5,9 +5,11 @@ one needs is found by asking Arrow to bind it without them, since expressions do
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
+from operator import and_, or_
 from typing import TypeAlias, cast
 
 import pyarrow as pa
@@ -74,9 +76,30 @@ def _as_expression(filter_: _Given) -> pc.Expression:
     if isinstance(filter_, pc.Expression):
         return filter_
     try:
-        return pq.filters_to_expression(filter_)
+        groups = [filter_] if isinstance(filter_[0][0], str) else filter_
+        alternatives = [
+            reduce(and_, [_of_condition(one) for one in group])
+            for group in cast(Sequence[Sequence[Condition]], groups)
+        ]
+        return reduce(or_, alternatives)
     except (ValueError, TypeError, OverflowError) as error:
         raise _no_filter(filter_, str(error).rstrip(".")) from None
+
+
+def _of_condition(condition: Condition) -> pc.Expression:
+    """One condition; Arrow has no words for those about nulls and beginnings."""
+    name, operator, value = condition
+    match operator:
+        case "is null":
+            return pc.field(name).is_null()
+        case "is not null":
+            return pc.field(name).is_valid()
+        case "starts with":
+            return pc.starts_with(pc.field(name), str(value))
+        case "in" | "not in" if isinstance(value, Sized) and not len(value):
+            # An empty list has no type that Arrow could compare.
+            return pc.scalar(operator == "not in")
+    return pq.filters_to_expression([condition])
 
 
 def _no_filter(filter_: object, problem: str) -> InvalidRequest:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.prune import SkippedPart
-from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.scan import IndexUse, Scan
 from lakewarden.engine.storage.port import Storage
 
 
@@ -40,6 +40,11 @@ class Explanation:
         return self.scan.skipped
 
     @property
+    def indexes(self) -> tuple[IndexUse, ...]:
+        """The indexes that the filter concerns, and what became of each."""
+        return self.scan.indexes
+
+    @property
     def partitions_skipped_count(self) -> int:
         return sum(item.file_id is None for item in self.skipped)
 
@@ -62,6 +67,8 @@ class Explanation:
             yield _row(slice_.partition, slice_.file_id, "read", reason)
         for item in self.skipped:
             yield _row(item.partition, item.file_id, "skipped", item.reason)
+        for use in self.scan.indexes:
+            yield _row("", None, "index", str(use))
 
     def __str__(self) -> str:
         columns = len(self.scan.spec.wanted()), len(self.scan.spec.schema)
@@ -73,7 +80,7 @@ class Explanation:
         if self.row_groups_skipped_count:
             count = self.row_groups_skipped_count
             lines.append(f"skipped: {count} row groups; their statistics exclude the filter")
-        return "\n".join(lines)
+        return "\n".join([*lines, *map(str, self.scan.indexes)])
 
 
 def explain(storage: Storage, scan: Scan) -> Explanation:

@@ -1,7 +1,7 @@
 """Planning queries: from what a caller wants to a scan, every step of pruning explained."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -12,6 +12,13 @@ from lakewarden.engine.metadata.reading.column_stats import column_ranges
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS
 from lakewarden.engine.read.merge.predicate import Filter, Predicate, bind_filter, check_columns
 from lakewarden.engine.read.merge.spec import BlockJudge, ReadSpec
+from lakewarden.engine.read.query.index_pruning import (
+    ReadOf,
+    prune_by_filters,
+    prune_by_keys,
+    prune_by_partitions,
+)
+from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.read.query.prune import SkippedPart, prune_partitions, prune_slices
 from lakewarden.engine.read.query.removed_files import Past
 from lakewarden.engine.read.query.retention import check_retained
@@ -45,13 +52,31 @@ def plan_query(state: Snapshot, query: Query) -> Scan:
     as_of = parse_time(query.as_of, state.zone)
     spec = read_spec(state, query, as_of)
     partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
+    read = _read_of(state, spec, query, mode) if query.use_metadata else None
+    partitions, skipped, uses = prune_by_partitions(read, partitions, skipped)
     visibility = state.visibility(as_of)
     groups = state.file_groups(visibility, partitions, use_metadata=query.use_metadata)
     if as_of is not None:
         check_retained(state, as_of, Past(visibility, groups, partitions))
     slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
-    scan = Scan(slices, skipped, spec)
-    return narrow(state, scan) if query.use_metadata else scan
+    return _with_indexes(read, Scan(slices, skipped, spec, uses))
+
+
+def _read_of(state: Snapshot, spec: ReadSpec, query: Query, mode: Mode) -> ReadOf | None:
+    """What decides which indexes may serve a query; None where it has no filter."""
+    if spec.predicate is None:
+        return None
+    past = None if query.as_of is None else "it is of the newest rows, not of those of that time"
+    if mode is not Mode.SNAPSHOT:
+        past = "it is of the newest rows, and base files may have older ones"
+    return ReadOf(state, spec.predicate, spec.schema, IndexTrust(state), past)
+
+
+def _with_indexes(read: ReadOf | None, scan: Scan) -> Scan:
+    """The scan without the slices that statistics and indexes exclude."""
+    if read is None or not scan.slices:
+        return scan
+    return prune_by_filters(read, narrow(read.state, prune_by_keys(read, scan)))
 
 
 def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
@@ -130,4 +155,4 @@ def narrow(state: Snapshot, scan: Scan) -> Scan:
     partitions = sorted({slice_.partition for slice_ in scan.slices})
     ranges = column_ranges(state.metadata.partition(COLUMN_STATS), columns, partitions)
     kept, excluded = prune_slices(scan.slices, ranges, scan.spec.schema, predicate)
-    return Scan(kept, scan.skipped + excluded, scan.spec)
+    return replace(scan, slices=kept, skipped=scan.skipped + excluded)

@@ -5,7 +5,7 @@ whether the predicate can hold under it. Unknown means kept: pruning may only ev
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -41,6 +41,38 @@ def prune_partitions(
     kept = possible(known, predicate, schema)
     skipped = tuple(
         SkippedPart(path, None, f"the partition's value excludes {predicate.expression}")
+        for number, path in enumerate(partitions)
+        if number not in kept
+    )
+    return tuple(path for number, path in enumerate(partitions) if number in kept), skipped
+
+
+def prune_by_partition_ranges(
+    partitions: Sequence[str],
+    ranges: FileRanges,
+    schema: pa.Schema,
+    predicate: Predicate,
+) -> tuple[tuple[str, ...], tuple[SkippedPart, ...]]:
+    """The partitions that may hold matching rows by the bounds of all their files together.
+
+    Rows of files that lack a column count nowhere, so that nulls are always possible.
+    """
+    known = [
+        {
+            column: _known_of_range(
+                column,
+                replace(range_, null_count=max(range_.null_count, 1)),
+                schema.field(column).type,
+            )
+            for column, range_ in ranges.get(path, {}).items()
+            if range_.minimum is not None
+        }
+        for path in partitions
+    ]
+    kept = possible(known, predicate, schema)
+    reason = f"partition statistics exclude {predicate.expression}"
+    skipped = tuple(
+        SkippedPart(path, None, reason)
         for number, path in enumerate(partitions)
         if number not in kept
     )

@@ -14,12 +14,29 @@ from lakewarden.engine.storage.port import Storage
 
 
 @dataclass(frozen=True, slots=True)
+class IndexUse:
+    """What an index did for a read: how much it skipped, or why it was not asked."""
+
+    index: str
+    skipped_count: int
+    reason: str | None = None
+    what: str = "file groups"
+
+    def __str__(self) -> str:
+        if self.reason is not None:
+            return f"the index {self.index} was not used: {self.reason}"
+        return f"the index {self.index} skipped {self.skipped_count} {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """A planned query: the slices to read, how, and everything that need not be read."""
 
     slices: tuple[FileSlice, ...]
     skipped: tuple[SkippedPart, ...]
     spec: ReadSpec
+    # The indexes that the filter concerns.
+    indexes: tuple[IndexUse, ...] = ()
 
     def table(self, storage: Storage, executor: Executor) -> pa.Table:
         """All rows, slices side by side; few slices share the cores."""

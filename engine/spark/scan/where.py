@@ -13,6 +13,7 @@ from lakewarden.engine.table.schema import COMMIT_TIME
 
 EVERYTHING = "TRUE"
 _OPERATORS = {"=": "=", "==": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_ABOUT_NULLS = {"is null": "IS NULL", "is not null": "IS NOT NULL"}
 # Types whose values are in a list or not without doubt; floating-point zeros, say, are two.
 _LISTABLE = (kinds.is_string, kinds.is_integer, kinds.is_date32)
 
@@ -32,6 +33,11 @@ def condition_sql(condition: Condition, schema: pa.Schema) -> str | None:
     """One condition on a column of a schema as SQL, or None."""
     name, operator, value = condition
     type_ = schema.field(name).type
+    if operator in _ABOUT_NULLS:
+        return f"{quoted(name)} {_ABOUT_NULLS[operator]}"
+    if operator == "starts with":
+        beginning = literal(value, type_) if kinds.is_string(type_) else None
+        return None if beginning is None else f"startswith({quoted(name)}, {beginning})"
     if operator in ("in", "not in"):
         return _membership(name, type_, value, is_in=operator == "in")
     text = literal(value, type_)

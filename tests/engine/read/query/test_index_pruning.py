@@ -1,0 +1,166 @@
+"""Indexes leave out what cannot match; where one may be untrue, it is not believed."""
+
+import random
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.read.merge.predicate import Condition
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.golden_tables import GOLDEN_FOLDER, GoldenTable
+
+INDEXED = sorted(path.stem for path in (GOLDEN_FOLDER / "indexing").glob("*.zip"))
+FILTERS_EACH = 25
+
+Opened = Callable[[str], Table]
+
+
+@pytest.fixture
+def opened(golden_copy: GoldenTable) -> Opened:
+    """A table that Java made with indexes."""
+    return lambda name: Table(str(golden_copy(f"indexing/{name}")))
+
+
+def drawn_filter(rows: list[dict[str, object]], seed: random.Random) -> list[list[Condition]]:
+    """Alternatives of conditions on columns that have indexes, with values of rows and others."""
+
+    def condition() -> Condition:
+        column = seed.choice(["id", "name", "ts", "n", "_hoodie_record_key"])
+        value = seed.choice(rows)[column]
+        other = f"{value}x" if isinstance(value, str) else 777_777
+        match seed.choice(["=", "=", "in", "in", ">=", "<", "is null", "starts with"]):
+            case "is null":
+                return column, "is null", None
+            case "in":
+                return column, "in", [value, other, seed.choice(rows)[column]]
+            case "starts with" if isinstance(value, str):
+                return column, "starts with", value[: seed.randint(1, len(value))]
+            case "<":
+                return column, "<", value
+            case ">=":
+                return column, ">=", value
+        return column, "=", seed.choice([value, value, other])
+
+    return [[condition() for _ in range(seed.randint(1, 2))] for _ in range(seed.randint(1, 2))]
+
+
+def sorted_rows(found: pa.Table) -> list[str]:
+    return sorted(map(str, found.to_pylist()))
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_rows_with_indexes_are_the_rows_without(opened: Opened, name: str) -> None:
+    table, seed = opened(name), random.Random(name)
+    rows = [row for row in table.read_arrow(use_metadata=False).to_pylist() if row["name"]]
+    for _ in range(FILTERS_EACH):
+        drawn = drawn_filter(rows, seed)
+        plain = table.read_arrow(filter=drawn, use_metadata=False)
+        assert sorted_rows(table.read_arrow(filter=drawn)) == sorted_rows(plain), drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "condition", "index", "skipped"),
+    [
+        ("cow_build_secondary_done", ("name", "=", "n1"), "by_name", 2),
+        ("cow_build_secondary_done", ("name", "in", ["n1", "n3"]), "by_name", 2),
+        ("cow_build_secondary_done", ("name", "is null", None), "by_name", 3),
+        ("cow_build_secondary_done", ("name", "=", "nothing"), "by_name", 3),
+        ("cow_build_record_done", ("id", "=", "k001"), "record_index", 2),
+        ("cow_build_record_partitioned_done", ("id", "=", "k001"), "record_index", 2),
+        ("cow_build_bloom_done", ("id", "=", "k001"), "bloom_filters", 2),
+        ("cow_build_bloom_done", ("id", "in", ["k001", "nope"]), "bloom_filters", 2),
+    ],
+)
+def test_an_index_skips_file_groups_and_says_so(
+    opened: Opened, name: str, condition: Condition, index: str, skipped: int
+) -> None:
+    explained = opened(name).explain(filter=[condition])
+    assert [(one.index, one.skipped_count, one.reason) for one in explained.indexes] == [
+        (index, skipped, None)
+    ]
+    assert f"the index {index} skipped {skipped} file groups" in str(explained)
+
+
+@pytest.mark.parametrize(
+    ("name", "condition", "reason"),
+    [
+        ("cow_build_secondary_listed", ("name", "=", "n1"), "has not completed"),
+        ("cow_indexing_record_listed", ("id", "=", "k001"), "has not completed"),
+        ("cow_indexing_record_keys_lost", ("id", "=", "k001"), "ran beside its build"),
+        ("cow_indexing_secondary_lost", ("name", "=", "n1"), "ran beside its build"),
+        ("cow_indexing_record_rolled_back", ("id", "=", "k001"), "was rolled back"),
+        ("mor_secondary_three", ("n", "=", 1), "only one of several"),
+        ("cow_build_secondary_done", ("name", ">", "n1"), "does not say which values"),
+    ],
+)
+def test_an_index_that_may_miss_rows_is_not_asked(
+    opened: Opened, name: str, condition: Condition, reason: str
+) -> None:
+    explained = opened(name).explain(filter=[condition])
+    assert any(reason in str(one.reason) for one in explained.indexes)
+
+
+def test_indexes_combine(opened: Opened) -> None:
+    table = opened("cow_build_secondary_done")
+    explained = table.explain(filter=[("id", "=", "k001"), ("name", "=", "n2")])
+    assert not explained.slices
+    assert [(one.index, one.reason) for one in explained.indexes] == [
+        ("record_index", None),
+        ("by_name", None),
+    ]
+
+
+def test_the_past_is_not_what_an_index_by_key_is_of(opened: Opened) -> None:
+    table = opened("cow_build_secondary_done")
+    first = table.timeline().completed()[0].requested
+    was = [("name", "=", "n0")]
+    assert table.read_arrow(filter=was).num_rows == 0
+    assert table.read_arrow(filter=was, as_of=first).num_rows == 1
+    reasons = [one.reason for one in table.explain(filter=was, as_of=first).indexes]
+    assert reasons == ["it is of the newest rows, not of those of that time"]
+
+
+def orders() -> Table:
+    schema = pa.schema(
+        [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("qty", pa.int32())]
+    )
+    table = Table.create(
+        "orders",
+        schema,
+        key=["id"],
+        partition=["city"],
+        ordering=["ts"],
+        type="mor",
+        storage=fresh_memory_storage(),
+    )
+    for city in range(4):
+        rows = [
+            {"id": f"k{city}{n}", "city": f"c{city}", "ts": 1, "qty": city * 10 + n}
+            for n in range(3)
+        ]
+        table.upsert(rows)
+    return table
+
+
+def test_partition_statistics_skip_partitions_before_files_are_looked_up() -> None:
+    explained = orders().explain(filter=[("qty", "=", 12)])
+    assert str(explained).splitlines() == [
+        "read: 1 slices, 9 of 9 columns",
+        "skipped: 3 partitions; partition statistics exclude (qty == 12)",
+        "the index partition_stats skipped 3 partitions",
+    ]
+
+
+def test_statistics_of_partitions_by_another_engine_are_not_believed(opened: Opened) -> None:
+    table = opened("cow_build_column_stats_done")
+    assert table.read_arrow(filter=[("name", "=", "n1")]).num_rows == 1
+    reasons = [str(one.reason) for one in table.explain(filter=[("name", "=", "n1")]).indexes]
+    assert any("another engine made the write" in reason for reason in reasons)
+
+
+def test_nulls_of_files_without_a_column_are_never_skipped() -> None:
+    table = orders()
+    table.upsert([{"id": "k00", "city": "c0", "ts": 2, "qty": None}])
+    assert table.read_arrow(filter=[("qty", "is null", None)]).num_rows == 1

@@ -56,9 +56,10 @@ class KeyFile:
 
     def batches(self, row_groups: Sequence[int]) -> Iterator[pa.Array | pa.ChunkedArray]:
         """The keys of some row groups, in file order."""
-        present = [name for name in self._columns.names if name in self._file.schema_arrow.names]
         if not row_groups:
             return
+        stored = frozenset(self._file.schema_arrow.names)
+        present = [name for name in self._columns.names if name in stored]
         for batch in self._file.iter_batches(BATCH_ROWS, row_groups, present, use_threads=False):
             yield self._columns.keys_of(batch, self.path)
 

@@ -78,6 +78,8 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
     If the settings say so, the first failure is raised at the end, as an error that says that the
     write is committed. A plan that another process runs is no failure: the next write tries again.
     """
+    if commit.instant is None:
+        return AfterWrite(commit)
     try:
         tended = tuple(_tend(context))
     except BaseException as interruption:

@@ -86,6 +86,8 @@ def _remove(
     if dry_run or not dry_run_result:
         return PartitionRemoval(partitions=dry_run_result, empty=empty)
     commit = after_write(context, TableWriter(context).write(request)).commit
+    # Writes that replace make an instant, whatever they find.
+    assert commit.instant is not None
     replaced = _replaced_by(context, commit.instant)
     known = {one.partition: one for one in dry_run_result}
     partitions = tuple(

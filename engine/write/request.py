@@ -60,6 +60,9 @@ class Findings:
     # Whether the table lacks them in all partitions, and not only in those of their own.
     absent_everywhere: bool = False
 
+    def __bool__(self) -> bool:
+        return bool(self.read_scopes) or self.absent is not None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
@@ -113,6 +116,11 @@ class WriteRequest:
     @property
     def replaces(self) -> bool:
         return self.replacement is not Replacement.NOTHING
+
+    @property
+    def says_more(self) -> bool:
+        """Whether it does something even without rows."""
+        return self.replaces or bool(self.extra_metadata)
 
     @property
     def overwrites_partitions(self) -> bool:

@@ -61,7 +61,10 @@ BLOOM_ENTRIES = Setting(
     "hoodie.index.bloom.num_entries",
     DEFAULT_ENTRIES,
     whole_number,
-    "Keys that a bloom filter is made for",
+    (
+        "Keys that a bloom filter is made for; unless it is set, files of fewer keys get smaller "
+        "filters"
+    ),
 )
 BLOOM_FALSE_POSITIVES = Setting(
     "hoodie.index.bloom.fpp",
@@ -158,6 +161,7 @@ def file_options(settings: Settings) -> FileOptions:
             settings[BLOOM_ENTRIES],
             settings[BLOOM_FALSE_POSITIVES],
             settings[BLOOM_ENTRIES_MAX],
+            is_fitted=settings.resolve(BLOOM_ENTRIES).is_default,
         ),
         has_parquet_logs=settings[LOG_FORMAT] == "parquet",
         log_block_bytes=max(settings[LOG_BLOCK_BYTES], 1),

@@ -33,7 +33,7 @@ from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
-from lakewarden.engine.transaction.commit import Outcome, Receipt, commit, outputs_of
+from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.at_commit import AtCommit
@@ -65,7 +65,7 @@ from lakewarden.engine.write.request import (
     Replacement,
     WriteRequest,
 )
-from lakewarden.engine.write.result import Commit, count_rows
+from lakewarden.engine.write.result import Commit, committed, count_rows, nothing_committed
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.schema_keeping import history_to_keep
@@ -76,11 +76,6 @@ from lakewarden.engine.write.settings import (
     NULL_FOR_MISSING,
     combines,
     write_spec,
-)
-
-_NOT_PUBLISHED = (
-    "The write is committed, but the storage failed before it was published: the next "
-    "operation on the table publishes it."
 )
 
 # Another attempt starts from the table as it is then.
@@ -107,6 +102,8 @@ class Prepared:
     placement: Placement | None = None
     # What the rows follow from.
     findings: Findings = field(default_factory=Findings)
+    # Whether a commit would say nothing.
+    is_nothing: bool = False
 
     @property
     def config(self) -> TableConfig:
@@ -162,6 +159,8 @@ class TableWriter:
         """Everything is decided from one snapshot, and judged by it at the commit."""
         with phases("prepare"):
             prepared = self._prepare(snapshot, request)
+        if prepared.is_nothing:
+            return nothing_committed(request.operation, phases.seconds)
         action, content = _action(prepared.config, request)
         with phases("publish"):
             published = publish(
@@ -175,7 +174,7 @@ class TableWriter:
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
         return replace(
-            _result(request, receipt, outcome.metadata, phases, effect),
+            committed(request.operation, receipt, outcome.metadata, effect, phases.seconds),
             columns_added=columns_added(prepared.current, prepared.schema),
             columns_widened=columns_widened(prepared.current, prepared.schema),
         )
@@ -217,7 +216,13 @@ class TableWriter:
         is_apart = placement is not None or (distributed and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
             rows = combined(rows, state.config.merge, by_partition=by_partition)
-        record_identity(context, state, chosen)
+        # What was found to be so has to be so at the commit, whether or not rows follow from it.
+        has_grown = columns_added(current, schema) or columns_widened(current, schema)
+        says_more = has_grown or request.says_more or findings
+        is_seen = placement is None and (distributed is None or distributed.is_keyed)
+        is_nothing = is_seen and not len(rows) and not says_more
+        if not is_nothing:
+            record_identity(context, state, chosen)
         return Prepared(
             state,
             current,
@@ -231,6 +236,7 @@ class TableWriter:
             effect,
             placement,
             findings,
+            is_nothing,
         )
 
     def _keyed(self, incoming: Incoming, preparation: RowPreparation) -> KeyedRows:
@@ -287,7 +293,7 @@ class TableWriter:
             )
             plan = planner.plan(prepared.rows, request, prepared.placement)
         with phases("write files"):
-            files = tuple(self._files(prepared, planner, plan, attempt))
+            files = tuple(self._files(request, prepared, planner, plan, attempt))
         with phases("replaced keys"):
             index_removals = removed_index_keys(
                 prepared.state, plan.replaced, context.ports.executor
@@ -378,9 +384,14 @@ class TableWriter:
         return KeyCheck(witness, new, seen, instant)
 
     def _files(
-        self, prepared: Prepared, planner: Planner, plan: WritePlan, attempt: Attempt
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        planner: Planner,
+        plan: WritePlan,
+        attempt: Attempt,
     ) -> Iterable[WrittenFile]:
-        spec = self._spec(prepared, attempt)
+        spec = self._spec(request, prepared, attempt)
         maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)
@@ -396,7 +407,7 @@ class TableWriter:
         is_much = size_bytes > self._context.settings[LOCAL_REWRITE_BYTES_MAX]
         return prepared.rewrite_workers if is_much else None
 
-    def _spec(self, prepared: Prepared, attempt: Attempt) -> WriteSpec:
+    def _spec(self, request: WriteRequest, prepared: Prepared, attempt: Attempt) -> WriteSpec:
         spec = write_spec(
             prepared.state,
             prepared.schema,
@@ -405,7 +416,12 @@ class TableWriter:
             attempt=attempt.number,
             logs_take_inserts=prepared.index.buckets is not None,
         )
-        return replace(spec, rewrites_bases=prepared.placement is not None)
+        return replace(
+            spec,
+            rewrites_bases=prepared.placement is not None,
+            # As Java's bulk inserts and overwrites begin the groups of their buckets.
+            begins_with_bases=request.divides,
+        )
 
 
 def _action(config: TableConfig, request: WriteRequest) -> tuple[Action, bytes]:
@@ -422,26 +438,3 @@ def _inflight_content(request: WriteRequest) -> bytes:
     if not request.replaces:
         return b""
     return commit_payload.encode(CommitMetadata(operation_type=request.operation))
-
-
-def _result(
-    request: WriteRequest,
-    receipt: Receipt,
-    metadata: CommitMetadata,
-    phases: Phases,
-    effect: Effect,
-) -> Commit:
-    stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
-    return Commit(
-        instant=receipt.instant,
-        completed=receipt.completion_time,
-        operation=request.operation,
-        rows_written=sum(stat.num_writes for stat in stats),
-        rows_inserted=effect.inserted,
-        rows_updated=effect.updated,
-        rows_deleted=effect.deleted,
-        files=len(stats),
-        bytes=sum(stat.file_size_in_bytes for stat in stats),
-        seconds=phases.seconds,
-        errors=() if receipt.is_published else (_NOT_PUBLISHED,),
-    )

@@ -14,7 +14,7 @@ def test_a_pipeline_on_s3(s3_location: Location) -> None:
     shape.create(s3_location.uri, storage_options=s3_location.options)
     table = Table(s3_location.uri, s3_location.options)
     model: Model = shape.model()
-    story = Story(5, model, kinds=("upsert", "insert", "delete"))
+    story = Story(6, model, kinds=("upsert", "insert", "delete"))
     for write in story.writes(5):
         carry_out(table, write)
         assert contents_of(table.read_arrow()) == model.contents()

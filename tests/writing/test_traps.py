@@ -17,7 +17,7 @@ import pytest
 
 from lakewarden import Conflict, Table
 from lakewarden.engine.file_groups.file_names import parse_file_name
-from lakewarden.engine.formats.bloom import parse_bloom
+from lakewarden.engine.formats.bloom import DEFAULT_ENTRIES, parse_bloom
 from lakewarden.engine.formats.log.block import Header
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.properties import parse_properties
@@ -391,7 +391,8 @@ def test_t17_the_filter_is_that_of_java_for_keys_of_any_length(
     javas = pq.read_metadata(file).metadata[BLOOM]
     ids = keys["_hoodie_record_key"].to_pylist()
     assert {len(id_) for id_ in ids} == {length}
-    create(storage).bulk_insert(rows(*ids))
+    sized = {"hoodie.index.bloom.num_entries": DEFAULT_ENTRIES}
+    create(storage).bulk_insert(rows(*ids), options=sized)
     (path,) = base_files(storage)
     assert footer(storage, path)[BLOOM] == javas
 

@@ -53,7 +53,9 @@ class BaseReader:
             file = pq.ParquetFile(source, **options)
             if on_footer is not None:
                 on_footer(file.metadata)
-            present = [name for name in columns if name in file.schema_arrow.names]
+            # Each look at the schema makes it anew, from all columns.
+            stored = frozenset(file.schema_arrow.names)
+            present = [name for name in columns if name in stored]
             if keep_dictionaries:
                 options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
                 file = pq.ParquetFile(source, **options)

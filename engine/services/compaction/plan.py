@@ -25,10 +25,12 @@ class Rules:
 
 def select_partitions(names: Sequence[str], rules: Rules) -> Selection[str]:
     """The partitions to look into, in the strategy's order."""
-    wished = rules.plan_request.partitions
+    asked = rules.plan_request.partitions
+    wished = None if asked is None else frozenset(asked)
     kept = [name for name in names if wished is None or name in wished]
     detail = "The call selects other partitions."
-    unwished = tuple(filtered(name, detail) for name in names if name not in set(kept))
+    looked_into = frozenset(kept)
+    unwished = tuple(filtered(name, detail) for name in names if name not in looked_into)
     selection = rules.strategy.partitions(kept)
     return Selection(selection.chosen, (*unwished, *selection.skipped))
 

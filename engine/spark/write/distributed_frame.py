@@ -75,6 +75,7 @@ class StreamedFrame:
     preparation: RowPreparation
     rows: KeyedRows
     unpacked_bytes: int = 0
+    is_keyed: bool = False
 
     def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]:
         """Make the files; the plan is empty, and nothing is sent from one worker to another."""
@@ -95,6 +96,7 @@ class KeyedFrame:
     unpacked_bytes: int
     # The partitions of Spark that have rows, in order, and how many.
     part_sizes: tuple[tuple[int, int], ...]
+    is_keyed: bool = True
 
     def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]:
         """Send each row to the task that has its file group, and make the files there."""

@@ -35,6 +35,8 @@ class BloomOptions:
     entries: int = DEFAULT_ENTRIES
     false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE
     entries_max: int = DEFAULT_ENTRIES_MAX
+    # Whether filters of files with far fewer keys are smaller.
+    is_fitted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class WriteSpec:
     files: FileOptions = FileOptions()
     # Bucket indexes know the group of a key without looking, so that new keys may go to logs.
     logs_take_inserts: bool = False
+    # New file groups begin with a base file even so.
+    begins_with_bases: bool = False
     # Lookups in base files find keys that only logs delete: these must leave the base files, too.
     rewrites_bases: bool = False
     # Columns whose statistics the metadata table keeps.

@@ -44,7 +44,7 @@ def _goes_to_log(spec: WriteSpec, task: GroupTask) -> bool:
     if spec.table_type is TableType.COPY_ON_WRITE or spec.rewrites_bases:
         return False
     if spec.logs_take_inserts:
-        return True
+        return task.slice is not None or not spec.begins_with_bases
     return task.slice is not None and not task.is_insert.any()
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.bloom import DEFAULT_ENTRIES
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.merge.slice_reader import SliceReader
@@ -37,6 +38,9 @@ TABLES = [
 ]
 Opened = tuple[Snapshot, WriteSpec, list[FileSlice]]
 
+# With it, a file of few keys has a filter as large as Java's.
+AS_JAVA = Settings.of(arguments={"hoodie.index.bloom.num_entries": DEFAULT_ENTRIES})
+
 
 @pytest.fixture
 def opened(golden_copy: Callable[[str], Path]) -> Callable[[str], Opened]:
@@ -44,7 +48,7 @@ def opened(golden_copy: Callable[[str], Path]) -> Callable[[str], Opened]:
 
     def open_copy(name: str) -> Opened:
         state = load_snapshot(open_storage(Location(str(golden_copy(name)))))
-        spec = write_spec(state, state.schema(), Settings(), instant=INSTANT)
+        spec = write_spec(state, state.schema(), AS_JAVA, instant=INSTANT)
         groups = state.file_groups(state.visibility(), None, use_metadata=False)
         slices = [group.latest_merged() for group in groups]
         return state, spec, [slice_ for slice_ in slices if slice_.base_file]

@@ -13,7 +13,7 @@ from tests.engine.write.small_table import write_spec_of
 
 
 def test_without_settings_files_are_ours() -> None:
-    assert file_options(Settings()) == FileOptions()
+    assert file_options(Settings()) == FileOptions(bloom=BloomOptions(is_fitted=True))
     assert FileOptions().compression_level == 1
 
 

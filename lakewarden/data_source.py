@@ -14,6 +14,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.query.changes import plan_changes
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.services.hudi_settings import understood
+from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.spark.scan.source_reader import ScanReader
 from lakewarden.engine.spark.workers.types import ddl
@@ -82,16 +84,7 @@ def named_options(options: Mapping[str, str]) -> dict[str, str]:
 def asked_scan(state: Snapshot, options: Mapping[str, str], query: Query | None = None) -> Scan:
     """The scan that options ask for; columns and filter are those of the query."""
     query = query or Query()
-    known = set(_SHORT.values())
-    for key in options:
-        if key not in known:
-            raise InvalidRequest(
-                "unknown_option",
-                what=f"Reading has no option {key!r}.",
-                why="Lakewarden refuses unknown options, so that a typing error does no harm.",
-                now=f"Use one of {', '.join(sorted(known | _SHORT.keys()))}.",
-                option=key,
-            )
+    understood(options, ALL_SETTINGS, (*_SHORT, *_SHORT.values()))
     kind = options.get(QUERY_TYPE, "incremental" if SINCE in options else "snapshot")
     if kind == "incremental":
         return plan_changes(state, options.get(SINCE, "0"), options.get(UNTIL), query)

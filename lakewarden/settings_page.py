@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from lakewarden.engine.kernel.settings import Setting
+from lakewarden.engine.services.hudi_settings import foreign_settings
 from lakewarden.engine.services.options import SECTIONS
 
 HEAD = """\
@@ -21,15 +23,30 @@ properties, these over the environment, that over the default; `CALL show_config
 was. Other names are refused with the nearest known one, but for those of a session and the
 environment, which may be meant for others.
 
+All other settings of Hudi are known as well: the last sections say which of them have no effect
+here, and why; a process names each once. A value that would change rows or files is refused.
+
 This page is made by `python -m lakewarden.settings_page`."""
 
 
 def page() -> str:
     """The whole page."""
-    return (
-        "\n".join([HEAD, *(line for section in SECTIONS.items() for line in _section(*section))])
-        + "\n"
-    )
+    sections = (line for section in SECTIONS.items() for line in _section(*section))
+    return "\n".join([HEAD, *sections, *_of_hudi()]) + "\n"
+
+
+def _of_hudi() -> Iterator[str]:
+    """Settings that Lakewarden has none of its own for."""
+    found = foreign_settings().values()
+    yield from ("", "## Settings of Hudi that are limited", "")
+    yield from ("| key | values | why |", "| --- | --- | --- |")
+    for one in (one for one in found if one.is_limited):
+        values = ", ".join(f"`{value}`" for value in one.values)
+        yield f"| `{one.key}` | {values or 'none'} | {one.why} |"
+    yield from ("", "## Settings of Hudi without effect", "")
+    ignored = sorted((one for one in found if not one.is_limited), key=lambda one: one.why)
+    for why, group in groupby(ignored, lambda one: one.why):
+        yield from (f"### {why.rstrip('.')}", "", *(f"* `{one.key}`" for one in group), "")
 
 
 def _section(title: str, settings: Sequence[Setting[object]]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.inspection.history.history import History
-from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options
+from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options, in_our_words
 from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
 from lakewarden.engine.spark.scan.frames import scan_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
@@ -33,6 +33,7 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, property_texts, table_name
+from lakewarden.engine.table.description import refuse_other
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.dry_run import dry_run_rollback
 from lakewarden.engine.transaction.rollback.execution import RolledBack
@@ -127,8 +128,7 @@ class Table(TableServices, TableMetadata):
 
         `type` is "cow" or "mor". `merge_mode` is "commit_time" or "event_time"; by default it is
         event time if there are ordering columns. `index` says how writes look up keys. `indexes`
-        are those of the metadata table besides the default. `properties` are Hudi's, and settings
-        for all writers.
+        are those of the metadata table besides the default. `properties` are Hudi's and settings.
         """
         storage = storage or open_storage(Location(str(path), dict(storage_options or {})))
         asked = NewTable(
@@ -141,7 +141,7 @@ class Table(TableServices, TableMetadata):
             merge_mode=merge_mode,
             properties=property_texts(properties or {}),
         )
-        create_table(storage, asked, index=index, indexes=indexes, known=ALL_SETTINGS)
+        create_table(storage, in_our_words(asked), index=index, indexes=indexes, known=ALL_SETTINGS)
         table = cls.on(storage, ports)
         context = table._context({}, table.properties)
         ensure_metadata_table(context, load_for_writing(context))
@@ -398,7 +398,7 @@ class Table(TableServices, TableMetadata):
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:
-        given, config = given_options(options, keywords, OF_WRITES), self.config
+        refuse_other(config := self.config, given := given_options(options, keywords, OF_WRITES))
         context = self._context(given, config.properties)
         return after_write(context, TableWriter(context).write(request, config)).commit
 

@@ -96,9 +96,11 @@ class Settings:
         return Resolved(setting.default, Origin.DEFAULT, setting.key)
 
 
-def refuse_unknown(given: Iterable[str], known: Iterable[Setting[object]]) -> None:
-    """Refuse options that mean nothing, naming the nearest one that does."""
-    names = {name for setting in known for name in setting.names}
+def refuse_unknown(
+    given: Iterable[str], known: Iterable[Setting[object]], also: Iterable[str] = ()
+) -> None:
+    """Refuse options that mean nothing, naming the nearest one that does; `also` do, too."""
+    names = {name for setting in known for name in setting.names}.union(also)
     for option in given:
         if option not in names:
             raise _unknown(option, names)

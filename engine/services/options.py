@@ -1,20 +1,24 @@
 """Options: every setting that an operation knows, and how a caller gives them."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from lakewarden.engine.index.options import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Setting, by_keyword, refuse_unknown
+from lakewarden.engine.kernel.settings import Setting, by_keyword
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
+from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.settings import SERVICE_SETTINGS
+from lakewarden.engine.table.creation import NewTable
+from lakewarden.engine.table.description import KEY, ORDERING, PARTITION, described
 from lakewarden.engine.transaction.state.service import CANCELLABLE
 from lakewarden.engine.transaction.state.settings import PLAN_SETTINGS
 from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
@@ -22,10 +26,12 @@ from lakewarden.engine.write.distributed_rows import DISTRIBUTED_SETTINGS
 from lakewarden.engine.write.metadata_table import METADATA_SETTINGS
 from lakewarden.engine.write.routing.sizes import SIZE_SETTINGS
 from lakewarden.engine.write.settings import WRITE_SETTINGS
+from lakewarden.engine.write.statement_settings import STATEMENT_SETTINGS
 
 # By what they are about, in the order in which people meet them.
 SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Rows and files": WRITE_SETTINGS,
+    "Statements": STATEMENT_SETTINGS,
     "Sizes": SIZE_SETTINGS,
     "Spark": DISTRIBUTED_SETTINGS,
     "Finding keys": INDEX_SETTINGS,
@@ -61,6 +67,7 @@ def given_options(
 ) -> dict[str, object]:
     """What a caller sets by key or by keyword; what means nothing is refused by name.
 
+    Settings that only Hudi has are left out.
     Keywords are looked for among the operation's own settings first. `parameters` of the call are
     what a misspelt one may mean, too.
     """
@@ -71,8 +78,7 @@ def given_options(
             why="Options are names with values.",
             now="Give {'hoodie.parquet.max.file.size': 1 << 27}, for example, or keywords.",
         )
-    given = dict(options or {})
-    refuse_unknown(given, ALL_SETTINGS)
+    given = understood(options or {}, ALL_SETTINGS)
     named = by_keyword(keywords, ALL_SETTINGS, own, parameters)
     twice = sorted(set(given) & set(named))
     if twice:
@@ -84,3 +90,28 @@ def given_options(
             option=twice[0],
         )
     return given | named
+
+
+def in_our_words(asked: NewTable) -> NewTable:
+    """A table that is asked for, with what its properties say of it by names of Hudi."""
+    said = described(understood(asked.properties, ALL_SETTINGS))
+    for names, told, named in (
+        (KEY, said.key, asked.key),
+        (PARTITION, said.partition, asked.partition),
+        (ORDERING, said.ordering, asked.ordering),
+    ):
+        if told and named and list(told) != list(named):
+            raise InvalidRequest(
+                "repeated_option",
+                what=f"{names[0]} is {','.join(told)}, and {','.join(named)} in the call.",
+                why="A table has one of them.",
+                now="Leave one of them out.",
+            )
+    return replace(
+        asked,
+        key=asked.key or said.key,
+        partition=asked.partition or said.partition,
+        ordering=asked.ordering or said.ordering,
+        merge_mode=asked.merge_mode or said.merge_mode or None,
+        properties=said.properties,
+    )

@@ -216,7 +216,12 @@ def _key_generator(properties: Mapping[str, str]) -> str:
     kind = properties.get("hoodie.table.keygenerator.type")
     if kind:
         return kind.upper()
-    name = properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    return generator_of_class(properties.get("hoodie.table.keygenerator.class", ""))
+
+
+def generator_of_class(class_name: str) -> str:
+    """The type of a key generator by its class; another class stands for itself."""
+    name = class_name.rpartition(".")[2]
     return _GENERATOR_CLASSES.get(name, name or "UNKNOWN")
 
 

@@ -92,13 +92,25 @@ def is_creation_property(key: str) -> bool:
     return key in _CHOICES or key.startswith(_CHOICE_PREFIXES)
 
 
+def is_layout_property(key: str) -> bool:
+    """Whether a property says how partition paths are made, so that writers have to agree."""
+    return key.startswith((*_CHOICE_PREFIXES, "hoodie.datasource.write.")) and (
+        is_creation_property(key)
+    )
+
+
+def is_fixed_property(key: str) -> bool:
+    """Whether creation itself decides a property."""
+    return key in _CONSTANT
+
+
 def refuse_fixed(properties: Mapping[str, str]) -> None:
     """Refuse properties that creation itself decides, when they say something else."""
     for key, value in properties.items():
-        if key in _CONSTANT and _CONSTANT[key] != value:
+        if key in _CONSTANT and value.lower() not in ("", _CONSTANT[key].lower()):
             raise InvalidRequest(
                 "unsupported_property",
-                what=f"Lakewarden cannot create a table with {key}={value}.",
+                what=f"Lakewarden cannot make a table with {key}={value}.",
                 why=f"New tables have {key}={_CONSTANT[key]}.",
                 now="Leave the property out.",
                 property=key,

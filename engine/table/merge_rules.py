@@ -88,6 +88,12 @@ def _payload(properties: Mapping[str, str], ordering_fields: tuple[str, ...]) ->
     return _Payload(MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME)
 
 
+def payload_merging(payload_class: str) -> tuple[MergeMode, PartialMode]:
+    """What a payload class of Hudi comes to; another one is refused by name."""
+    found = _built_in(payload_class)
+    return found.mode, found.partial
+
+
 def _built_in(payload_class: str) -> _Payload:
     name = payload_class.removeprefix(_BUILT_IN_PREFIX)
     if name not in _PAYLOADS:

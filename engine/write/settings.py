@@ -92,6 +92,7 @@ NULL_FOR_MISSING = Setting(
     False,
     flag,
     "Whether columns of the table that the rows lack become null",
+    aliases=("hoodie.datasource.write.reconcile.schema",),
 )
 EVOLVE = Setting(
     "lakewarden.write.evolve",

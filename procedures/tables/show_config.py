@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.kernel.settings import Settings, refuse_unknown
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.effective import EffectiveSetting, effective_settings, setting_text
+from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.environment import environment_settings
 from lakewarden.procedures.declaring.caller import Caller
@@ -50,9 +51,8 @@ class ShowConfig(Call):
     def _settings(self, caller: Caller) -> Settings:
         if self.table or self.path:
             return open_table(caller, self.table, self.path).settings(self.options)
-        refuse_unknown(self.options or {}, ALL_SETTINGS)
         return Settings.of(
-            arguments=self.options,
+            arguments=understood(self.options or {}, ALL_SETTINGS),
             session=caller.settings,
             environment=environment_settings(),
         )

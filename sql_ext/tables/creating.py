@@ -1,5 +1,6 @@
 """Creating: CREATE TABLE as the engine's creation of a table, or a look at the one there is."""
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,25 +9,23 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import refuse_unknown
+from lakewarden.engine.services.hudi_settings import understood
+from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import PROPERTIES_PATH
+from lakewarden.engine.table.description import SHORT_NAMES, described
 from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.procedures.declaring.permissions import Permissions
-from lakewarden.source_writer import KEY, MERGE_MODE, ORDERING, TYPE, arrow_columns
+from lakewarden.source_writer import arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
 from lakewarden.storage_options import is_for_storage
 from lakewarden.table import Table
 
-# What Hudi's users write into TBLPROPERTIES, besides its own long names.
-_NAMES = {
-    "primarykey": KEY[0],
-    "orderingfields": ORDERING[0],
-    "precombinefield": ORDERING[0],
-    "type": TYPE[0],
-    "recordmergemode": MERGE_MODE[0],
-}
+# Keys of tables begin so; Spark keeps others in the catalog, as it does for any table.
+_PREFIXES = ("hoodie.", "lakewarden.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +72,17 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
             path=location.uri,
         )
     permissions.check_change("CREATE TABLE")
-    given = _named(wanted.properties)
+    given = understood(_named(wanted.properties), ALL_SETTINGS)
+    said = described({"hoodie.table.name": wanted.name, **given})
     return Table.create(
         location.uri,
         schema,
-        key=_list(given, KEY),
-        partition=wanted.partitions,
-        ordering=_list(given, ORDERING),
-        type=_first(given, TYPE) or "cow",
-        merge_mode=_first(given, MERGE_MODE) or None,
-        properties={"hoodie.table.name": wanted.name, **_others(given)},
+        key=said.key,
+        partition=wanted.partitions or said.partition,
+        ordering=said.ordering,
+        type=said.type or "cow",
+        merge_mode=said.merge_mode or None,
+        properties=said.properties,
         storage_options=location.options,
     )
 
@@ -93,7 +93,10 @@ def _named(properties: Mapping[str, str]) -> dict[str, str]:
     for key, value in properties.items():
         if is_for_storage(key) or key == "path":
             continue
-        long = _NAMES.get(key.lower(), key)
+        long = SHORT_NAMES.get(key.lower(), key)
+        if not long.startswith(_PREFIXES):
+            _refuse_misspelt(key)
+            continue
         if named.get(long, value) != value:
             raise InvalidRequest(
                 "repeated_option",
@@ -105,18 +108,13 @@ def _named(properties: Mapping[str, str]) -> dict[str, str]:
     return named
 
 
-def _first(given: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((given[name] for name in names if name in given), "")
-
-
-def _list(given: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    return [name.strip() for name in _first(given, names).split(",") if name.strip()]
-
-
-def _others(given: Mapping[str, str]) -> dict[str, str]:
-    """What is neither key nor type: the engine knows it, or refuses it by name."""
-    described = {*KEY, *ORDERING, *TYPE, *MERGE_MODE}
-    return {key: value for key, value in given.items() if key not in described}
+def _refuse_misspelt(key: str) -> None:
+    """A property for the catalog only must not look like one of the table."""
+    known = ("primaryKey", "orderingFields", "preCombineField", "recordMergeMode")
+    nearest = difflib.get_close_matches(key.lower(), [name.lower() for name in known], cutoff=0.75)
+    found = [name for name in known if name.lower() in nearest]
+    if found or key.lower().startswith(("hoodi", "hodie", "lakew")):
+        refuse_unknown([key], ALL_SETTINGS, known)
 
 
 def _is_there(location: Location) -> bool:

@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 
-from lakewarden.engine.kernel.settings import Setting, refuse_unknown
+from lakewarden.engine.services.hudi_settings import check_values, understood
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.storage_options import is_for_storage
 
-INSERT_OPERATION: Setting[str] = Setting("hoodie.spark.sql.insert.into.operation", "", str)
-DUPLICATES: Setting[str] = Setting("hoodie.datasource.insert.dup.policy", "none", str)
-# What only statements know.
-_OWN = (INSERT_OPERATION, DUPLICATES)
-
 
 def session_settings(details: Mapping[str, object]) -> dict[str, str]:
-    """What the session sets for all of its tables; some of it may be for something else."""
-    return _texts(details.get("settings"))
+    """What the session sets for all of its tables; some of it may be for something else.
+
+    What would change rows or files is refused nevertheless.
+    """
+    settings = _texts(details.get("settings"))
+    check_values(settings)
+    return settings
 
 
 def said_options(
@@ -32,9 +32,7 @@ def said_options(
 
 def write_options(said: Mapping[str, str]) -> dict[str, str]:
     """Those that the engine's writes take; one that means nothing at all is refused by name."""
-    refuse_unknown(said, (*ALL_SETTINGS, *_OWN))
-    own = {setting.key for setting in _OWN}
-    return {key: value for key, value in said.items() if key not in own}
+    return {key: str(value) for key, value in understood(said, ALL_SETTINGS).items()}
 
 
 def _texts(values: object) -> dict[str, str]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
+from lakewarden.data_source import named_options
 from lakewarden.procedures.declaring.permissions import resolved
+from lakewarden.source_writer import check_options
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, drop, shown
@@ -43,6 +45,7 @@ class TableBridge(ABC):
         allowed = permissions_in(permissions)
         if changes:
             allowed.check_change("A write by the data source")
+            check_options(named_options(options))
         for path in paths:
             allowed.check_path(path)
         check_settings(allowed, options)

@@ -19,22 +19,31 @@ from lakewarden.engine.conflicts.read_scopes import ReadScope
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Setting, Settings
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.spark.workers.types import quoted
 from lakewarden.engine.spark.write.incoming import fetched, incoming_frame
-from lakewarden.engine.table.config import kept_settings
+from lakewarden.engine.table.description import OPERATION
 from lakewarden.engine.table.keygen.partition_paths import partition_paths
-from lakewarden.engine.write.change_set import Changing
+from lakewarden.engine.write.change_set import ChangeSet, Changing
 from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
+from lakewarden.engine.write.row_changes import Merge
+from lakewarden.engine.write.rows.exact import as_in
+from lakewarden.engine.write.statement_settings import (
+    BULK_INSERT,
+    DROP_DUPLICATES,
+    DUPLICATES,
+    INSERT_MODE,
+    INSERT_OPERATION,
+    OVERWRITE_MODE,
+    OVERWRITE_OPERATION,
+)
 from lakewarden.sql_ext.tables.changed_rows import ORIGINAL, change_set, originals
 from lakewarden.sql_ext.tables.reading import constant, location_of
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS, HeldSnapshots
 from lakewarden.sql_ext.tables.statement_options import (
-    DUPLICATES,
-    INSERT_OPERATION,
     said_options,
     session_settings,
     write_options,
@@ -64,12 +73,9 @@ class Writing:
     rows: PlannedRows
     table: Table
     settings: Settings
-    # What the statement, its session and the table say, all of it.
-    options: Mapping[str, str]
+    # What the statement itself says.
+    said: Mapping[str, str]
     held: HeldSnapshots
-
-    def said(self, setting: Setting[str]) -> str:
-        return self.options.get(setting.key, setting.default)
 
     @property
     def searched(self) -> ReadScope:
@@ -97,18 +103,34 @@ class Writing:
     def merged(self, state: Snapshot) -> Incoming:
         return self._changed(_rows(self.frame(state)), state, refuses_lowered=False)
 
+    def added(self, state: Snapshot) -> Incoming:
+        """The rows of an INSERT that refuses keys which the table has."""
+        rows = _rows(self.frame(state))
+        none = rows.slice(0, 0)
+        return self._changing(state, refuses_lowered=False).incoming(
+            ChangeSet(gone=none, old=none, new=none, added=rows)
+        )
+
+    def missing(self, state: Snapshot) -> Incoming:
+        """The rows of an INSERT that leaves out keys which the table has."""
+        rows = as_in(_rows(self.frame(state)), state.schema().columns)
+        return Merge(rows, "ignore", "insert", LocalExecutor(), self.settings)(state)
+
     def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | DistributedRows:
         with _sparks_errors():
             return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
 
     def _changed(self, rows: pa.Table, state: Snapshot, *, refuses_lowered: bool) -> Incoming:
-        changing = Changing(
+        changing = self._changing(state, refuses_lowered=refuses_lowered)
+        return changing.incoming(change_set(rows, state.schema().columns))
+
+    def _changing(self, state: Snapshot, *, refuses_lowered: bool) -> Changing:
+        return Changing(
             state=state,
             executor=LocalExecutor(),
             by_partition=not select_index(state, self.settings).kind.is_global,
             refuses_lowered=refuses_lowered,
         )
-        return changing.incoming(change_set(rows, state.schema().columns))
 
 
 def _rows(frame: DataFrame) -> pa.Table:
@@ -150,7 +172,7 @@ def write(
             rows=rows,
             table=table,
             settings=table.settings(given),
-            options=kept_settings(table.properties) | session | said,
+            said=said,
             held=held,
         )
         table.write(_request(kind, writing, details), given)
@@ -159,7 +181,7 @@ def write(
 def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> WriteRequest:
     match kind:
         case "append":
-            return _insert(writing, _insert_operation(writing))
+            return _appended(writing)
         case "fill":
             return _insert(writing, Operation.BULK_INSERT)
         case "overwrite":
@@ -178,6 +200,17 @@ def _request(kind: str, writing: Writing, details: Mapping[str, object]) -> Writ
             return _changing(writing, writing.updated)
         case _:
             return _changing(writing, writing.merged)
+
+
+def _appended(writing: Writing) -> WriteRequest:
+    settings = writing.settings
+    operation = _insert_operation(writing)
+    policy = "drop" if settings[DROP_DUPLICATES] else settings[DUPLICATES]
+    if settings[INSERT_MODE] == "strict":
+        policy = "fail"
+    if policy == "none" or operation is Operation.UPSERT:
+        return _insert(writing, operation)
+    return _changing(writing, writing.missing if policy == "drop" else writing.added)
 
 
 def _insert(writing: Writing, operation: Operation) -> WriteRequest:
@@ -200,7 +233,10 @@ def _changing(writing: Writing, derivation: Derivation) -> WriteRequest:
 
 def _overwrite(writing: Writing, partition: object) -> WriteRequest:
     if partition is None:
-        return _replacing(writing, Replacement.TABLE)
+        said = (writing.settings[OVERWRITE_MODE], writing.settings[OVERWRITE_OPERATION])
+        of_rows = said[0] == "dynamic" or (said[0] == "" and said[1] == "insert_overwrite")
+        touched = of_rows and writing.table.config.is_partitioned
+        return _replacing(writing, Replacement.TOUCHED_PARTITIONS if touched else Replacement.TABLE)
     path = _path(partition, writing.table)
     return _replacing(writing, Replacement.NAMED_PARTITIONS, (path,))
 
@@ -241,15 +277,23 @@ def _path(conditions: object, table: Table) -> str:
 
 def _insert_operation(writing: Writing) -> Operation:
     """As in Hudi: inserts, unless the table can tell by ordering columns which row is newer."""
-    ordered = bool(writing.table.config.merge.ordering_fields)
-    name = (writing.said(INSERT_OPERATION) or ("upsert" if ordered else "insert")).lower()
-    policy = writing.said(DUPLICATES).lower()
-    if name not in _INSERTS or policy != "none":
-        operation, duplicates = INSERT_OPERATION.key, DUPLICATES.key
+    settings, table = writing.settings, writing.table.config
+    said = settings[INSERT_OPERATION] or _named_operation(writing)
+    if not said and settings[BULK_INSERT]:
+        said = "bulk_insert"
+    if not said and settings[INSERT_MODE]:
+        said = "upsert" if settings[INSERT_MODE] == "upsert" and table.key_fields else "insert"
+    return _INSERTS[said or ("upsert" if table.merge.ordering_fields else "insert")]
+
+
+def _named_operation(writing: Writing) -> str:
+    """What a frame's writer calls its operation; INSERT has no other ones."""
+    name = writing.said.get(OPERATION, "").lower()
+    if name and name not in _INSERTS:
         raise InvalidRequest(
             "unsupported_insert",
-            what=f"Lakewarden cannot insert with {operation}={name} and {duplicates}={policy}.",
-            why=f"It has {', '.join(_INSERTS)}, and for duplicates only the policy none.",
-            now=f"Set {operation} to one of these, and {duplicates} to none.",
+            what=f"INSERT cannot carry out the operation {name}.",
+            why=f"It has {', '.join(_INSERTS)}.",
+            now="Use DELETE, INSERT OVERWRITE or MERGE for others.",
         )
-    return _INSERTS[name]
+    return name

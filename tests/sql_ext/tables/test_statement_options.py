@@ -18,7 +18,7 @@ def test_options_are_about_the_write() -> None:
 def test_older_names_and_those_of_statements_are_known() -> None:
     older = {"hoodie.cleaner.commits.retained": "3"}
     own = {"hoodie.spark.sql.insert.into.operation": "upsert"}
-    assert write_options(older | own) == older
+    assert write_options(older | own) == older | own
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,18 @@ _CHUNK_KEYS = 1 << 14
 _CHUNK_TESTS = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class BloomOptions:
+    """The kind and size of new filters."""
+
+    type_code: BloomType = "DYNAMIC_V0"
+    entries: int = DEFAULT_ENTRIES
+    false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE
+    entries_max: int = DEFAULT_ENTRIES_MAX
+    # Whether filters of files with far fewer keys are smaller.
+    is_fitted: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BloomFilter:
     """A filter; `rows` holds the bits of each plain filter, lowest bit of a byte first."""

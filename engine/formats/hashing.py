@@ -13,6 +13,8 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 
 # How the metadata table names the partition of a table that is not partitioned.
 NO_PARTITION_NAME = "."
+# What stands between column and partition in keys of an expression's statistics of partitions.
+_PARTITION_STATISTIC = "__partition_stat__"
 
 # Java's 32-bit constant 0xdabadaba, sign-extended.
 _XXHASH_SEED = 0xFFFFFFFFDABADABA
@@ -115,6 +117,11 @@ def column_stats_key(column: str, partition: str, file_name: str) -> str:
 def partition_stats_key(column: str, partition: str) -> str:
     """The key of a column's statistics in all files of a partition."""
     return column_stats_prefix(column, partition)
+
+
+def expression_partition_key(column: str, partition: str) -> str:
+    """The key of an expression's statistics in all files of a partition."""
+    return name_hash(column) + name_hash(_PARTITION_STATISTIC) + partition_hash(partition)
 
 
 def bloom_filter_key(partition: str, file_name: str) -> str:

@@ -7,8 +7,12 @@ from lakewarden.engine.index.identity import identity_changed, recorded_identity
 from lakewarden.engine.index.kinds import Identity
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.metadata.reading.definitions import READY, IndexDefinition, definitions_path
-from lakewarden.engine.metadata.reading.table import PARTITION_STATS
+from lakewarden.engine.metadata.reading.definitions import (
+    READY,
+    IndexDefinition,
+    definitions_path,
+    keeps_partition_statistics,
+)
 from lakewarden.engine.metadata.writing.definitions_file import mend_definitions
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
@@ -42,7 +46,7 @@ class AtCommit:
         path = definitions_path(snapshot.config)
         mend_definitions(self.storage, path, snapshot.stored_definitions)
         self.history.keep(self.storage, snapshot.timeline, change.instant)
-        if not snapshot.config.has_metadata(PARTITION_STATS):
+        if not keeps_partition_statistics(snapshot.config):
             return change
         partitions = {file.key.partition for file in self.files} | set(self.replaced)
         groups = snapshot.file_groups(
@@ -85,5 +89,6 @@ class AtCommit:
             )
 
 
-def _shape(index: IndexDefinition) -> tuple[str, frozenset[str], bool]:
-    return index.partition, frozenset(index.columns), index.is_partitioned
+def _shape(index: IndexDefinition) -> tuple[object, ...]:
+    options = frozenset(index.options.items())
+    return index.partition, index.function, frozenset(index.columns), options

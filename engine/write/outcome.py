@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
-from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange
+from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange, ValueChange
 from lakewarden.engine.table.schema import SCHEMA_KEY
 from lakewarden.engine.write.files.written import WrittenFile
 
@@ -49,13 +49,14 @@ def table_change(
     *,
     index_removals: Sequence[Removed] = (),
     stays: Sequence[Located] = (),
+    valued: Sequence[ValueChange] = (),
     is_global: bool,
 ) -> TableChange:
     """What the metadata table has to learn of the files.
 
-    `forgotten` are keys of file groups that were replaced, `stays` those that live on in one group
-    though others lose them. A key that left one group and arrived in another has moved; for an
-    index over all partitions it has not gone.
+    `index_removals` are keys of file groups that were replaced, `stays` those that live on in one
+    group though others lose them, `valued` what secondary indexes learn of both. A key that left
+    one group and arrived in another has moved; for an index over all partitions it has not gone.
     """
     located = [Located(file.arrived, file.key) for file in files if len(file.arrived)] + [*stays]
     arrived: dict[str, list[pa.Array]] = {}
@@ -66,6 +67,7 @@ def table_change(
         instant=instant,
         new_files=tuple(file.file for file in files),
         located=tuple(located),
+        valued=(*(one for file in files for one in file.valued), *valued),
         removed=tuple(
             gone
             for removed in (*left, *index_removals)

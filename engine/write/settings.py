@@ -6,11 +6,13 @@ from lakewarden.engine.formats.bloom import (
     DEFAULT_ENTRIES,
     DEFAULT_ENTRIES_MAX,
     DEFAULT_FALSE_POSITIVE_RATE,
+    BloomOptions,
     BloomType,
 )
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, one_of, whole_number
+from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE, row_indexes
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.snapshot import Snapshot
@@ -18,7 +20,7 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_column
 from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.write.files.spec import BloomOptions, FileOptions, WriteSpec
+from lakewarden.engine.write.files.spec import FileOptions, WriteSpec
 from lakewarden.engine.write.rows.evolve import MISSING_COLUMNS_KEY, with_meta_text
 
 CODEC = Setting(
@@ -136,6 +138,7 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     EVOLVE,
     CONFLICT_RETRIES,
     MERGED_TOGETHER_BYTES,
+    EXPRESSION_ZONE,
 )
 
 _COMBINES = {
@@ -201,6 +204,7 @@ def write_spec(
         ),
         logs_take_inserts=logs_take_inserts,
         summarised=_summarised(state),
+        indexes=row_indexes(state.definitions, schema.columns, settings),
         tracks_keys=config.has_metadata(RECORD_INDEX),
         key_column=_key_column(config, schema),
         threads=threads,

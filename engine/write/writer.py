@@ -19,7 +19,7 @@ from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.entries.changes import Removed
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, row_indexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
@@ -48,7 +48,6 @@ from lakewarden.engine.write.distributed_rows import (
 from lakewarden.engine.write.files.spec import WriteSpec
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.identity import record_identity
-from lakewarden.engine.write.index_removals import removed_index_keys
 from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
@@ -57,6 +56,7 @@ from lakewarden.engine.write.plan import WritePlan, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.planner import Planner
 from lakewarden.engine.write.read_scopes import read_scopes_of
+from lakewarden.engine.write.replaced_rows import ReplacedRows, replaced_rows
 from lakewarden.engine.write.request import (
     Effect,
     Findings,
@@ -94,6 +94,7 @@ class Prepared:
     rows: KeyedRows
     identity: Identity
     indexes: tuple[IndexDefinition, ...] = ()
+    row_indexes: RowIndexes = field(default_factory=RowIndexes)
     # Where the rows are, if only what the plan sees of them is here.
     distributed: PreparedDistributedRows | None = None
     rewrite_workers: RewriteWorkers | None = None
@@ -231,6 +232,7 @@ class TableWriter:
             rows,
             chosen.identity,
             state.definitions,
+            row_indexes(state.definitions, schema.columns, context.settings),
             distributed,
             rewrite_workers,
             effect,
@@ -295,15 +297,13 @@ class TableWriter:
         with phases("write files"):
             files = tuple(self._files(request, prepared, planner, plan, attempt))
         with phases("replaced keys"):
-            index_removals = removed_index_keys(
-                prepared.state, plan.replaced, context.ports.executor
+            gone = replaced_rows(
+                prepared.state, plan, prepared.rows, prepared.row_indexes, context.ports.executor
             )
         if prepared.may_repeat_keys or (prepared.has_one_place and request.overwrites_partitions):
             scope = prepared.identity.scope
-            refuse_second_homes(
-                prepared.state, files, index_removals, context.ports.executor, scope
-            )
-        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, index_removals)
+            refuse_second_homes(prepared.state, files, gone.keys, context.ports.executor, scope)
+        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, gone)
         return outcome, prepared.effect or count_rows(plan, files)
 
     def _outcome_of(
@@ -313,7 +313,7 @@ class TableWriter:
         instant: str,
         plan: WritePlan,
         files: Sequence[WrittenFile],
-        index_removals: Sequence[Removed],
+        gone: ReplacedRows,
     ) -> Outcome:
         """What the files of a write mean for the table, ready to be committed."""
         context = self._context
@@ -329,8 +329,9 @@ class TableWriter:
         change = table_change(
             instant,
             files,
-            index_removals=index_removals,
+            index_removals=gone.keys,
             stays=plan.stays,
+            valued=gone.values,
             is_global=not prepared.has_partitioned_record_index,
         )
         stays = frozenset(one.home for one in plan.stays)

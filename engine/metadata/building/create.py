@@ -15,7 +15,11 @@ from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.entries.content import content_of, unmaintained
 from lakewarden.engine.metadata.entries.files_entries import files_listing
 from lakewarden.engine.metadata.entries.indexed_columns import COLUMN_SETTINGS, chosen_columns
-from lakewarden.engine.metadata.reading.definitions import definitions_path, load_definitions
+from lakewarden.engine.metadata.reading.definitions import (
+    definitions_of,
+    definitions_path,
+    load_definitions,
+)
 from lakewarden.engine.metadata.reading.files import ALL_PARTITIONS_KEY, MetadataListing
 from lakewarden.engine.metadata.reading.shards import (
     GROUP_SETTINGS,
@@ -24,10 +28,13 @@ from lakewarden.engine.metadata.reading.shards import (
     shard_of,
 )
 from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     MetadataTable,
     load_metadata_table,
 )
@@ -49,7 +56,9 @@ from lakewarden.engine.timeline.next_time import TimeSource
 CREATION_SETTINGS: tuple[Setting[object], ...] = (*COLUMN_SETTINGS, *GROUP_SETTINGS)
 
 # The order in which Java initialises them.
-_ORDER = (FILES, COLUMN_STATS, RECORD_INDEX, PARTITION_STATS)
+_ORDER = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX, PARTITION_STATS)
+# Partitions of these are named by users, and come last.
+_NAMED = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +68,8 @@ class BuildOptions:
     # The columns to keep statistics of; None for those that the settings choose.
     columns: tuple[str, ...] | None = None
     is_record_index_partitioned: bool = False
+    # Of secondary and expression indexes.
+    definitions: tuple[NewDefinition, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
     @property
@@ -141,7 +152,9 @@ def _in_order(
     storage: Storage, config: TableConfig, partitions: Sequence[str], choices: BuildOptions
 ) -> tuple[str, ...]:
     """The partitions to make, each once; what cannot be made is refused."""
-    unknown = sorted(set(partitions) - set(_ORDER))
+    defined = {one.partition for one in choices.definitions}
+    named = sorted(one for one in set(partitions) & defined if one.startswith(_NAMED))
+    unknown = sorted(set(partitions) - set(_ORDER) - set(named))
     if unknown:
         raise unmaintained(storage, unknown[0])
     have = {FILES, *partitions, *config.metadata_partitions}
@@ -155,7 +168,7 @@ def _in_order(
     if choices.is_record_index_partitioned and not config.is_partitioned:
         raise _refused("a partitioned record_index", "The table has no partitions.")
     new = {FILES, *partitions} - set(config.metadata_partitions)
-    return tuple(one for one in _ORDER if one in new)
+    return tuple(one for one in (*_ORDER, *named) if one in new)
 
 
 def _properties(config: TableConfig) -> dict[str, str]:
@@ -197,7 +210,11 @@ def _filled(
     columns: tuple[str, ...],
     choices: BuildOptions,
 ) -> dict[str, NewShard]:
-    known = content_of(state, load_definitions(state.root, config), everything)
+    added = definitions_of(
+        replace(config, metadata_partitions=(partition,), metadata_partitions_inflight=()),
+        {one.partition: one.record for one in choices.definitions},
+    )
+    known = content_of(state, (*load_definitions(state.root, config), *added), everything)
     content = replace(
         known,
         columns=columns or known.columns,
@@ -243,7 +260,7 @@ def _publish(
 ) -> None:
     """Define the indexes, then let the table's properties list what was made."""
     path = definitions_path(config)
-    definitions: list[NewDefinition] = []
+    definitions = [one for one in choices.definitions if one.partition in made]
     if COLUMN_STATS in made:
         definitions.append(column_stats_definition(columns))
     if RECORD_INDEX in made:

@@ -26,6 +26,8 @@ class Entries:
     values: pa.LargeBinaryArray
     places: Places
     removed: pa.LargeBinaryArray
+    # What is hashed instead of the keys, and instead of the removed ones.
+    routes: tuple[pa.Array, pa.Array] | None = None
 
     @classmethod
     def of(
@@ -39,8 +41,8 @@ class Entries:
 
     def routed(self, group_count: int) -> Iterator[tuple[int, "Entries"]]:
         """The touched file groups by number, each with its entries: sorted by key, keys unique."""
-        added = _split(self.keys, group_count)
-        removed = _split(self.removed, group_count)
+        keys, gone = self.routes or (self.keys, self.removed)
+        added, removed = _split(keys, group_count), _split(gone, group_count)
         nothing = np.zeros(0, np.int64)
         for number in sorted(added.keys() | removed.keys()):
             yield number, self._of_group(added.get(number, nothing), removed.get(number, nothing))
@@ -60,6 +62,17 @@ class Entries:
         return self.values.take(pa.array(self.places))
 
 
+def joined(parts: Sequence[Entries]) -> Entries:
+    """What several say, as one; none of them is routed by anything but its keys."""
+    firsts = np.cumsum([0, *(len(one.values) for one in parts)])
+    return Entries(
+        pa.concat_arrays([one.keys for one in parts]),
+        pa.concat_arrays([one.values for one in parts]),
+        np.concatenate([one.places + first for one, first in zip(parts, firsts, strict=False)]),
+        pa.concat_arrays([one.removed for one in parts]),
+    )
+
+
 NO_ENTRIES = Entries(EMPTY_BINARY, EMPTY_BINARY, np.zeros(0, np.int64), EMPTY_BINARY)
 
 
@@ -67,7 +80,7 @@ def _binaries(texts: Sequence[str]) -> pa.LargeBinaryArray:
     return pa.array([text.encode() for text in texts], pa.large_binary())
 
 
-def _split(keys: pa.LargeBinaryArray, group_count: int) -> dict[int, Places]:
+def _split(keys: pa.Array, group_count: int) -> dict[int, Places]:
     """The places of the keys of each file group, in their order."""
     if not len(keys):
         return {}

@@ -16,13 +16,8 @@ from lakewarden.engine.formats.octets import large_binary
 from lakewarden.engine.table.schema import META_COLUMNS
 
 # Numbers in the field `type`.
-ALL_PARTITIONS, FILES_OF_PARTITION, COLUMN_STATISTICS, RECORD_LOCATION, PARTITION_STATISTICS = (
-    1,
-    2,
-    3,
-    5,
-    6,
-)
+ALL_PARTITIONS, FILES_OF_PARTITION, COLUMN_STATISTICS, KEY_FILTER = 1, 2, 3, 4
+RECORD_LOCATION, PARTITION_STATISTICS, SECONDARY_ENTRY = 5, 6, 7
 
 COMMIT_SCHEMA_TEXT = (
     resources.files(__package__).joinpath("metadata_record.avsc").read_text("utf-8").strip()

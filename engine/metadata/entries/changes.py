@@ -27,6 +27,14 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredFilter:
+    """A bloom filter by the text that footers and the metadata table have of it."""
+
+    text: str
+    type_code: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewFile:
     """A data file that came into being: base file or log file."""
 
@@ -35,6 +43,12 @@ class NewFile:
     size_bytes: int
     # By column: all indexed columns that the file has; empty for a base file without rows.
     columns: Mapping[str, ColumnSummary] = field(default_factory=dict)
+    # Of a base file: the filter of its record keys, if an index wants it.
+    key_filter: StoredFilter | None = None
+    # By expression index: statistics of its values; none for a log that only deletes.
+    expressions: Mapping[str, ColumnSummary] = field(default_factory=dict)
+    # Of a base file, by expression index: the filter of its values.
+    expression_filters: Mapping[str, StoredFilter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +69,17 @@ class Removed:
     partition: str
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueChange:
+    """What a secondary index has to learn: values, as Java's text, with the keys of their rows."""
+
+    partition: str
+    values: pa.StringArray
+    keys: pa.StringArray
+    gone_values: pa.StringArray
+    gone_keys: pa.StringArray
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
     """What one action did, in the words of the metadata table's partitions."""
@@ -67,6 +92,8 @@ class TableChange:
     deleted_partitions: tuple[str, ...] = ()
     located: tuple[Located, ...] = ()
     removed: tuple[Removed, ...] = ()
+    # What is put counts, wherever else it is gone.
+    valued: tuple[ValueChange, ...] = ()
     # Touched partition -> names of all files of its latest slices once the action has completed,
     # from which `partition_stats` are aggregated anew.
     live_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

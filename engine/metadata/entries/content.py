@@ -8,18 +8,31 @@ from lakewarden.engine.metadata.encoding.entries import Entries
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.files_entries import files_entries
 from lakewarden.engine.metadata.entries.record_index_entries import record_entries
+from lakewarden.engine.metadata.entries.row_index_entries import (
+    expression_statistics_entries,
+    filter_entries,
+    secondary_entries,
+)
 from lakewarden.engine.metadata.entries.statistics_entries import (
     column_stats_entries,
     partition_stats_entries,
 )
-from lakewarden.engine.metadata.reading.definitions import IndexDefinition, index_name
+from lakewarden.engine.metadata.reading.definitions import (
+    READY,
+    IndexDefinition,
+    index_name,
+    undefined,
+)
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.shards import shard_of
 from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     MetadataTable,
 )
 from lakewarden.engine.storage.port import Storage
@@ -42,6 +55,8 @@ class ChangeContent:
     columns: tuple[str, ...]
     has_early_statistics: bool
     has_partitioned_record_index: bool
+    # Of all partitions that have one.
+    definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
 
     def of(self, partition: str) -> ShardEntries:
         """The entries of a partition."""
@@ -52,9 +67,28 @@ class ChangeContent:
                 return {shard_of(COLUMN_STATS): self._column_stats()}
             case "partition_stats":
                 return {shard_of(PARTITION_STATS): self._partition_stats()}
+            case "bloom_filters":
+                entries = filter_entries(self.change, lambda file: file.key_filter)
+                return {shard_of(BLOOM_FILTERS): entries}
             case "record_index":
                 return self._record_index()
+        definition = self.definitions.get(partition) or undefined(partition, READY)
+        if partition.startswith(SECONDARY_INDEX_PREFIX):
+            return {shard_of(partition): secondary_entries(self.change.valued, definition)}
+        if partition.startswith(EXPRESSION_INDEX_PREFIX):
+            return {shard_of(partition): self._expression(definition)}
         raise unmaintained(self.state.root, partition)
+
+    def _expression(self, definition: IndexDefinition) -> Entries:
+        partition = definition.partition
+        if definition.index_type.lower() == BLOOM_FILTERS:
+            return filter_entries(self.change, lambda file: file.expression_filters.get(partition))
+        return expression_statistics_entries(
+            self.change,
+            definition,
+            lambda: self.state.partition(partition),
+            is_early=definition.version == _EARLY_VERSION,
+        )
 
     def _column_stats(self) -> Entries:
         return column_stats_entries(self.change, self.columns, is_early=self.has_early_statistics)
@@ -99,6 +133,7 @@ def content_of(
         and statistics is not None
         and statistics.version == _EARLY_VERSION,
         has_partitioned_record_index=index is not None and index.is_partitioned,
+        definitions=defined,
     )
 
 

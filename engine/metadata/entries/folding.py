@@ -9,24 +9,21 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.metadata.encoding.entries import Entries, last_of_each
 from lakewarden.engine.metadata.encoding.record_schema import (
-    COLUMN_STATISTICS,
-    PARTITION_STATISTICS,
-    RECORD_LOCATION,
     RECORD_SCHEMA_TEXT,
     encode_values,
 )
 from lakewarden.engine.metadata.encoding.records import EMPTY_BINARY, Run, decode_runs
 from lakewarden.engine.metadata.entries.files_entries import files_listing
+from lakewarden.engine.metadata.reading.bloom_filters import BLOOM_COLUMN
 from lakewarden.engine.metadata.reading.column_stats import STATS_COLUMN
 from lakewarden.engine.metadata.reading.files import FILES_COLUMN, merged_changes, merged_sizes
 from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, FILES, PARTITION_STATS
+from lakewarden.engine.metadata.reading.secondary_index import SECONDARY_COLUMN
+from lakewarden.engine.metadata.reading.table import FILES
 
-# What records of the other partitions hold: the number of their type, and the column.
-_CONTENTS = {
-    COLUMN_STATS: (COLUMN_STATISTICS, STATS_COLUMN),
-    PARTITION_STATS: (PARTITION_STATISTICS, STATS_COLUMN),
-}
+# What records hold, each one of these; their type says no more than that.
+_CONTENTS = (STATS_COLUMN, BLOOM_COLUMN, RECORD_COLUMN, SECONDARY_COLUMN)
+_TYPE = "type"
 # Fields that were added to records since release 1.0.
 _ADDED_FIELDS = {
     STATS_COLUMN: {"valueType": pa.struct([("typeOrdinal", pa.int32())])},
@@ -40,7 +37,7 @@ def folded(partition: str, runs: Sequence[Run]) -> Entries:
         merged = merged_sizes(decode_runs(runs, [FILES_COLUMN]))
         return files_listing({key: merged[key] for key in sorted(merged, key=str.encode)}, [])
     keys = pa.concat_arrays([EMPTY_BINARY, *(run.keys for run in runs)])
-    values = pa.concat_arrays([EMPTY_BINARY, *(_values(partition, run) for run in runs)])
+    values = pa.concat_arrays([EMPTY_BINARY, *map(_values, runs)])
     is_removed = np.concatenate(
         [np.zeros(0, np.bool_), *(np.full(len(run.keys), run.values is None) for run in runs)]
     )
@@ -68,20 +65,23 @@ def folded_logs(partition: str, runs: Sequence[Run]) -> Entries:
     )
 
 
-def _values(partition: str, run: Run) -> pa.LargeBinaryArray:
+def _values(run: Run) -> pa.LargeBinaryArray:
     """The values of a run in the schema of today; nothing for each removed key."""
     if run.values is None:
         return pa.array([b""] * len(run.keys), pa.large_binary())
-    if run.schema_text == RECORD_SCHEMA_TEXT:
+    if run.schema_text == RECORD_SCHEMA_TEXT or not len(run.keys):
         return run.values
-    kind, column = _CONTENTS.get(partition, (RECORD_LOCATION, RECORD_COLUMN))
-    content = decode_runs([run], [column]).values.column(column).combine_chunks()
-    return encode_values(np.full(len(run.keys), kind), column, _with_added_fields(content, column))
+    found = decode_runs([run], [_TYPE, *_CONTENTS]).values
+    # A file group has records of one content, of which an expression index has two types.
+    column = next(name for name in _CONTENTS if found.column(name).null_count < len(found))
+    content = found.column(column).combine_chunks()
+    types = found.column(_TYPE).to_numpy()
+    return encode_values(types, column, _with_added_fields(content, column))
 
 
 def _with_added_fields(content: pa.StructArray, column: str) -> pa.StructArray:
     fields = {field.name: content.field(field.name) for field in content.type}
-    for name, type_ in _ADDED_FIELDS[column].items():
+    for name, type_ in _ADDED_FIELDS.get(column, {}).items():
         fields.setdefault(name, pa.nulls(len(content), type_))
     mask = pc.is_null(content)
     return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)

@@ -59,6 +59,7 @@ def partition_stats_entries(
     known: Callable[[], MetadataPartition],
     *,
     is_early: bool,
+    key_of: Callable[[str, str], str] = partition_stats_key,
 ) -> Entries:
     """The statistics of touched partitions, made anew from those of all their live files.
 
@@ -72,16 +73,14 @@ def partition_stats_entries(
     for partition, files in change.live_files.items():
         by_file = of_partitions[partition]
         for column in columns:
-            key = partition_stats_key(column, partition)
+            key = key_of(column, partition)
             whole = _of_partition(by_file, column)
             if whole is not None:
                 statistics[key] = (partition or NO_PARTITION_NAME, column, whole)
             elif by_file or not files:
                 gone.append(key)
     gone += [
-        partition_stats_key(column, partition)
-        for partition in change.deleted_partitions
-        for column in columns
+        key_of(column, partition) for partition in change.deleted_partitions for column in columns
     ]
     values = _records(list(statistics.values()), PARTITION_STATISTICS, is_early=is_early)
     return Entries.of(list(statistics), values, gone)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 from lakewarden.engine.metadata.reading.table import (
     EXPRESSION_INDEX_PREFIX,
+    PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
@@ -69,6 +70,14 @@ def definitions_of(
         _definition(partition, records.get(partition, {}), states[partition])
         for partition in sorted(states)
     )
+
+
+def keeps_partition_statistics(config: TableConfig) -> bool:
+    """Whether some index has entries that are made from all files of a partition."""
+    listed = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if PARTITION_STATS in listed:
+        return True
+    return config.is_partitioned and any(one.startswith(EXPRESSION_INDEX_PREFIX) for one in listed)
 
 
 def undefined(partition: str, state: str) -> IndexDefinition:

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from lakewarden.engine.file_groups.file_names import DataFile
 from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
 
 _SHARDS = {COLUMN_STATS: "col-stats"}
 _KEY = "hoodie.metadata."
@@ -66,8 +73,22 @@ RECORD_INDEX_GROUP_BYTES_MAX = Setting(
     whole_number,
     "The largest size in bytes of a file group of a new record index.",
 )
+BLOOM_FILTERS_GROUPS = Setting(
+    f"{_KEY}index.bloom.filter.file.group.count",
+    4,
+    whole_number,
+    "How many file groups the bloom filters of a new table have.",
+)
+EXPRESSION_GROUPS = Setting(
+    f"{_KEY}index.expression.file.group.count",
+    2,
+    whole_number,
+    "How many file groups a new expression index has.",
+)
 GROUP_SETTINGS: tuple[Setting[object], ...] = (
+    BLOOM_FILTERS_GROUPS,
     COLUMN_STATS_GROUPS,
+    EXPRESSION_GROUPS,
     PARTITION_STATS_GROUPS,
     RECORD_INDEX_GROUPS_MIN,
     RECORD_INDEX_GROUPS_MAX,
@@ -78,7 +99,11 @@ GROUP_SETTINGS: tuple[Setting[object], ...] = (
 )
 # What Hudi reckons for one entry of the index.
 _RECORD_BYTES = 48
-_FIXED_COUNTS = {COLUMN_STATS: COLUMN_STATS_GROUPS, PARTITION_STATS: PARTITION_STATS_GROUPS}
+_FIXED_COUNTS = {
+    BLOOM_FILTERS: BLOOM_FILTERS_GROUPS,
+    COLUMN_STATS: COLUMN_STATS_GROUPS,
+    PARTITION_STATS: PARTITION_STATS_GROUPS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +113,12 @@ class GroupCounts:
     settings: Settings = field(default_factory=Settings)
 
     def of_partition(self, partition: str, record_count: int = 0) -> int:
-        """The number for a partition; a record index grows with the records it begins with."""
-        if partition == RECORD_INDEX:
+        """The number for a partition; an index of records grows with those it begins with."""
+        if partition == RECORD_INDEX or partition.startswith(SECONDARY_INDEX_PREFIX):
             limits = self.settings[RECORD_INDEX_GROUPS_MIN], self.settings[RECORD_INDEX_GROUPS_MAX]
             return self._of_records(record_count, *limits)
+        if partition.startswith(EXPRESSION_INDEX_PREFIX):
+            return max(1, self.settings[EXPRESSION_GROUPS])
         setting = _FIXED_COUNTS.get(partition)
         return 1 if setting is None else max(1, self.settings[setting])
 

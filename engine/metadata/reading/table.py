@@ -91,7 +91,7 @@ class MetadataTable:
 
     def slices(self, name: str) -> tuple[FileSlice, ...]:
         """The newest slices of a partition's file groups; none where it has no files."""
-        files = self.files(name)
+        files = self._own_files(name)
         self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
         return tuple(group.latest_merged() for group in groups)
 
@@ -107,6 +107,18 @@ class MetadataTable:
             )
         is_valid, recorded = self.validity.is_valid, self._recorded
         return tuple(MetadataFileGroup(self.storage, one, is_valid, recorded) for one in slices)
+
+    def _own_files(self, name: str) -> tuple[DataFile, ...]:
+        """The files of a partition's own file groups.
+
+        Java's clean of a table with an expression index makes groups of that index in the folders
+        of others; hashing does not count them.
+        """
+        stranger = EXPRESSION_INDEX_PREFIX.replace("_", "-")
+        own = name.startswith(EXPRESSION_INDEX_PREFIX)
+        return tuple(
+            file for file in self.files(name) if own or not file.file_id.startswith(stranger)
+        )
 
     def files(self, partition: str) -> tuple[DataFile, ...]:
         """The data files of a partition as they lie there now."""

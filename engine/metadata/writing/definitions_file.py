@@ -7,12 +7,17 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from lakewarden.engine.metadata.entries.expressions import IDENTITY
 from lakewarden.engine.metadata.reading.definitions import (
     StoredDefinitions,
     backup_path,
     stored_definitions,
 )
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
 from lakewarden.engine.storage.port import Storage
 
 
@@ -32,6 +37,24 @@ def column_stats_definition(columns: Sequence[str], *, version: str = "V2") -> N
 def record_index_definition(*, is_partitioned: bool) -> NewDefinition:
     options = {"isPartitioned": str(is_partitioned).lower()}
     return _definition(RECORD_INDEX, options=options, version="V1")
+
+
+def secondary_index_definition(partition: str, column: str) -> NewDefinition:
+    """A secondary index on one column, whose entries are spread by the value."""
+    record = _definition(partition, function=IDENTITY, columns=[column], version="V2").record
+    kind = SECONDARY_INDEX_PREFIX.rstrip("_")
+    return NewDefinition(partition, {**record, "indexType": kind})
+
+
+def expression_index_definition(
+    partition: str, index_type: str, function: str, column: str, options: Mapping[str, str]
+) -> NewDefinition:
+    """An index of statistics or bloom filters (`index_type`) of a function of one column."""
+    own = {"expr": function, **options}
+    record = _definition(
+        partition, function=function, columns=[column], options=own, version="V2"
+    ).record
+    return NewDefinition(partition, {**record, "indexType": index_type})
 
 
 def define_indexes(storage: Storage, path: str, definitions: Sequence[NewDefinition]) -> None:

@@ -23,10 +23,13 @@ from lakewarden.engine.metadata.reading.definitions import (
     load_definitions,
 )
 from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     MetadataTable,
     load_metadata_table,
 )
@@ -51,13 +54,14 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 
-_MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX)
+_MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+_MAINTAINED_LIKE = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
 
 
 def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
     """Refuse to write to a table with an index that a write would leave untrue."""
     for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
-        if partition not in _MAINTAINED:
+        if partition not in _MAINTAINED and not partition.startswith(_MAINTAINED_LIKE):
             raise unmaintained(storage, partition)
 
 

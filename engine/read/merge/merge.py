@@ -9,6 +9,7 @@ are appended to those of their batch.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,14 +35,27 @@ class Tally:
     inserts: int = 0
 
 
+class RowWatch(Protocol):
+    """Sees the rows whose keys are merged, but those that come out of `updated` and `rest`."""
+
+    def before(self, rows: pa.Table) -> None:
+        """Base rows whose keys the logs know."""
+        ...
+
+    def after(self, rows: pa.Table) -> None:
+        """What has become of them within their batch."""
+        ...
+
+
 class Merger:
     """Merges base rows with what the logs say of their keys; remembers which keys it has met.
 
-    Several threads may merge different batches at the same time.
+    Several threads may merge different batches at the same time, if nobody watches.
     """
 
-    def __init__(self, folded: Folded) -> None:
+    def __init__(self, folded: Folded, watch: RowWatch | None = None) -> None:
         self._folded = folded
+        self._watch = watch
         self._ordering = folded.ordering
         self._index = KeyIndex(folded.keys)
         self._met = np.zeros(len(folded), dtype=bool)
@@ -115,6 +129,10 @@ class Merger:
             changed.append(self._filled(table, at[filled], found[filled]))
             stays[at[filled]] = False
         self._tallies.append(Tally(int(replaced.sum()), int((wins & ~replaced).sum())))
+        if self._watch is not None:
+            self._watch.before(table.take(at))
+            for rows in (table.take(at[stays[at]]), *changed):
+                self._watch.after(rows)
         if not stays.all():
             table = table.filter(pa.array(stays))
         return pa.concat_tables([_written_out(table, schema), *changed])

@@ -1,6 +1,6 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from lakewarden.engine.formats.range_source import FileRanges
 from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowFilter
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
+from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.read.merge.possible import may_hold_for_nan
 from lakewarden.engine.read.merge.projection import project
@@ -86,6 +87,38 @@ class SliceReader:
         base = self._base_rows(slice_, schema, workers=1, sparing=True, for_merging=True)
         logs = replace(logs, records=len(entries))
         return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
+
+    def versions(self, slices: Sequence[FileSlice], keys: KeyIndex) -> list[pa.Table]:
+        """The rows of some keys in slices with one base file and different logs.
+
+        The base file is read once, and of its rows only those keys' are kept.
+        """
+        names = self._spec.wanted_for_merging()
+        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        base = [
+            rows.take(keys.find(self._keys_in(rows))[0])
+            for rows in self._base_rows(
+                slices[0], schema, workers=1, sparing=False, for_merging=True
+            )
+        ]
+        return [self._version(one, base, schema, keys) for one in slices]
+
+    def _version(
+        self, slice_: FileSlice, base: Sequence[pa.Table], schema: pa.Schema, keys: KeyIndex
+    ) -> pa.Table:
+        parts = list(base)
+        if slice_.log_files:
+            merger = self._merger(slice_, schema)
+            parts = [merger.merge_batch(rows, self._keys(rows)) for rows in base]
+            parts += [*merger.updated(), merger.rest()]
+        found = [
+            self._finished(rows.take(keys.find(self._keys_in(rows))[0]), slice_) for rows in parts
+        ]
+        return pa.concat_tables([self._spec.output_schema.empty_table(), *found])
+
+    def _keys_in(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+        own = self._keys(rows)
+        return rows.column(RECORD_KEY) if own is None else own
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
         """How many row groups of the slice's base file are read, and how many there are."""

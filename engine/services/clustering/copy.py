@@ -37,6 +37,7 @@ from lakewarden.engine.write.files.base_files import (
     footer_texts,
 )
 from lakewarden.engine.write.files.base_writing import file_stat, new_base_file
+from lakewarden.engine.write.files.file_content import with_base_content
 from lakewarden.engine.write.files.file_summaries import base_file_summaries
 from lakewarden.engine.write.files.key_footers import KeyGatherer
 from lakewarden.engine.write.files.written import WrittenFile
@@ -115,7 +116,9 @@ def copy_file(
     columns = base_file_summaries(
         place.storage, target.path, footer, spec.write.summarised, copying.with_nan
     )
-    file = NewFile(target.partition, target.name, copying.size_bytes, columns)
+    known = NewFile(target.partition, target.name, copying.size_bytes, columns)
+    options = spec.write.files.bloom
+    file = with_base_content(place.storage, target.path, known, spec.write.indexes, options)
     stat = file_stat(target, file_id, copying.size_bytes, num_writes=footer.num_rows)
     stat = replace(stat, num_inserts=stat.num_writes)
     return WrittenFile(key, stat, file, copying.arrived, NO_KEYS)

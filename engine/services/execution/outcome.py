@@ -9,7 +9,7 @@ from lakewarden.engine.index.kinds import IndexKind
 from lakewarden.engine.index.settings import record_index_kind
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.metadata.reading.table import PARTITION_STATS
+from lakewarden.engine.metadata.reading.definitions import keeps_partition_statistics
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.schema import TableSchema
@@ -79,7 +79,7 @@ class _AtCommit:
     def __call__(self, change: TableChange, snapshot: Snapshot) -> TableChange:
         self._refuse_other_history(change.instant, snapshot)
         self.history.keep(self.storage, snapshot.timeline, change.instant)
-        if not snapshot.config.has_metadata(PARTITION_STATS):
+        if not keeps_partition_statistics(snapshot.config):
             return change
         work = self.work
         partitions = sorted({key.partition for key in work.consumed})

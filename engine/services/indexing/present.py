@@ -3,7 +3,7 @@
 Statistics are of all files that are there, keys of the rows that a reader sees.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,22 +11,32 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.entries.changes import ColumnSummary, Located, NewFile
+from lakewarden.engine.metadata.entries.changes import (
+    ColumnSummary,
+    Located,
+    NewFile,
+    ValueChange,
+)
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, SecondaryIndex, value_changes
 from lakewarden.engine.metadata.entries.summaries import columns_with_nan, summaries_of_rows
 from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.write.files.file_content import with_base_content, with_log_content
 from lakewarden.engine.write.files.file_summaries import base_file_summaries
+from lakewarden.engine.write.replaced_rows import rows_with_keys
 
 _NOTHING: dict[str, ColumnSummary] = {}
+_NO_INDEXES = RowIndexes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +46,10 @@ class PresentTable:
     state: Snapshot
     executor: Executor = field(repr=False)
 
-    def files(self, columns: tuple[str, ...] = ()) -> tuple[NewFile, ...]:
-        """All files of completed instants, with the statistics of some columns."""
+    def files(
+        self, columns: tuple[str, ...] = (), indexes: RowIndexes = _NO_INDEXES
+    ) -> tuple[NewFile, ...]:
+        """All files of completed instants, with what statistics and indexes say of them."""
         is_completed = self.state.timeline.is_completed
         found = [
             (partition, file)
@@ -45,7 +57,7 @@ class PresentTable:
             for file in files
             if is_completed(file.instant)
         ]
-        return tuple(self.executor.map(lambda one: self._new_file(*one, columns), found))
+        return tuple(self.executor.map(lambda one: self.new_file(*one, columns, indexes), found))
 
     def live_files(self) -> dict[str, tuple[str, ...]]:
         """The names of the files of the newest slices of each partition."""
@@ -60,10 +72,37 @@ class PresentTable:
         """The keys of all rows, by the file groups that they live in."""
         return tuple(self.executor.map(self._keys_of, latest_file_slices(self.state, None)))
 
-    def _new_file(self, partition: str, file: DataFile, columns: tuple[str, ...]) -> NewFile:
+    def valued(self, indexes: Sequence[SecondaryIndex]) -> tuple[ValueChange, ...]:
+        """The values and keys of all rows, as secondary indexes have them."""
+        slices = latest_file_slices(self.state, None)
+        of_slices = self.executor.map(lambda one: self.values_of(one, indexes), slices)
+        return tuple(change for changes in of_slices for change in changes)
+
+    def values_of(
+        self, slice_: FileSlice, indexes: Sequence[SecondaryIndex]
+    ) -> tuple[ValueChange, ...]:
+        """The values and keys of the rows that a reader sees in a slice."""
+        rows = rows_with_keys(self.state, slice_, [one.column for one in indexes])
+        return value_changes(indexes, None, rows)
+
+    def new_file(
+        self,
+        partition: str,
+        file: DataFile,
+        columns: tuple[str, ...],
+        indexes: RowIndexes = _NO_INDEXES,
+    ) -> NewFile:
+        """A file with all that the file-keyed kinds say of it."""
         path = f"{partition}/{file.name}" if partition else file.name
         summaries = self.summaries(path, file, columns) if columns else _NOTHING
-        return NewFile(partition, file.name, file.size_bytes, summaries)
+        known = NewFile(partition, file.name, file.size_bytes, summaries)
+        match file:
+            case BaseFile():
+                return with_base_content(self.state.storage, path, known, indexes, BloomOptions())
+            case LogFile(is_cdc=False) if indexes.expressions:
+                rows = self._log_rows(path, indexes.expression_columns)
+                return with_log_content(known, rows, indexes)
+        return known
 
     def summaries(
         self, path: str, file: DataFile, columns: tuple[str, ...]
@@ -96,15 +135,17 @@ class PresentTable:
             return file.metadata, with_nan
 
     def _of_log(self, path: str, columns: tuple[str, ...]) -> dict[str, ColumnSummary]:
+        # Of a log that only deletes, every column is known to have no value.
+        return summaries_of_rows(self._log_rows(path, columns), columns)
+
+    def _log_rows(self, path: str, columns: tuple[str, ...]) -> pa.Table:
         parts = []
         for block in read_blocks(self.state.storage.read(path), path):
             if block.kind is BlockKind.CORRUPT:
                 raise block.corrupt(block.reason)
             if block.kind in (BlockKind.AVRO, BlockKind.PARQUET):
                 parts.append(records(block, columns))
-        # Of a log that only deletes, every column is known to have no value.
-        rows = pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
-        return summaries_of_rows(rows, columns)
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
     def _keys_of(self, slice_: FileSlice) -> Located:
         columns = key_columns(self.state.config)

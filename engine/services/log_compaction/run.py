@@ -29,6 +29,7 @@ from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.write.files.file_content import with_log_content
 from lakewarden.engine.write.files.log_files import LogDeletes, store_log
 from lakewarden.engine.write.files.meta_columns import constant
 from lakewarden.engine.write.files.spec import WriteSpec
@@ -90,7 +91,8 @@ def fold_logs(storage: Storage, spec: WriteSpec, task: FoldTask) -> WrittenFile:
     compacted = tuple(dict.fromkeys(block.instant for block in blocks))
     size_bytes = store_log(storage, marked.path, records, deletes, spec, compacted=compacted)
     columns = summaries_of_rows(records, spec.summarised)
-    file = NewFile(slice_.partition, name, size_bytes, columns)
+    known = NewFile(slice_.partition, name, size_bytes, columns)
+    file = with_log_content(known, records, spec.indexes)
     stat = WriteStat(
         file_id=slice_.file_id,
         path=marked.path,

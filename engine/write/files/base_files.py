@@ -41,6 +41,7 @@ class StoredFile:
 
     size_bytes: int
     footer: pq.FileMetaData
+    keys: KeyFooter
 
 
 def store_base_file(
@@ -62,9 +63,10 @@ def store_base_file(
                 # What is written makes room before the next one is put together.
                 group = None
                 group = next(groups, None)
-            writer.add_key_value_metadata(footer_texts(keys.footer(), content.records_text))
+            of_keys = keys.footer()
+            writer.add_key_value_metadata(footer_texts(of_keys, content.records_text))
         size_bytes = stream.tell()
-    return StoredFile(size_bytes, footers[0])
+    return StoredFile(size_bytes, footers[0], of_keys)
 
 
 def base_writer(

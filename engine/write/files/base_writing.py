@@ -10,6 +10,7 @@ from lakewarden.engine.metadata.entries.changes import NewFile
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.transaction.state.markers import MarkedFile
 from lakewarden.engine.write.files.base_files import EXTENSION, BaseContent, store_base_file
+from lakewarden.engine.write.files.file_content import gatherer_of, with_gathered
 from lakewarden.engine.write.files.file_summaries import NanWatch, base_file_summaries
 from lakewarden.engine.write.files.key_footers import KeyGatherer
 from lakewarden.engine.write.files.spec import WriteSpec
@@ -30,13 +31,15 @@ def write_base_file(
     keys: KeyGatherer,
 ) -> tuple[NewFile, WriteStat]:
     """Write a base file; what came of it, as far as the file itself tells."""
-    watch = NanWatch()
-    content = BaseContent(spec.schema.with_meta(), watch.over(parts), spec.records_text)
+    watch, gathered = NanWatch(), gatherer_of(spec.indexes)
+    looked_at = gathered.over(watch.over(parts))
+    content = BaseContent(spec.schema.with_meta(), looked_at, spec.records_text)
     stored = store_base_file(storage, target.path, content, keys, spec.files)
     columns = base_file_summaries(
         storage, target.path, stored.footer, spec.summarised, watch.columns
     )
-    file = NewFile(target.partition, target.name, stored.size_bytes, columns)
+    known = NewFile(target.partition, target.name, stored.size_bytes, columns)
+    file = with_gathered(known, stored.keys, gathered, spec.indexes, spec.files.bloom)
     rows = stored.footer.num_rows
     return file, file_stat(target, file_id, stored.size_bytes, num_writes=rows)
 

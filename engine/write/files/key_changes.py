@@ -1,7 +1,7 @@
-"""Key changes: which keys a log brought to life in its file group, and which ones it removed.
+"""Row changes: what a log did to the keys and to the indexed values of its file group.
 
-An update in a log may bring back a key that an earlier log deleted, and a delete may come too late
-to count. Only the rows that readers see before and after tell.
+An update in a log may bring back a key that an earlier log deleted, and an update or a delete may
+come too late to count. Only the rows that readers see before and after tell.
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.metadata.entries.changes import ValueChange
+from lakewarden.engine.metadata.entries.row_indexes import SecondaryIndex, value_changes
 from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.storage.port import Storage
@@ -20,10 +22,11 @@ from lakewarden.engine.write.files.spec import WriteSpec
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyChanges:
-    """Keys that came to live in a file group, and keys that it lost."""
+    """Keys that came to live in a file group, keys that it lost, and what became of values."""
 
     arrived: pa.StringArray
     left: pa.StringArray
+    valued: tuple[ValueChange, ...] = ()
 
 
 def key_changes(
@@ -32,19 +35,54 @@ def key_changes(
     """What a new log on top of a slice did to some keys."""
     distinct = keys.unique()
     index = KeyIndex(distinct)
-    reader = SliceReader(storage, replace(spec.read, columns=(RECORD_KEY,)))
-    before = _living(reader, slice_, index, len(distinct))
+    columns = dict.fromkeys((RECORD_KEY, *spec.indexes.value_columns))
+    reader = SliceReader(storage, replace(spec.read, columns=tuple(columns)))
     with_log = replace(slice_, log_files=(*slice_.log_files, log))
-    after = _living(reader, with_log, index, len(distinct))
+    before, after = reader.versions((slice_, with_log), index)
+    lived, lives = (_living(rows, index, len(distinct)) for rows in (before, after))
     return KeyChanges(
-        distinct.filter(pa.array(after & ~before)), distinct.filter(pa.array(before & ~after))
+        distinct.filter(pa.array(lives & ~lived)),
+        distinct.filter(pa.array(lived & ~lives)),
+        value_changes(spec.indexes.secondary, before, after),
     )
 
 
-def _living(reader: SliceReader, slice_: FileSlice, index: KeyIndex, count: int) -> np.ndarray:
-    """Which of the index's keys readers see in a slice."""
+def _living(rows: pa.Table, index: KeyIndex, count: int) -> np.ndarray:
+    """Which of the index's keys are among the rows."""
     living = np.zeros(count, dtype=bool)
-    for batch in reader.batches(slice_):
-        _, found = index.find(batch.column(0))
-        living[found] = True
+    _, found = index.find(rows.column(RECORD_KEY))
+    living[found] = True
     return living
+
+
+class ValueWatch:
+    """Gathers the indexed values of rows on their way into a new base file, before and after."""
+
+    def __init__(self, indexes: tuple[SecondaryIndex, ...]) -> None:
+        self._indexes = indexes
+        self._columns = [RECORD_KEY, *dict.fromkeys(one.column for one in indexes)]
+        self._before: list[pa.Table] = []
+        self._after: list[pa.Table] = []
+
+    def before(self, rows: pa.Table) -> None:
+        self._before.append(_plain(rows.select(self._columns)))
+
+    def after(self, rows: pa.Table) -> None:
+        self._after.append(_plain(rows.select(self._columns)))
+
+    def changes(self) -> tuple[ValueChange, ...]:
+        """What the indexes have to learn; complete after the last row."""
+        return value_changes(self._indexes, _together(self._before), _together(self._after))
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Rows without dictionaries, which differ from batch to batch."""
+    columns = [
+        one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
+        for one in rows.columns
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def _together(parts: list[pa.Table]) -> pa.Table | None:
+    return pa.concat_tables(parts) if parts else None

@@ -6,9 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.formats.bloom import BloomFilter, build_bloom, extend_bloom, full_bloom
+from lakewarden.engine.formats.bloom import (
+    BloomFilter,
+    BloomOptions,
+    build_bloom,
+    extend_bloom,
+    full_bloom,
+)
 from lakewarden.engine.formats.parquet_footer import KeyFooter
-from lakewarden.engine.write.files.spec import BloomOptions
 
 # A filter of so many times the keys it can grow to answers "maybe" to nearly every stranger.
 _SATURATED_AT = 8

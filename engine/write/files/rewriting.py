@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.parquet_footer import key_footer
+from lakewarden.engine.metadata.entries.changes import ValueChange
 from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.read.merge.entries import LogEntries
 from lakewarden.engine.read.merge.fold import Folded, fold
@@ -23,6 +24,7 @@ from lakewarden.engine.run.ahead import ahead
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.write.files.key_changes import ValueWatch
 from lakewarden.engine.write.files.key_footers import REBUILT_UP_TO, KeptFilter, KeyGatherer
 from lakewarden.engine.write.files.meta_columns import (
     OWN_COLUMNS,
@@ -45,7 +47,8 @@ class Rewriting:
         fields = [pa.field(name, pa.string()) for name in OWN_COLUMNS]
         stored = [field for field in spec.schema.columns if field.name != spec.key_column]
         self._schema = pa.schema([*fields, *stored])
-        self._merger = Merger(self._folded(task.changes))
+        self._watch = ValueWatch(spec.indexes.secondary) if spec.indexes.secondary else None
+        self._merger = Merger(self._folded(task.changes), self._watch)
         self._inserts = self._with_own(task.inserts, first=int((~task.is_insert).sum()))
         self._arrived: list[pa.Array] = []
         self.keys = KeyGatherer(spec.files.bloom)
@@ -65,6 +68,11 @@ class Rewriting:
         """Keys that the slice has lost; complete after the last part."""
         return self._merger.removed_keys
 
+    @property
+    def valued(self) -> tuple[ValueChange, ...]:
+        """What secondary indexes have to learn; complete after the last part."""
+        return () if self._watch is None else self._watch.changes()
+
     def parts(self) -> Iterator[pa.Table]:
         """All rows of the new file; the next batch is read while one is being written."""
         merged = self._merged()
@@ -77,11 +85,17 @@ class Rewriting:
                 self._merger.keep_dictionaries(batch.schema)
             yield self._finished(self._merger.merge_batch(batch), are_new=False)
         for rows in self._merger.updated():
+            self._note(rows)
             yield self._finished(rows, are_new=False)
         inserts = self._merger.in_schema_of_rows(self._inserts)
         for rows in (self._merger.rest(), inserts):
             self._arrived += rows.column(RECORD_KEY).chunks
+            self._note(rows)
             yield self._finished(rows, are_new=True)
+
+    def _note(self, rows: pa.Table) -> None:
+        if self._watch is not None:
+            self._watch.after(rows)
 
     def _batches(self) -> Iterator[pa.Table]:
         columns = tuple(self._schema.names)

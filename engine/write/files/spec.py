@@ -3,19 +3,15 @@
 Both travel to other processes, so they hold nothing but values.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
-from lakewarden.engine.formats.bloom import (
-    DEFAULT_ENTRIES,
-    DEFAULT_ENTRIES_MAX,
-    DEFAULT_FALSE_POSITIVE_RATE,
-    BloomType,
-)
+from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -27,18 +23,6 @@ from lakewarden.engine.write.files.group_work import GroupWork
 _LEVELS = {"zstd": 1, "gzip": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class BloomOptions:
-    """The bloom filters of base files."""
-
-    type_code: BloomType = "DYNAMIC_V0"
-    entries: int = DEFAULT_ENTRIES
-    false_positive_rate: float = DEFAULT_FALSE_POSITIVE_RATE
-    entries_max: int = DEFAULT_ENTRIES_MAX
-    # Whether filters of files with far fewer keys are smaller.
-    is_fitted: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
     """How files are encoded."""
@@ -47,7 +31,7 @@ class FileOptions:
     level: int | None = None
     row_group_bytes: int = 120 << 20
     uses_dictionaries: bool = True
-    bloom: BloomOptions = BloomOptions()
+    bloom: BloomOptions = field(default_factory=BloomOptions)
     has_parquet_logs: bool = False
     log_block_bytes: int = BLOCK_BYTES_MAX
 
@@ -82,6 +66,8 @@ class WriteSpec:
     rewrites_bases: bool = False
     # Columns whose statistics the metadata table keeps.
     summarised: tuple[str, ...] = ()
+    # Further indexes that are made from rows and footers.
+    indexes: RowIndexes = field(default_factory=RowIndexes)
     # An index says where each key lives, so that it matters which keys a log brings back.
     tracks_keys: bool = False
     # A worker that runs a task a second time names its files differently.

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
-from lakewarden.engine.metadata.entries.changes import NewFile
+from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
+from lakewarden.engine.metadata.entries.row_indexes import value_changes
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.write.files.base_writing import file_stat, new_base_file, write_base_file
+from lakewarden.engine.write.files.file_content import with_log_content
 from lakewarden.engine.write.files.key_changes import KeyChanges, key_changes
 from lakewarden.engine.write.files.key_footers import KeyGatherer
 from lakewarden.engine.write.files.log_files import LogDeletes, log_deletes, log_records, store_log
@@ -68,7 +70,8 @@ class _Work:
         parts = [with_file_columns(own, target.partition, target.name)]
         file, stat = self._store(target, parts, keys)
         stat = replace(stat, num_inserts=len(rows))
-        return WrittenFile(self._task.key, stat, file, rows.keys, _NO_KEYS)
+        valued = self._values_of(own)
+        return WrittenFile(self._task.key, stat, file, rows.keys, _NO_KEYS, valued)
 
     def rewritten(self) -> WrittenFile:
         target, slice_ = self._new_base_file(), self._task.slice
@@ -86,7 +89,9 @@ class _Work:
             num_deletes=tally.deletes,
             num_inserts=tally.inserts,
         )
-        return WrittenFile(self._task.key, stat, file, rewriting.arrived, rewriting.left)
+        return WrittenFile(
+            self._task.key, stat, file, rewriting.arrived, rewriting.left, rewriting.valued
+        )
 
     def append(self) -> WrittenFile:
         spec, task = self._spec, self._task
@@ -113,22 +118,33 @@ class _Work:
         )
         columns = summaries_of_rows(records, spec.summarised)
         file = NewFile(task.key.partition, name, size_bytes, columns)
+        file = with_log_content(file, records, spec.indexes)
         known = self._key_changes(file, changes.keys, deletes)
         arrived = pa.concat_arrays([known.arrived, inserts.keys])
-        return WrittenFile(task.key, stat, file, arrived, known.left)
+        valued = known.valued + self._values_of(parts[1])
+        return WrittenFile(task.key, stat, file, arrived, known.left, valued)
 
     def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: LogDeletes) -> KeyChanges:
         """What a log did to keys that the group knew."""
         slice_ = self._task.slice
+        if not len(keys):
+            return KeyChanges(_NO_KEYS, _NO_KEYS)
         # Matches by bucket say nothing of whether the group has a key.
         are_known = not self._spec.logs_take_inserts
         is_plain = slice_ is None or (are_known and not slice_.log_files)
-        if not self._spec.tracks_keys or (is_plain and deletes.after.is_unconditional.all()):
+        is_told = not self._spec.tracks_keys or (
+            is_plain and bool(deletes.after.is_unconditional.all())
+        )
+        if (slice_ is None or not self._spec.indexes.secondary) and is_told:
             return KeyChanges(_NO_KEYS, deletes.after.keys)
         log = parse_file_name(file.name, file.size_bytes)
         assert slice_ is not None
         assert isinstance(log, LogFile)
         return key_changes(self._storage, self._spec, slice_, log, keys)
+
+    def _values_of(self, rows: pa.Table) -> tuple[ValueChange, ...]:
+        """What secondary indexes have to learn of rows with new keys."""
+        return value_changes(self._spec.indexes.secondary, None, rows)
 
     def _announce(self, target: MarkedFile, kind: MarkerKind) -> None:
         leave_marker(self._storage, self._spec.instant, target, kind)

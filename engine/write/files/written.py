@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
-from lakewarden.engine.metadata.entries.changes import NewFile
+from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,3 +19,5 @@ class WrittenFile:
     # Keys that came to live in the group with this file, and keys that it lost.
     arrived: pa.StringArray
     left: pa.StringArray
+    # What secondary indexes have to learn of the rows.
+    valued: tuple[ValueChange, ...] = ()

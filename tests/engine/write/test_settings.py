@@ -4,10 +4,11 @@ import pickle
 
 import pytest
 
+from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.write.files.spec import BloomOptions, FileOptions
+from lakewarden.engine.write.files.spec import FileOptions
 from lakewarden.engine.write.settings import combines, file_options
 from tests.engine.write.small_table import write_spec_of
 

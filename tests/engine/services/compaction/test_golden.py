@@ -17,6 +17,8 @@ from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.config import load_config
+from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.schema import FILE_NAME
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.state.context import Context
@@ -109,6 +111,11 @@ def test_the_commit_tells_what_java_tells(golden: GoldenTable, golden_copy: Gold
 
 def test_a_table_with_an_index_that_is_not_maintained_is_refused(golden_copy: GoldenTable) -> None:
     folder = golden_copy("mor_secondary_index")
+    listed = load_config(open_storage(Location(str(folder)))).metadata_partitions
+    partitions = ",".join((*listed, "vector_index_by_city"))
+    update_properties(
+        open_storage(Location(str(folder))), {"hoodie.table.metadata.partitions": partitions}
+    )
     with pytest.raises(InvalidRequest) as refusal:
         schedule(context_of(folder), COMPACTION, PlanRequest())
     assert refusal.value.code == "unsupported_index"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.reader import read_blocks
@@ -19,7 +20,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 from lakewarden.engine.transaction.state.markers import read_markers
-from lakewarden.engine.write.files.spec import BloomOptions, FileOptions
+from lakewarden.engine.write.files.spec import FileOptions
 from lakewarden.engine.write.files.written import WrittenFile
 from tests.engine.write.small_table import (
     COLUMNS,

@@ -1,0 +1,186 @@
+"""Every kind of index after every kind of write and service: what each says is a recomputation."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.ids import SeededIds
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, differences, give
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("n", pa.int32()),
+        ("name", pa.string()),
+    ]
+)
+DAY = 86_400
+Row: TypeAlias = tuple[str, str, int, int | None, str | None]
+Action: TypeAlias = Callable[[Table], object]
+
+
+def rows(*some: Row) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in some], SCHEMA)
+
+
+FIRST = rows(
+    ("k0", "a", 1, 0, "N0"),
+    ("k1", "b", 1, 1, "N$1\\"),
+    ("k2", "a", 2 * DAY, 2, None),
+    ("k3", "b", 3, 3, "N3"),
+    ("k4", "c", 4, 4, "\u00dcber"),
+)
+SECOND = rows(("k0", "a", 5 * DAY, 9, "second"), ("k5", "a", 2, 5, "N5"), ("k3", "b", 9, 3, "N3"))
+
+
+def small_table(type_: str, index: str = "RECORD_INDEX") -> Table:
+    """A table with every kind of index, and two writes with all of them on it."""
+    clock = ManualClock()
+    ports = Ports(clock=clock, ids=SeededIds(1), executor=LocalExecutor(1))
+    table = Table.create(
+        "all-kinds",
+        SCHEMA,
+        key=["id"],
+        partition=["p"],
+        ordering=["ts"],
+        type=type_,
+        index=index,
+        storage=fresh_memory_storage(clock=clock),
+        ports=ports,
+        properties={
+            "lakewarden.index.expression.timezone": "UTC",
+            "hoodie.index.bloom.num_entries": "50",
+            "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+            "hoodie.metadata.global.record.level.index.max.filegroup.count": "2",
+            "hoodie.log.compaction.blocks.threshold": "2",
+            "hoodie.parquet.small.file.limit": "0",
+        },
+    )
+    table.upsert(FIRST)
+    give(table, (BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
+    assert differences(table) == []
+    table.upsert(SECOND)
+    assert differences(table) == []
+    return table
+
+
+def then(*actions: Action) -> Action:
+    def act(table: Table) -> object:
+        return [action(table) for action in actions]
+
+    return act
+
+
+def restored(table: Table) -> object:
+    saved = table.savepoint()
+    table.upsert(rows(("k0", "b", 9 * DAY, 1, "undone"), ("k9", "c", 1, 1, "undone")))
+    table.delete(["k1"])
+    return table.restore(saved.instant)
+
+
+def rolled_back(table: Table) -> object:
+    return table.rollback(table.upsert(rows(("k0", "b", 9 * DAY, 1, "undone"))).instant)
+
+
+def partly(table: Table) -> object:
+    """Some columns of rows that match; on a table with logs the others are not in the log."""
+    return table.update_where([("id", "in", ["k0", "k4"])], {"name": "partly"})
+
+
+BOTH: dict[str, Action] = {
+    "upsert": lambda table: table.upsert(
+        rows(("k0", "a", 6 * DAY, 7, "new"), ("k8", "d", 1, 1, "x"))
+    ),
+    "upsert of a late row": lambda table: table.upsert(rows(("k0", "a", 0, 77, "late"))),
+    "upsert of null": lambda table: table.upsert(rows(("k0", "a", 6 * DAY, None, None))),
+    "upsert of a value back": then(
+        lambda table: table.upsert(rows(("k2", "a", 6 * DAY, 2, "value"))),
+        lambda table: table.upsert(rows(("k2", "a", 7 * DAY, 2, None))),
+    ),
+    "move": lambda table: table.upsert(rows(("k1", "a", 9, 8, "moved"), ("k3", "a", 9, 3, "N3"))),
+    "insert": lambda table: table.insert(rows(("k20", "b", 9, 8, "i"), ("k21", "d", 9, 8, "i"))),
+    "bulk insert": lambda table: table.bulk_insert(rows(("k20", "b", 9, 8, "i"))),
+    "delete": lambda table: table.delete(["k0", "k4", "unknown"]),
+    "delete and again": then(
+        lambda table: table.delete(["k0"]),
+        lambda table: table.upsert(rows(("k0", "c", 1, 1, "again"))),
+    ),
+    "partial update": partly,
+    "delete where": lambda table: table.delete_where([("n", ">", 2)]),
+    "overwrite": lambda table: table.overwrite(
+        rows(("k0", "c", 1, 1, "ow"), ("k30", "a", 1, 1, "w"))
+    ),
+    "overwrite of partitions": lambda table: table.overwrite_partitions(
+        rows(("k0", "a", 1, 1, "ow"), ("k30", "a", 1, 1, "ow"))
+    ),
+    "delete of partitions": lambda table: table.delete_partitions(["p=a"]),
+    "clustering": lambda table: table.clustering.schedule_and_run(),
+    "clean": then(
+        lambda table: table.upsert(rows(("k0", "a", 6 * DAY, 7, "new"))),
+        lambda table: table.clustering.schedule_and_run(),
+        lambda table: table.clean(policy="KEEP_LATEST_FILE_VERSIONS", fileversions_retained=1),
+    ),
+    "clean of a partition": then(
+        lambda table: table.delete_partitions(["p=a"]),
+        lambda table: table.clean(policy="KEEP_LATEST_FILE_VERSIONS", fileversions_retained=1),
+    ),
+    "rollback": rolled_back,
+    "restore": restored,
+    "metadata compaction": then(
+        lambda table: table.maintain_metadata(),
+        lambda table: table.upsert(rows(("k0", "a", 6 * DAY, 7, "new"))),
+    ),
+}
+LOGGED: dict[str, Action] = {
+    "compaction": lambda table: table.compaction.schedule_and_run(),
+    "log compaction": then(
+        lambda table: table.upsert(rows(("k0", "a", 6 * DAY, 7, "new"))),
+        lambda table: table.log_compaction.schedule_and_run(),
+    ),
+    "delete, then compaction": then(
+        lambda table: table.delete(["k0", "k1"]),
+        lambda table: table.compaction.schedule_and_run(),
+    ),
+}
+MATRIX = [(type_, name) for type_ in ("cow", "mor") for name in BOTH]
+MATRIX += [("mor", name) for name in LOGGED]
+
+
+@pytest.mark.parametrize(("type_", "name"), MATRIX)
+def test_an_action_leaves_every_kind_of_index_true(type_: str, name: str) -> None:
+    table = small_table(type_)
+    listed = table.config.metadata_partitions
+    (BOTH | LOGGED)[name](table)
+    assert differences(table) == []
+    assert table.config.metadata_partitions == listed
+    table.upsert(rows(("k0", "a", 8 * DAY, 1, "last"), ("k50", "c", 1, 1, "last")))
+    assert differences(table) == []
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize("name", ["upsert", "move", "delete", "overwrite of partitions"])
+def test_filters_and_expressions_need_no_record_index(index: str, name: str) -> None:
+    table = Table.create(
+        "no-record-index",
+        SCHEMA,
+        key=["id"],
+        partition=["p"],
+        ordering=["ts"],
+        type="mor",
+        index=index,
+        storage=fresh_memory_storage(),
+        properties={"lakewarden.index.expression.timezone": "UTC"},
+    )
+    table.upsert(FIRST)
+    give(table, (BLOOM, BY_DAY, BY_LOW))
+    BOTH[name](table)
+    assert differences(table) == []

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.services.inspection.state.explained import (
     Explained,
     explain_groups,
@@ -39,10 +40,10 @@ class Preview:
         """The partitions of its file groups."""
         return tuple(sorted({group.partition for group in self.groups}))
 
-    def explain(self) -> tuple[Explained, ...]:
+    def explain(self) -> Listed[Explained]:
         """What the plan would take and skip, with reasons."""
         taken = explain_groups(self.groups, "A plan would take it.")
-        return (*taken, *explain_skipped(self.skipped))
+        return Listed((*taken, *explain_skipped(self.skipped)))
 
 
 def extent_of(groups: Collection[FileGroupId], *, cancellable: bool) -> str:

@@ -1,18 +1,18 @@
 """The front door: a Hudi table, opened by its path."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
-from lakewarden.call_checks import instant_text
 from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
 from lakewarden.engine.kernel.settings import Setting, Settings
+from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.read.merge.predicate import Filter
-from lakewarden.engine.read.query.answer import Answer
+from lakewarden.engine.read.query.answer import Answer, Batches
 from lakewarden.engine.read.query.changes import plan_changes
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
@@ -35,9 +35,6 @@ from lakewarden.engine.table.config import TableConfig, kept_settings, load_conf
 from lakewarden.engine.table.creation import NewTable, property_texts, table_name
 from lakewarden.engine.table.description import refuse_other
 from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.transaction.dry_run import dry_run_rollback
-from lakewarden.engine.transaction.rollback.execution import RolledBack
-from lakewarden.engine.transaction.rollback_request import rollback
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write import operations
@@ -150,6 +147,13 @@ class Table(TableServices, TableMetadata):
     def __repr__(self) -> str:
         return f"Table({self._storage.location.uri!r})"
 
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as a stream for DuckDB, Polars, pandas and others, which read as they need."""
+        return self.read_batches().__arrow_c_stream__(requested_schema)
+
     @property
     def config(self) -> TableConfig:
         """What the table's properties say, parsed."""
@@ -189,7 +193,7 @@ class Table(TableServices, TableMetadata):
 
     def file_slices(
         self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
-    ) -> tuple[FileSlice, ...]:
+    ) -> Listed[FileSlice]:
         """The file slices that a snapshot query reads."""
         partitions = None if partition is None else (partition,)
 
@@ -201,7 +205,7 @@ class Table(TableServices, TableMetadata):
                 check_retained(state, snapshot, Past(visibility, groups, partitions))
             return groups
 
-        return tuple(group.latest_merged() for group in retrying_view(self._state, groups_of))
+        return Listed(group.latest_merged() for group in retrying_view(self._state, groups_of))
 
     def retention(self) -> Retention:
         """How far back time travel, changes and restore reach, and which instant limits them."""
@@ -227,8 +231,8 @@ class Table(TableServices, TableMetadata):
         mode: str = "snapshot",
         *,
         use_metadata: bool = True,
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows in batches; memory is bounded by a slice's logs, not by the table."""
+    ) -> Batches:
+        """The rows in batches, also for Arrow's readers; memory is bounded by a slice's logs."""
         return self._answer(Query(columns, filter, as_of, mode, use_metadata)).batches()
 
     def explain(
@@ -382,14 +386,6 @@ class Table(TableServices, TableMetadata):
         columns = self._state().schema().columns
         request = operations.delete_partitions(partitions, columns, self.config)
         return self._write(request, options, keywords)
-
-    def rollback(
-        self, instant: str, options: Options = None, *, dry_run: bool = False, **keywords: object
-    ) -> RolledBack:
-        """Roll back a write: a pending one, or the newest completed one."""
-        context = self._context(given_options(options, keywords), self.properties)
-        undo = dry_run_rollback if dry_run else rollback
-        return undo(context, instant_text(instant))
 
     def write(self, request: WriteRequest, options: Options = None) -> Commit:
         """Execute a write request."""

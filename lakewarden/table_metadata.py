@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.index.options import INDEX_TYPE
+from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
@@ -47,9 +48,9 @@ class TableMetadata:
     def _context_factory(self, options: Options = None) -> Context:
         raise NotImplementedError
 
-    def indexes(self) -> tuple[IndexDefinition, ...]:
+    def indexes(self) -> Listed[IndexDefinition]:
         """The indexes and other partitions of the metadata table."""
-        return self._state().definitions
+        return Listed(self._state().definitions)
 
     def create_index(
         self,
@@ -112,9 +113,9 @@ class TableMetadata:
         """Delete the metadata table with all indexes; returns its partitions."""
         return drop_metadata(self._context_factory(), dry_run=dry_run)
 
-    def validate(self, checks: Sequence[str] = ()) -> tuple[CheckResult, ...]:
+    def validate(self, checks: Sequence[str] = ()) -> Listed[CheckResult]:
         """Run some or all checks on the table; changes nothing."""
-        return tuple(validate(self._state(), self._context_factory().ports.executor, checks))
+        return Listed(validate(self._state(), self._context_factory().ports.executor, checks))
 
     def repair_deduplicate(
         self,
@@ -129,33 +130,33 @@ class TableMetadata:
         """
         return repair_deduplicate(self._context_factory(options), partitions, dry_run=dry_run)
 
-    def index_states(self) -> tuple[IndexView, ...]:
+    def index_states(self) -> Listed[IndexView]:
         """All indexes, also planned ones, with their state."""
-        return index_views(self._state())
+        return Listed(index_views(self._state()))
 
     def metadata_listing(self) -> FileSource:
         """The partitions and files that the metadata table lists."""
         return metadata_listing(self._state())
 
-    def metadata_sizes(self) -> tuple[MetadataSizes, ...]:
+    def metadata_sizes(self) -> Listed[MetadataSizes]:
         """The size of each partition of the metadata table."""
-        return metadata_sizes(self._state())
+        return Listed(metadata_sizes(self._state()))
 
-    def compared_files(self) -> tuple[ComparedFile, ...]:
+    def compared_files(self) -> Listed[ComparedFile]:
         """The files on storage, compared with those that the metadata table lists."""
-        return tuple(compare_files(self._state()))
+        return Listed(compare_files(self._state()))
 
     def column_statistics(
         self, partitions: Sequence[str] = (), columns: Sequence[str] = ()
-    ) -> tuple[FileColumn, ...]:
+    ) -> Listed[FileColumn]:
         """The statistics of the files that a read sees."""
-        return tuple(file_statistics(self._state(), partitions, columns))
+        return Listed(file_statistics(self._state(), partitions, columns))
 
     def column_overlaps(
         self, partitions: Sequence[str] = (), columns: Sequence[str] = ()
-    ) -> tuple[Overlap, ...]:
+    ) -> Listed[Overlap]:
         """How far the base files of each partition overlap in each column."""
-        return tuple(overlaps(self._state(), partitions, columns))
+        return Listed(overlaps(self._state(), partitions, columns))
 
 
 def _divided(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lakewarden.call_checks import (
     at_least_one,
@@ -18,6 +18,7 @@ from lakewarden.context_factory import ContextFactory, Options
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
+from lakewarden.engine.kernel.shown import Listed, Shown
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.services.execution.pending import (
     RunLimits,
@@ -69,9 +70,11 @@ _UNKNOWN = "unknown_plan"
 CANCELLED_ON_REQUEST = "cancelled on request"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Plan(Shown):
     """A plan on the timeline."""
+
+    SHOWN: ClassVar = ("instant", "service", "cancellable", "partitions", "input_bytes")
 
     instant: str
     service: Service
@@ -82,9 +85,8 @@ class Plan:
     operations: int = 0
     # As its planner reckoned; None where it does not say.
     input_bytes: int | None = None
-    # What scheduling has skipped and why, which partitions it has looked at and why these, and
-    # which cancellable plans have made room for it; known only to the process that has scheduled
-    # it.
+    # What scheduling has skipped, why it looked at these partitions, which cancellable plans made
+    # room for it; known only to the process that scheduled it.
     skipped: tuple[Skipped, ...] = ()
     scope: str = ""
     preempted: tuple[str, ...] = ()
@@ -105,7 +107,7 @@ class Plan:
         """The present state of the plan."""
         return self._handle.state_of(self.instant).value
 
-    def explain(self) -> tuple[Explained, ...]:
+    def explain(self) -> Listed[Explained]:
         """What the plan takes and what it skips, with reasons; also after its end."""
         reported = {one.partition for one in self.skipped}
         taken = [
@@ -113,7 +115,7 @@ class Plan:
             for row in self._handle.explained(self)
             if row.verdict is Verdict.CHOSEN or row.partition not in reported
         ]
-        return (*taken, *explain_skipped(self.skipped))
+        return Listed((*taken, *explain_skipped(self.skipped)))
 
     def run(
         self,
@@ -327,10 +329,10 @@ class TableServiceHandle:
         least = self._context_factory(options).settings[SPARK_BYTES_MIN]
         return spark if (plan.input_bytes or 0) >= least else None
 
-    def pending(self) -> tuple[Plan, ...]:
+    def pending(self) -> Listed[Plan]:
         """The plans that are pending or running, oldest first."""
         found = map(self._if_pending, pending_plans(self._context_factory(), self._kind))
-        return tuple(plan for plan in found if plan is not None)
+        return Listed(plan for plan in found if plan is not None)
 
     def _if_pending(self, instant: str) -> Plan | None:
         """None for one that has just ended."""
@@ -360,7 +362,7 @@ class TableServiceHandle:
             dry_run=dry_run,
         )
 
-    def explained(self, plan: Plan) -> tuple[Explained, ...]:
+    def explained(self, plan: Plan) -> Listed[Explained]:
         """What a plan takes, and the partitions that it leaves to the next plan."""
         try:
             return explain_plan(self._context_factory(), plan.instant)
@@ -371,7 +373,7 @@ class TableServiceHandle:
 
     def explain_next(
         self, partitions: Sequence[str] | None = None, options: Options = None
-    ) -> tuple[Explained, ...]:
+    ) -> Listed[Explained]:
         """What a plan scheduled now would take, what it would skip, and why."""
         context = self._context_factory(options)
         plan_request = PlanRequest(partitions=partition_paths(context, partitions))

@@ -15,6 +15,7 @@ from lakewarden.call_checks import (
 )
 from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.settings import Setting
+from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
 from lakewarden.engine.services.clean.draft import CleanRequest
@@ -62,9 +63,11 @@ from lakewarden.engine.services.savepoint.run import (
 from lakewarden.engine.services.stale import InflightView, StaleEnd, end_stale, inflight_instants
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.cancel.cancellation import Cancellation
-from lakewarden.engine.transaction.dry_run import dry_run_recovery
+from lakewarden.engine.transaction.dry_run import dry_run_recovery, dry_run_rollback
 from lakewarden.engine.transaction.recovery.failed_writes import Recovered, recover_failed_instants
 from lakewarden.engine.transaction.reset import Reset, reset
+from lakewarden.engine.transaction.rollback.execution import RolledBack
+from lakewarden.engine.transaction.rollback_request import rollback
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.sweep.ended_markers import remove_markers
 from lakewarden.engine.transaction.sweep.sweep import Swept, sweep
@@ -190,9 +193,9 @@ class TableServices:
         """Delete a savepoint; cleans may then delete its files."""
         return delete_savepoint(self._context_factory(), instant_text(instant), dry_run=dry_run)
 
-    def savepoints(self) -> tuple[Savepoint, ...]:
+    def savepoints(self) -> Listed[Savepoint]:
         """All savepoints, oldest first."""
-        return list_savepoints(self._context_factory())
+        return Listed(list_savepoints(self._context_factory()))
 
     def restore(
         self, instant: str, *, from_savepoint: bool = False, dry_run: bool = False
@@ -205,6 +208,14 @@ class TableServices:
         return restore(
             self._context_factory(), target, from_savepoint=from_savepoint, dry_run=dry_run
         )
+
+    def rollback(
+        self, instant: str, options: Options = None, *, dry_run: bool = False, **keywords: object
+    ) -> RolledBack:
+        """Roll back a write: a pending one, or the newest completed one."""
+        context = self._context_factory(options, keywords)
+        undo = dry_run_rollback if dry_run else rollback
+        return undo(context, instant_text(instant))
 
     def delete_markers(self, instant: str, *, dry_run: bool = False) -> int:
         """Delete the markers of a finished instant; returns their number."""
@@ -239,9 +250,9 @@ class TableServices:
         context = self._context_factory(options, keywords, own=EXPIRY_SETTINGS)
         return expire_partitions(context, dry_run=dry_run)
 
-    def inflight_instants(self, min_age_minutes: int = 0) -> tuple[InflightView, ...]:
+    def inflight_instants(self, min_age_minutes: int = 0) -> Listed[InflightView]:
         """Pending plans and writes of at least this age."""
-        return inflight_instants(self._context_factory(), min_age_minutes)
+        return Listed(inflight_instants(self._context_factory(), min_age_minutes))
 
     def end_stale(
         self, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
@@ -278,16 +289,16 @@ class TableServices:
 
     def rollback_failed_writes(
         self, options: Options = None, *, dry_run: bool = False, **keywords: object
-    ) -> tuple[Recovered, ...]:
+    ) -> Listed[Recovered]:
         """Recover all failed instants: roll each back, or complete it."""
         context = self._context_factory(options, keywords)
         if dry_run:
-            return dry_run_recovery(context, with_plans=True)
-        return recover_failed_instants(context, with_plans=True)
+            return Listed(dry_run_recovery(context, with_plans=True))
+        return Listed(recover_failed_instants(context, with_plans=True))
 
-    def sweep(self, *, dry_run: bool = False) -> tuple[Swept, ...]:
+    def sweep(self, *, dry_run: bool = False) -> Listed[Swept]:
         """Delete files that paused attempts left after their instants were rolled back."""
-        return sweep(self._context_factory(), dry_run=dry_run)
+        return Listed(sweep(self._context_factory(), dry_run=dry_run))
 
     def maintain_metadata(
         self,
@@ -302,40 +313,42 @@ class TableServices:
         context = self._context_factory(options, keywords, own=METADATA_SERVICE_SETTINGS)
         return maintain_metadata_table(context, services=chosen, dry_run=dry_run)
 
-    def plans(self) -> tuple[PendingPlan, ...]:
+    def plans(self) -> Listed[PendingPlan]:
         """All pending plans of all services, with their workers."""
-        return plans(self._context_factory())
+        return Listed(plans(self._context_factory()))
 
-    def explain_plan(self, instant: str) -> tuple[Explained, ...]:
+    def explain_plan(self, instant: str) -> Listed[Explained]:
         """What a pending plan takes, and what it leaves to the next plan."""
         return explain_plan(self._context_factory(), instant_text(instant))
 
-    def attempts(self) -> tuple[AttemptView, ...]:
+    def attempts(self) -> Listed[AttemptView]:
         """The attempts at pending instants."""
-        return attempts(self._context_factory())
+        return Listed(attempts(self._context_factory()))
 
-    def heartbeats(self) -> tuple[HeartbeatView, ...]:
+    def heartbeats(self) -> Listed[HeartbeatView]:
         """All heartbeats."""
-        return heartbeats(self._context_factory())
+        return Listed(heartbeats(self._context_factory()))
 
-    def blockers(self) -> tuple[Blocker, ...]:
+    def blockers(self) -> Listed[Blocker]:
         """What holds back clean, archive and the metadata table, and the remedy."""
-        return blockers(self._context_factory())
+        return Listed(blockers(self._context_factory()))
 
-    def ledger(self, instant: str | None = None) -> tuple[LedgerRow, ...]:
+    def ledger(self, instant: str | None = None) -> Listed[LedgerRow]:
         """The ledger of an instant: its attempts and its end; without an instant all ledgers."""
         if instant is None:
-            return ledgers(self._context_factory())
-        return ledger_of(self._context_factory(), instant_text(instant))
+            return Listed(ledgers(self._context_factory()))
+        return Listed(ledger_of(self._context_factory(), instant_text(instant)))
 
-    def locks(self) -> tuple[LockView, ...]:
+    def locks(self) -> Listed[LockView]:
         """The lock that writers of the table share, and its holder."""
-        return locks(self._context_factory())
+        return Listed(locks(self._context_factory()))
 
-    def markers(self, instant: str | None = None) -> tuple[MarkerView, ...]:
+    def markers(self, instant: str | None = None) -> Listed[MarkerView]:
         """The markers of an instant, one per data file; without an instant all markers."""
-        return markers(self._context_factory(), None if instant is None else instant_text(instant))
+        return Listed(
+            markers(self._context_factory(), None if instant is None else instant_text(instant))
+        )
 
-    def health(self, options: Options = None) -> tuple[HealthRow, ...]:
+    def health(self, options: Options = None) -> Listed[HealthRow]:
         """Figures of the table's health, each with the call that improves it."""
-        return health(self._context_factory(options))
+        return Listed(health(self._context_factory(options)))

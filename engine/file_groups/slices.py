@@ -8,7 +8,7 @@ file names and of what the timeline says about instants.
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile, log_order
 
@@ -24,6 +24,15 @@ class FileGroupId:
 @dataclass(frozen=True, slots=True)
 class FileSlice:
     """One state of a file group: at most one base file, and the log files on top of it."""
+
+    SHOWN: ClassVar[tuple[str, ...]] = (
+        "partition",
+        "file_id",
+        "base_instant",
+        "base_file",
+        "log_files",
+        "size_bytes",
+    )
 
     partition: str
     file_id: str

@@ -3,11 +3,12 @@
 Loaded with one listing; contents are read only when asked for.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.shown import Row, ShownRows, row_of
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, State
@@ -58,7 +59,7 @@ class InstantFiles:
                 yield file
 
 
-class ActiveTimeline:
+class ActiveTimeline(ShownRows):
     """What one listing has shown; it never changes, a newer one must be loaded."""
 
     def __init__(self, storage: Storage, layout: Layout, files: tuple[InstantFiles, ...]) -> None:
@@ -69,6 +70,9 @@ class ActiveTimeline:
         self._by_key = {group.instant.key: group for group in files}
         # Contents of completed instants that are whole, which never change again.
         self._contents: dict[str, bytes] = {}
+
+    def _shown_rows(self) -> Sequence[Row]:
+        return [row_of(instant) for instant in self.instants]
 
     def with_time(self, requested: str) -> tuple[Instant, ...]:
         """The instants of a requested time: usually one; a savepoint shares that of its write."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.transaction.commit import Receipt
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
@@ -15,8 +16,8 @@ _NOT_PUBLISHED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Commit(Shown):
     """One write. Without rows it has made no instant, and committed nothing.
 
     `rows_written` counts rows in new files, moved ones among them.

@@ -1,13 +1,14 @@
 """Answers: what each command shows of a table."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.conditions import where
-from lakewarden.cli.output import ResultTable, Row
+from lakewarden.cli.output import ResultTable
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.kernel.shown import Row, row_of
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.table import Table
 
@@ -18,34 +19,16 @@ def answer(table: Table, command: CommandLine) -> ResultTable:
 
 
 def _timeline(table: Table, _: CommandLine) -> ResultTable:
-    columns = ("requested", "action", "state", "completed")
-    return ResultTable(columns, map(_instant_row, table.timeline().instants))
-
-
-def _instant_row(instant: Instant) -> Row:
-    return {
-        "requested": instant.requested,
-        "action": instant.action.value,
-        "state": instant.state.name.lower(),
-        "completed": instant.completed,
-    }
+    return _listed(table.timeline().instants, Instant.SHOWN)
 
 
 def _files(table: Table, command: CommandLine) -> ResultTable:
-    columns = ("partition", "file_id", "base_instant", "base_file", "log_files", "size_bytes")
     slices = table.file_slices(command.partition, command.as_of, use_metadata=command.use_metadata)
-    return ResultTable(columns, map(_slice_row, slices))
+    return _listed(slices, FileSlice.SHOWN)
 
 
-def _slice_row(slice_: FileSlice) -> Row:
-    return {
-        "partition": slice_.partition,
-        "file_id": slice_.file_id,
-        "base_instant": slice_.base_instant,
-        "base_file": slice_.base_file.name if slice_.base_file else None,
-        "log_files": [log.name for log in slice_.log_files],
-        "size_bytes": slice_.size_bytes,
-    }
+def _listed(values: Iterable[object], columns: Sequence[str]) -> ResultTable:
+    return ResultTable(columns, map(row_of, values), has_units=True)
 
 
 def _partitions(table: Table, _: CommandLine) -> ResultTable:

@@ -1,9 +1,11 @@
 """Calls: what a procedure answers to a command."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from lakewarden.cli.call_arguments import CallCommand
-from lakewarden.cli.output import ResultTable, Row
+from lakewarden.cli.output import ResultTable
+from lakewarden.engine.kernel.shown import Row
 from lakewarden.procedures.declaring.caller import PlainCaller
 from lakewarden.procedures.invocation import invoke
 
@@ -16,7 +18,9 @@ def call_answer(command: CallCommand) -> ResultTable:
     columns = [column.name for column in command.procedure.columns]
     caller = PlainCaller(storage_options=command.storage_options)
     rows = invoke(command.procedure, caller, (), command.named)
-    return ResultTable(columns, (dict(zip(columns, row, strict=True)) for row in rows))
+    return ResultTable(
+        columns, (dict(zip(columns, row, strict=True)) for row in rows), has_units=True
+    )
 
 
 def watched(answer: ResultTable, codes: list[int]) -> ResultTable:
@@ -27,4 +31,4 @@ def watched(answer: ResultTable, codes: list[int]) -> ResultTable:
             codes.append(_CODES.get(row.get("outcome"), 0))
             yield row
 
-    return ResultTable(answer.columns, rows())
+    return replace(answer, rows=rows())

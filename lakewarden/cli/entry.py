@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from lakewarden.cli.arguments import parse
 from lakewarden.cli.call_arguments import CallCommand
 from lakewarden.cli.calls import call_answer, watched
 from lakewarden.cli.command_line import CommandLine
-from lakewarden.cli.output import FORMATS, ResultTable
+from lakewarden.cli.output import FORMATS
 from lakewarden.cli.progress import Progress
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
 from lakewarden.late_imports import run_console, run_server
@@ -61,7 +62,7 @@ def _lines(command: CommandLine | CallCommand, codes: list[int]) -> Iterable[str
         return FORMATS[command.output](watched(call_answer(command), codes))
     found = answer(Table(command.path, command.options), command)
     rows = islice(found.rows, command.limit)
-    return FORMATS[command.output](ResultTable(found.columns, rows))
+    return FORMATS[command.output](replace(found, rows=rows))
 
 
 def _print(lines: Iterable[str]) -> None:

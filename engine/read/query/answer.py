@@ -37,7 +37,7 @@ class Answer:
         """All rows at once."""
         return self._attempt(lambda _, scan: scan.table(self.storage, executor))
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> "Batches":
         """All rows, batch after batch; the first one is read at once."""
         return self._attempt(self._begin)
 
@@ -53,10 +53,33 @@ class Answer:
         with naming_removals(snapshot):
             return use(snapshot, self.plan(snapshot))
 
-    def _begin(self, snapshot: Snapshot, scan: Scan) -> Iterator[pa.RecordBatch]:
+    def _begin(self, snapshot: Snapshot, scan: Scan) -> "Batches":
         batches = scan.batches(self.storage)
         first = next(batches, None)
-        return iter(()) if first is None else _rest(snapshot, first, batches)
+        rows = iter(()) if first is None else _rest(snapshot, first, batches)
+        return Batches(scan.spec.output_schema, rows)
+
+
+class Batches(Iterator[pa.RecordBatch]):
+    """Rows, batch after batch, read as they are taken; once, by Python or by Arrow's readers."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._batches = batches
+
+    def __next__(self) -> pa.RecordBatch:
+        return next(self._batches)
+
+    def reader(self) -> pa.RecordBatchReader:
+        """What is left as Arrow's reader of a stream."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """What is left as a stream for DuckDB, Polars, pandas and others."""
+        return self.reader().__arrow_c_stream__(requested_schema)
 
 
 def _rest(

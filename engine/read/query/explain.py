@@ -1,10 +1,11 @@
 """Explanations: what a read touches and what it skips, with the reason for each thing skipped."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.kernel.shown import Row, ShownRows
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.prune import SkippedPart
 from lakewarden.engine.read.query.scan import IndexUse, Scan
@@ -24,8 +25,8 @@ class RowGroups:
         return self.total_count - self.read_count
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(ShownRows):
     """A scan in words: slices read, partitions, file groups and row groups skipped."""
 
     scan: Scan
@@ -69,6 +70,9 @@ class Explanation:
             yield _row(item.partition, item.file_id, "skipped", item.reason)
         for use in self.scan.indexes:
             yield _row("", None, "index", str(use))
+
+    def _shown_rows(self) -> Sequence[Row]:
+        return list(self.rows())
 
     def __str__(self) -> str:
         columns = len(self.scan.spec.wanted()), len(self.scan.spec.schema)

@@ -11,6 +11,7 @@ from lakewarden.engine.file_groups.listing import PartitionFiles
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.instant_metadata import savepoint
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.read.query.removed_files import (
     Past,
     Replaced,
@@ -24,8 +25,8 @@ from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instan
 from lakewarden.engine.timeline.timeline import Timeline
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Retention(Shown):
     """What can still be asked of a table's past; None stands for all there was."""
 
     # From here on, time travel shows every row.

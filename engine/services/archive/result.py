@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.retention.archive_plan import Barrier
 from lakewarden.engine.timeline.instants.instant import Instant
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archived:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Archived(Shown):
     """The answer of an archival; it is true when something was archived, or would be."""
 
     instants: tuple[Instant, ...] = ()

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.planning.selection import Refusal
 from lakewarden.engine.transaction.state.service import Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Execution(Shown):
     """One plan that has completed; `errors` say what is left to be done all the same."""
 
     instant: str
@@ -41,8 +42,8 @@ class Failure:
     cause: Exception
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Result(Shown):
     """The result of a run: plans executed, plans that failed, or why there was nothing."""
 
     service: Service

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lakewarden.engine.kernel.shown import Shown
+
 
 class MetadataService(StrEnum):
     """The services of the metadata table, in the order in which they run."""
@@ -25,8 +27,8 @@ class MaintenanceBlocker:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataStep:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MetadataStep(Shown):
     """The answer of one service; it is true when something was done, or would be."""
 
     service: MetadataService
@@ -49,8 +51,8 @@ class MetadataStep:
         return f"{self.service} {self.instant or ''}".rstrip() + f": {self.items} items"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataMaintenance:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MetadataMaintenance(Shown):
     """The answers of all services that were asked for."""
 
     steps: tuple[MetadataStep, ...] = ()

@@ -18,6 +18,7 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
     RollbackPartition,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.services.clean.run import finish_pending
@@ -62,8 +63,8 @@ from lakewarden.engine.transaction.sweep.written_files import remove_written
 _REASON = "The table was restored to {}."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Restored(Shown):
     """What a restore has come to, or would come to."""
 
     to: str

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.retention.clean_plan import Kept
 from lakewarden.engine.transaction.recovery.failed_writes import Recovered
 from lakewarden.engine.transaction.sweep.sweep import Swept
@@ -22,8 +23,8 @@ class Finished:
     milliseconds: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Cleaned(Shown):
     """The answer of a clean; it is true when something was cleaned, or would be in a dry run."""
 
     # Without an instant nothing was to be done, or it was a dry run.

@@ -16,6 +16,7 @@ from lakewarden.engine.formats.instant_metadata.savepoint import (
     SavepointPartition,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.services.retention.file_removal import files_to_delete
@@ -40,8 +41,8 @@ from lakewarden.engine.transaction.state.loading import (
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Savepoint:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Savepoint(Shown):
     """A savepoint on the timeline."""
 
     instant: str

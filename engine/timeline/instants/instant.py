@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import ClassVar
 
 from lakewarden.engine.kernel.zones import Zone
 
@@ -64,6 +65,8 @@ class Instant:
 
     Sorting is by requested time, then by the action it completes as, then by state.
     """
+
+    SHOWN: ClassVar[tuple[str, ...]] = ("requested", "action", "state", "completed")
 
     requested: str
     action: Action

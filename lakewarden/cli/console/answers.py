@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from lakewarden.cli.output import ResultTable, Row
+from lakewarden.cli.output import ResultTable
+from lakewarden.engine.kernel.shown import Row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

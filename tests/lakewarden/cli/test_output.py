@@ -7,7 +7,8 @@ from itertools import count, islice
 
 import pytest
 
-from lakewarden.cli.output import PAGE_ROWS, ResultTable, Row, as_json, as_table, plain
+from lakewarden.cli.output import ResultTable, as_json, as_table
+from lakewarden.engine.kernel.shown import PAGE_ROWS, Row, plain
 
 
 def table(*rows: Row) -> list[str]:

@@ -1,10 +1,11 @@
 """History: what instants have to say, newest first, from the timeline and by range the archive."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.shown import Row, ShownRows, row_of
 from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
@@ -37,13 +38,16 @@ class Recorded:
     is_archived: bool = False
 
 
-class History:
-    """The instants of a table at one moment."""
+class History(ShownRows):
+    """The instants of a table at one moment; it shows those that are not archived."""
 
     def __init__(self, storage: Storage, timeline: Timeline) -> None:
         self.storage = storage
         self.timeline = timeline
         self._layout = timeline.active.layout
+
+    def _shown_rows(self) -> Sequence[Row]:
+        return [row_of(instant) for instant in reversed(self.timeline.active.instants)]
 
     @property
     def zone(self) -> Zone:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.services.inspection.state.shape import (
     PlannedGroup,
     PlanShape,
@@ -41,7 +42,7 @@ class Explained:
     held_by_instant: str | None = None
 
 
-def explain_plan(context: Context, instant: str) -> tuple[Explained, ...]:
+def explain_plan(context: Context, instant: str) -> Listed[Explained]:
     """What a plan takes or has taken, and the partitions that it leaves to the next one."""
     snapshot = load_for_writing(context)
     files = _plan(snapshot, instant)
@@ -56,21 +57,21 @@ def explain_plan(context: Context, instant: str) -> tuple[Explained, ...]:
     missing = scope_of(snapshot, files).missing_partitions
     shape, name = shape_of(snapshot, files), f"The {files.started_as.value} {instant}"
     chosen = _chosen(context, snapshot, shape, name, held_by=instant)
-    return (*chosen, *(_missing(one) for one in missing))
+    return Listed((*chosen, *(_missing(one) for one in missing)))
 
 
-def explain_draft(context: Context, service: Service, drafted: Drafted) -> tuple[Explained, ...]:
+def explain_draft(context: Context, service: Service, drafted: Drafted) -> Listed[Explained]:
     """What the next plan of a service would take, and all that it would leave out."""
     if isinstance(drafted, Refusal):
-        return explain_skipped(drafted.skipped) or (_nothing(drafted),)
+        return explain_skipped(drafted.skipped) or Listed((_nothing(drafted),))
     shape = shape_in(service.action, drafted.content, f"the next {service}")
     chosen = _chosen(context, load_for_writing(context), shape, f"The next {service}")
-    return (*chosen, *explain_skipped(drafted.skipped))
+    return Listed((*chosen, *explain_skipped(drafted.skipped)))
 
 
-def explain_groups(groups: Iterable[FileGroupId], why: str) -> tuple[Explained, ...]:
+def explain_groups(groups: Iterable[FileGroupId], why: str) -> Listed[Explained]:
     """File groups that are in a plan which is not on the timeline."""
-    return tuple(
+    return Listed(
         Explained(
             partition=group.partition, file_id=group.file_id, verdict=Verdict.CHOSEN, reason=why
         )
@@ -78,9 +79,9 @@ def explain_groups(groups: Iterable[FileGroupId], why: str) -> tuple[Explained, 
     )
 
 
-def explain_skipped(skipped: tuple[Skipped, ...]) -> tuple[Explained, ...]:
+def explain_skipped(skipped: tuple[Skipped, ...]) -> Listed[Explained]:
     """What a draft or a refusal leaves out, as rows of the same kind."""
-    return tuple(
+    return Listed(
         Explained(
             partition=one.partition,
             file_id=one.file_id,

@@ -17,7 +17,7 @@ from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.spark.scan.source_reader import ScanReader
+from lakewarden.engine.spark.scan.merging import ScanReader
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location

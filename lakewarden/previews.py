@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.shown import Listed
-from lakewarden.engine.services.inspection.state.explained import (
+from lakewarden.engine.services.inspection.state.plans import (
     Explained,
     explain_groups,
     explain_skipped,

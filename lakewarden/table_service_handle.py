@@ -20,7 +20,7 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.kernel.shown import Listed, Shown
 from lakewarden.engine.read.merge.predicate import Filter
-from lakewarden.engine.services.execution.pending import (
+from lakewarden.engine.services.execution.execute import (
     RunLimits,
     dry_run_execution,
     pending_plans,
@@ -28,7 +28,7 @@ from lakewarden.engine.services.execution.pending import (
     run_plan,
 )
 from lakewarden.engine.services.execution.result import Result
-from lakewarden.engine.services.inspection.state.explained import (
+from lakewarden.engine.services.inspection.state.plans import (
     Explained,
     Verdict,
     explain_draft,
@@ -40,12 +40,12 @@ from lakewarden.engine.services.inspection.state.shape import PlanShape, shape_i
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import (
     Scheduled,
+    TableService,
     draft,
     dry_run_preemption,
     schedule,
 )
 from lakewarden.engine.services.planning.selection import Draft, Refusal, Skipped
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.active import InstantFiles

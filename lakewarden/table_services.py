@@ -25,26 +25,34 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
-from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.inspection.state.attempts import (
     AttemptView,
     HeartbeatView,
+    LedgerRow,
+    LockView,
+    MarkerView,
     attempts,
     heartbeats,
+    ledger_of,
+    ledgers,
+    locks,
+    markers,
 )
 from lakewarden.engine.services.inspection.state.blockers import Blocker, blockers
-from lakewarden.engine.services.inspection.state.explained import Explained, explain_plan
 from lakewarden.engine.services.inspection.state.health import HealthRow, health
-from lakewarden.engine.services.inspection.state.ledgers import LedgerRow, ledger_of, ledgers
-from lakewarden.engine.services.inspection.state.locks import LockView, locks
-from lakewarden.engine.services.inspection.state.markers import MarkerView, markers
-from lakewarden.engine.services.inspection.state.plans import PendingPlan, plans
+from lakewarden.engine.services.inspection.state.plans import (
+    Explained,
+    PendingPlan,
+    explain_plan,
+    plans,
+)
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance
 from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
 from lakewarden.engine.services.removal import (
+    EXPIRY_SETTINGS,
     PartitionRemoval,
     drop_partitions,
     expire_partitions,

@@ -16,7 +16,7 @@ from lakewarden.engine.services.clustering import settings as clustering
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction import settings as compaction
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.pending import (
+from lakewarden.engine.services.execution.execute import (
     RunLimits,
     pending_plans,
     run_pending,
@@ -27,9 +27,8 @@ from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.metadata_table.result import MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import schedule
+from lakewarden.engine.services.planning.schedule import TableService, schedule
 from lakewarden.engine.services.planning.selection import Refusal
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
 from lakewarden.engine.services.retention.clean_settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
 from lakewarden.engine.transaction.state.context import Context

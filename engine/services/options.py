@@ -9,11 +9,11 @@ from lakewarden.engine.kernel.settings import Setting, by_keyword
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
-from lakewarden.engine.services.expiry import EXPIRY_SETTINGS
 from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
+from lakewarden.engine.services.removal import EXPIRY_SETTINGS
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.settings import SERVICE_SETTINGS

@@ -40,7 +40,7 @@ from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.fencing import fence_rivals
 from lakewarden.engine.transaction.state.ledger_end import scope_of
-from lakewarden.engine.transaction.state.live_writes import live_writes
+from lakewarden.engine.transaction.state.live_attempt import live_writes
 from lakewarden.engine.transaction.state.loading import reload_under_lock
 from lakewarden.engine.transaction.state.markers import read_markers
 from lakewarden.engine.transaction.state.rollback_plans import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.cancel.cancel_checks import assert_may_be_cancelled
+from lakewarden.engine.transaction.cancel.cancel import assert_may_be_cancelled
 from lakewarden.engine.transaction.recovery.due_instants import DueInstant, FailedInstantFinder
 from lakewarden.engine.transaction.recovery.failed_writes import Recovered, Repair
 from lakewarden.engine.transaction.rollback.execution import RolledBack, written_of

@@ -1,24 +1,22 @@
 """History: what has become of a table, instant by instant."""
 
-from lakewarden.procedures.history.commits_compare import CommitsCompare
-from lakewarden.procedures.history.export_instants import ExportInstants
-from lakewarden.procedures.history.show_archived_commits import ShowArchivedCommits
-from lakewarden.procedures.history.show_archived_commits_metadata import ShowArchivedCommitsMetadata
-from lakewarden.procedures.history.show_clean_plans import ShowCleanPlans
-from lakewarden.procedures.history.show_cleans import ShowCleans
-from lakewarden.procedures.history.show_cleans_metadata import ShowCleansMetadata
-from lakewarden.procedures.history.show_clustering import ShowClustering
-from lakewarden.procedures.history.show_commit_extra_metadata import ShowCommitExtraMetadata
-from lakewarden.procedures.history.show_commit_files import ShowCommitFiles
-from lakewarden.procedures.history.show_commit_partitions import ShowCommitPartitions
-from lakewarden.procedures.history.show_commit_write_stats import ShowCommitWriteStats
-from lakewarden.procedures.history.show_commits import ShowCommits
-from lakewarden.procedures.history.show_commits_metadata import ShowCommitsMetadata
-from lakewarden.procedures.history.show_compaction import ShowCompaction
-from lakewarden.procedures.history.show_retention import ShowRetention
-from lakewarden.procedures.history.show_rollback_detail import ShowRollbackDetail
-from lakewarden.procedures.history.show_rollbacks import ShowRollbacks
-from lakewarden.procedures.history.show_timeline import ShowTimeline
+from lakewarden.procedures.history.archived_commits import (
+    ShowArchivedCommits,
+    ShowArchivedCommitsMetadata,
+)
+from lakewarden.procedures.history.cleans import ShowCleanPlans, ShowCleans, ShowCleansMetadata
+from lakewarden.procedures.history.commits import (
+    CommitsCompare,
+    ShowCommitExtraMetadata,
+    ShowCommitFiles,
+    ShowCommitPartitions,
+    ShowCommits,
+    ShowCommitsMetadata,
+    ShowCommitWriteStats,
+)
+from lakewarden.procedures.history.rewrites import ShowClustering, ShowCompaction
+from lakewarden.procedures.history.rollbacks import ShowRollbackDetail, ShowRollbacks
+from lakewarden.procedures.history.timeline import ExportInstants, ShowRetention, ShowTimeline
 
 __all__ = [
     "CommitsCompare",

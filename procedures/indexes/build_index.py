@@ -13,7 +13,7 @@ from lakewarden.procedures.declaring.declaration import (
     procedure,
 )
 from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.declaring.words import one_word
+from lakewarden.procedures.declaring.texts import one_word
 from lakewarden.procedures.indexes.arguments import (
     IndexColumns,
     IndexName,

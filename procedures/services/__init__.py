@@ -1,25 +1,22 @@
 """Services: what keeps a table in shape, and what takes parts of it away."""
 
-from lakewarden.procedures.services.archive_commits import ArchiveCommits
-from lakewarden.procedures.services.cleanup_stale_inflight_commits import (
+from lakewarden.procedures.services.clustering import RepairClusteringPlan, RunClustering
+from lakewarden.procedures.services.compaction import RunCompaction, RunLogCompaction
+from lakewarden.procedures.services.partitions import DropPartition, TruncateTable
+from lakewarden.procedures.services.pending import (
     CleanupStaleInflightCommits,
-)
-from lakewarden.procedures.services.drop_partition import DropPartition
-from lakewarden.procedures.services.repair_clustering_plan import RepairClusteringPlan
-from lakewarden.procedures.services.run_clean import RunClean
-from lakewarden.procedures.services.run_clustering import RunClustering
-from lakewarden.procedures.services.run_compaction import RunCompaction
-from lakewarden.procedures.services.run_indexing import RunIndexing
-from lakewarden.procedures.services.run_log_compaction import RunLogCompaction
-from lakewarden.procedures.services.run_metadata_maintenance import RunMetadataMaintenance
-from lakewarden.procedures.services.run_rollback_inflight_tableservice import (
     RunRollbackInflightTableservice,
+    ShowInflightCommits,
+    Sweep,
 )
-from lakewarden.procedures.services.run_timeline_compaction import RunTimelineCompaction
-from lakewarden.procedures.services.run_ttl import RunTtl
-from lakewarden.procedures.services.show_inflight_commits import ShowInflightCommits
-from lakewarden.procedures.services.sweep import Sweep
-from lakewarden.procedures.services.truncate_table import TruncateTable
+from lakewarden.procedures.services.run_indexing import RunIndexing
+from lakewarden.procedures.services.run_metadata_maintenance import RunMetadataMaintenance
+from lakewarden.procedures.services.tidying import (
+    ArchiveCommits,
+    RunClean,
+    RunTimelineCompaction,
+    RunTtl,
+)
 
 __all__ = [
     "ArchiveCommits",

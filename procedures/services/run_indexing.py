@@ -7,8 +7,7 @@ from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import procedure
 from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.services.plan_call import PlanCall
-from lakewarden.procedures.services.plan_row import PlanRow, plan_row
+from lakewarden.procedures.services.plan_call import PlanCall, PlanRow, plan_row
 from lakewarden.service_calls import PlanOutcome, ServiceOperation
 
 

@@ -15,8 +15,7 @@ from lakewarden.procedures.declaring.declaration import (
     procedure,
 )
 from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.declaring.texts import listed
-from lakewarden.procedures.declaring.words import one_word
+from lakewarden.procedures.declaring.texts import listed, one_word
 
 
 @procedure("run_metadata_maintenance", is_mutating=True)

@@ -1,6 +1,5 @@
 """Tables: what has been said about a table, and what holds for it."""
 
-from lakewarden.procedures.tables.show_config import ShowConfig
-from lakewarden.procedures.tables.show_table_properties import ShowTableProperties
+from lakewarden.procedures.tables.table_settings import ShowConfig, ShowTableProperties
 
 __all__ = ["ShowConfig", "ShowTableProperties"]

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import Call, TablePath, procedure
-from lakewarden.procedures.declaring.moments import moment_of
 from lakewarden.procedures.declaring.opening import open_table
+from lakewarden.procedures.declaring.texts import moment_of
 
 
 @procedure("lakewarden_attempts")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.inspection.state.explained import Verdict
+from lakewarden.engine.services.inspection.state.plans import Verdict
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import Call, TablePath, procedure
 from lakewarden.procedures.declaring.opening import open_table

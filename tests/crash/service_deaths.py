@@ -8,11 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute, pending_plans
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage

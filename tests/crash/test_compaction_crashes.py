@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.pending import RunLimits, pending_plans, run_pending
+from lakewarden.engine.services.execution.execute import RunLimits, pending_plans, run_pending
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.storage.port import Storage

@@ -15,9 +15,8 @@ from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.services.planning.selection import Draft, Drafted
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.snapshot import Snapshot

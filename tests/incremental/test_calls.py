@@ -6,9 +6,8 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import draft
+from lakewarden.engine.services.planning.schedule import TableService, draft
 from lakewarden.engine.services.planning.selection import Draft
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.testing.fault_plan import StorageCall
 from lakewarden.engine.testing.faults import FaultyStorage
 from tests.incremental.names_only import SETTINGS, TOUCHED, partition_of, touched_table

@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute, pending_plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
 from lakewarden.engine.services.planning.plan_request import PlanRequest

@@ -6,9 +6,8 @@ from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, draft, schedule
 from lakewarden.engine.services.planning.selection import Draft
-from lakewarden.engine.services.planning.table_service import TableService
 from tests.incremental.planning_table import COW, MOR, ToyTable
 
 OLD = FileGroupId("2023-11-08", "f1"), FileGroupId("2023-11-08", "f2")

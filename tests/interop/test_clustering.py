@@ -9,8 +9,7 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute, pending_plans
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.open import open_storage

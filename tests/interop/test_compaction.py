@@ -6,8 +6,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import RunLimits, run_pending
+from lakewarden.engine.services.execution.execute import RunLimits, execute, run_pending
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import schedule
 from lakewarden.engine.timeline.instants.instant import Action

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lakewarden import InvalidRequest, Table
-from lakewarden.engine.services.inspection.state.explained import Verdict
+from lakewarden.engine.services.inspection.state.plans import Verdict
 from lakewarden.engine.services.planning.selection import Reason, Refusal
 from lakewarden.engine.transaction.cancel.cancellation import Ending
 from lakewarden.previews import Preview

@@ -8,8 +8,7 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.cancel.cancellation import Ending
 from lakewarden.engine.transaction.start import start

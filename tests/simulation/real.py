@@ -11,7 +11,7 @@ from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import TableService
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.service import Service

@@ -16,9 +16,8 @@ from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.services.planning.selection import Draft, Drafted
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
 from lakewarden.engine.transaction.cancel.cancel import Ending, cancel

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from lakewarden.engine.kernel.errors import CorruptTable, corrupt
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, corrupt
 
 MAGIC = b"#HUDI#"
 LOG_FORMAT_VERSION = 1
@@ -81,3 +81,24 @@ class Block:
     def corrupt(self, reason: str, within: int = 0) -> CorruptTable:
         """The error to raise for bad content; `within` counts from the content's first byte."""
         return corrupt(self.path, self.content_offset + within, reason)
+
+
+ROLLBACK_COMMAND = "0"
+
+
+def rolled_back_instant(block: Block) -> str:
+    """The instant whose earlier blocks no longer count; any other command is refused by name."""
+    command = block.headers.get(Header.COMMAND_BLOCK_TYPE, "")
+    if command != ROLLBACK_COMMAND:
+        raise InvalidRequest(
+            "unsupported_log_command",
+            what=f"{block.path} has the command {command!r} at byte {block.offset}.",
+            why="Lakewarden knows only rollback commands.",
+            now="Read the table with the engine that wrote it.",
+            path=block.path,
+            command=command,
+        )
+    target = block.headers.get(Header.TARGET_INSTANT_TIME)
+    if not target:
+        raise block.corrupt("A rollback command does not say which instant it rolls back.")
+    return target

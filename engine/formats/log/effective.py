@@ -6,8 +6,7 @@ of several others.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from lakewarden.engine.formats.log.block import DATA_KINDS, Block, BlockKind
-from lakewarden.engine.formats.log.command import rolled_back_instant
+from lakewarden.engine.formats.log.block import DATA_KINDS, Block, BlockKind, rolled_back_instant
 
 _MERGED_KINDS = DATA_KINDS | {BlockKind.DELETE}
 

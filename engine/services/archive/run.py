@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.services.archive.barriers import find_barriers
-from lakewarden.engine.services.archive.checks import find_checked, read_ledgers
+from lakewarden.engine.services.archive.barriers import find_barriers, find_checked, read_ledgers
 from lakewarden.engine.services.archive.move import Moved, move
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
 from lakewarden.engine.services.retention.archive_plan import ArchivePlan, limited, plan_archive

@@ -22,8 +22,7 @@ from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.transaction.state.markers import TEMP_FOLDER, delete_markers
 from lakewarden.engine.transaction.state.service import Service
 from lakewarden.engine.transaction.sweep.sweep import SWEEPS_FOLDER
-from lakewarden.engine.transaction.window.cancelled_partitions import is_returned
-from lakewarden.engine.transaction.window.window import heard_of
+from lakewarden.engine.transaction.window.window import heard_of, is_returned
 
 _INSTANT = re.compile(r"[0-9]{14,}")
 _SWEEP = re.compile(r"[0-9]+\.([0-9]+)\.json")

@@ -25,8 +25,7 @@ from lakewarden.engine.metadata.entries.changes import NewFile
 from lakewarden.engine.metadata.entries.summaries import columns_with_nan
 from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.services.clustering.encode import NO_KEYS
-from lakewarden.engine.services.clustering.spec import ClusterSpec
-from lakewarden.engine.services.clustering.tasks import ClusterTask
+from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask
 from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import FILE_NAME, RECORD_KEY
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker

@@ -12,8 +12,7 @@ from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.run.ahead import ahead
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.clustering.order import Places, RowOrder, plain
-from lakewarden.engine.services.clustering.spec import ClusterSpec
-from lakewarden.engine.services.clustering.tasks import ClusterTask
+from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask
 from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.transaction.state.markers import MarkerKind, leave_marker

@@ -11,8 +11,7 @@ from lakewarden.engine.metadata.reading.column_stats import column_ranges
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS
 from lakewarden.engine.services.clustering.copy import copy_file, copyable
 from lakewarden.engine.services.clustering.encode import encode_files
-from lakewarden.engine.services.clustering.spec import ClusterSpec
-from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
+from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask, NanNotes
 from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.files.spec import WriteSpec

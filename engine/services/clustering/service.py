@@ -42,15 +42,13 @@ from lakewarden.engine.services.clustering.settings import (
     TARGET_FILE_BYTES,
     FilterMode,
     LayoutStrategy,
-    listed,
-)
-from lakewarden.engine.services.clustering.spec import ClusterSpec
-from lakewarden.engine.services.clustering.strategies import (
     PlanStrategy,
     check_execution,
+    listed,
     plan_strategy,
 )
 from lakewarden.engine.services.clustering.tasks import (
+    ClusterSpec,
     ClusterTask,
     KnownFiles,
     cluster_tasks,
@@ -58,10 +56,7 @@ from lakewarden.engine.services.clustering.tasks import (
 )
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
-from lakewarden.engine.services.planning.held_groups import held_groups
-from lakewarden.engine.services.planning.in_window import untouched, within
-from lakewarden.engine.services.planning.partition_filter import with_partition_filter
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import PlanRequest, with_partition_filter
 from lakewarden.engine.services.planning.selection import (
     Draft,
     Drafted,
@@ -69,6 +64,9 @@ from lakewarden.engine.services.planning.selection import (
     Refusal,
     Selection,
     Skipped,
+    held_groups,
+    untouched,
+    within,
 )
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline

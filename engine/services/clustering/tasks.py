@@ -1,7 +1,4 @@
-"""Tasks of a clustering: which slices become which new files, decided before any file is read.
-
-They travel to other processes, so they hold nothing but values.
-"""
+"""Tasks of a clustering: which slices become which new files, decided before any is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +14,8 @@ from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.replace import ClusteringGroup, ClusteringSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.ids import Ids
+from lakewarden.engine.services.clustering.order import RowOrder
+from lakewarden.engine.write.files.spec import WriteSpec
 
 # File name -> file, by partition.
 KnownFiles = Mapping[str, Mapping[str, DataFile]]
@@ -131,3 +130,13 @@ def _shares(
             left, size = left - 1, size - gathered
             share, gathered = [], 0
     yield tuple(share)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """How files are made, and in which order their rows are."""
+
+    write: WriteSpec
+    order: RowOrder = field(default_factory=RowOrder)
+    copied_rows_min: int
+    sorted_together_bytes: int

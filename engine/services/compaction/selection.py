@@ -9,11 +9,8 @@ from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.services.compaction.candidates import Candidate
 from lakewarden.engine.services.compaction.plan import Rules, select_file_slices, select_partitions
 from lakewarden.engine.services.compaction.strategies import chosen_strategy
-from lakewarden.engine.services.planning.held_groups import held_groups
-from lakewarden.engine.services.planning.in_window import within
-from lakewarden.engine.services.planning.partition_filter import with_partition_filter
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Selection
+from lakewarden.engine.services.planning.plan_request import PlanRequest, with_partition_filter
+from lakewarden.engine.services.planning.selection import Selection, held_groups, within
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.window.window import Window

@@ -21,9 +21,15 @@ from lakewarden.engine.services.compaction.triggers import (
 )
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
-from lakewarden.engine.services.planning.in_window import untouched
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason, Refusal, Skipped
+from lakewarden.engine.services.planning.selection import (
+    Draft,
+    Drafted,
+    Reason,
+    Refusal,
+    Skipped,
+    untouched,
+)
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, TableType

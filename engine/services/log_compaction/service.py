@@ -1,19 +1,28 @@
 """Log compaction: many small logs of a file group become one, and the base file stays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from lakewarden.engine.conflicts.conflicts import Conflicting, ConflictKind
+from lakewarden.engine.conflicts.plan_conflicts import plan_conflict
+from lakewarden.engine.conflicts.touched_groups import planned_by
 from lakewarden.engine.file_groups.planned_slices import recorded_logs
+from lakewarden.engine.file_groups.recorded_sizes import assert_whole
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.log.block import Block, BlockKind
+from lakewarden.engine.formats.log.effective import effective_blocks
+from lakewarden.engine.formats.log.reader import read_heads
+from lakewarden.engine.formats.range_source import FileRanges
 from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
-from lakewarden.engine.services.log_compaction.counting import count_blocks
-from lakewarden.engine.services.log_compaction.overtaking import assert_no_compaction
 from lakewarden.engine.services.log_compaction.plan import (
+    Counted,
     LogCompactionLimits,
     log_bytes,
     plan_of,
@@ -22,14 +31,21 @@ from lakewarden.engine.services.log_compaction.plan import (
 )
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
-from lakewarden.engine.services.planning.held_groups import held_groups
-from lakewarden.engine.services.planning.in_window import untouched
-from lakewarden.engine.services.planning.partition_filter import with_partition_filter
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason, Refusal, Selection
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.plan_request import PlanRequest, with_partition_filter
+from lakewarden.engine.services.planning.schedule import TableService
+from lakewarden.engine.services.planning.selection import (
+    Draft,
+    Drafted,
+    Reason,
+    Refusal,
+    Selection,
+    held_groups,
+    untouched,
+)
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome
 from lakewarden.engine.transaction.state.context import Context
@@ -39,6 +55,50 @@ from lakewarden.engine.transaction.window.window import find_window
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
+
+
+def count_blocks(
+    storage: Storage, slices: Sequence[FileSlice], *, threads: int
+) -> tuple[Counted, ...]:
+    """The slices with what their logs hold, looked at side by side: that waits for the storage."""
+    executor = LocalExecutor(min(threads, max(len(slices), 1)))
+    return tuple(executor.map(partial(_counted, storage), slices))
+
+
+def _counted(storage: Storage, slice_: FileSlice) -> Counted:
+    blocks = effective_blocks(_heads(storage, slice_), lambda _: True)
+    return Counted(
+        slice_,
+        blocks=len(blocks),
+        instants=len({block.instant for block in blocks}),
+        has_partial_records=any(block.is_partial for block in blocks),
+    )
+
+
+def _heads(storage: Storage, slice_: FileSlice) -> Iterator[Block]:
+    for log in slice_.log_files:
+        path = slice_.path(log)
+        with storage.open(path) as file:
+            assert_whole(path, log, file.size())
+            for block in read_heads(FileRanges(file), path):
+                if block.kind is BlockKind.CORRUPT:
+                    raise block.corrupt(block.reason)
+                yield block
+
+
+def assert_no_compaction(snapshot: Snapshot, instant: str, groups: frozenset[FileGroupId]) -> None:
+    """Raise where a compaction of the same file groups is pending.
+
+    Our planners leave such file groups alone, but Java's compactions are planned all the same.
+    """
+    active = snapshot.timeline.active
+    found = tuple(
+        Conflicting(other.requested, other.action, key.partition, key.file_id, ConflictKind.PLANNED)
+        for other in active.pending((Action.COMPACTION,))
+        for key in sorted(groups & planned_by(active, other).keys)
+    )
+    if found:
+        raise plan_conflict(instant, Action.LOG_COMPACTION, found)
 
 
 class LogCompaction:

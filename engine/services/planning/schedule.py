@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
 from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by, touched_by
@@ -11,20 +12,40 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.selection import Draft, Drafted, Refusal
-from lakewarden.engine.services.planning.table_service import TableService
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish_in
+from lakewarden.engine.transaction.commit import Outcome
 from lakewarden.engine.transaction.preempt import preempt_plans, without_preemptible
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.service import Service, is_cancellable
-from lakewarden.engine.transaction.window.touched_partitions import touched_between
+from lakewarden.engine.transaction.window.window import touched_between
 from lakewarden.engine.transaction.window.window_metadata import (
     window_metadata_of,
     with_window_metadata,
 )
+
+
+class TableService(Protocol):
+    """Compaction, log compaction or clustering."""
+
+    @property
+    def service(self) -> Service: ...
+
+    def draft(self, context: Context, snapshot: Snapshot, plan_request: PlanRequest) -> Drafted:
+        """The plan for the table as it is at a moment, or why there is none; writes nothing."""
+        ...
+
+    def work(self, context: Context, attempt: Attempt, plan: bytes) -> Outcome:
+        """Make the files that a plan asks for, ready to be committed; any engine's plan will do.
+
+        Asks `attempt.assert_mine()` between files, and tells how far it is.
+        """
+        ...
+
 
 # Drafts made while others may write. The one after them is made under the lock.
 DRAFTS_MAX = 3

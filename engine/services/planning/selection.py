@@ -1,10 +1,15 @@
 """Choices: what a plan takes, what it leaves out, and why; refusals are values like these."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.window.window import Window
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -119,3 +124,40 @@ class Draft:
 
 
 Drafted = Draft | Refusal
+
+
+def untouched(service: Service, window: Window) -> Refusal | None:
+    """Why there is no plan where nothing has changed since the last one."""
+    if window.partitions != ():
+        return None
+    return Refusal(
+        service=service,
+        reason=Reason.UNTOUCHED,
+        why=f"There is nothing new to take. {window.why}",
+    )
+
+
+def within(selection: Selection[str], names: Collection[str]) -> Selection[str]:
+    """What a choice among all partitions says of some of them.
+
+    A place in the order of partitions is the same whatever a window shows of them.
+    """
+    kept = frozenset(names)
+    return Selection(
+        tuple(name for name in selection.chosen if name in kept),
+        tuple(one for one in selection.skipped if one.partition in kept),
+    )
+
+
+def held_groups(snapshot: Snapshot) -> Mapping[FileGroupId, str]:
+    """The file groups in pending plans of all services, and the oldest plan that has each.
+
+    Plans that make room for the one that is being made hold nothing.
+    """
+    active = snapshot.timeline.active
+    held: dict[FileGroupId, str] = {}
+    for instant in active.pending(PLANNED):
+        if instant.requested not in snapshot.preemptible:
+            for key in planned_by(active, instant).keys:
+                held.setdefault(key, instant.requested)
+    return held

@@ -1,12 +1,10 @@
-"""Executing a clean: the files of its plan go, by any engine's plan, and the table records it.
-
-Deleting a file that is gone already is no error, so the next attempt at a plan runs it again from
-its start.
-"""
+"""Executing a clean: the files of its plan go, by any engine's plan, and the table records it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.file_groups.listing import data_files
 from lakewarden.engine.file_groups.slices import FileSlice, file_groups
 from lakewarden.engine.formats.instant_metadata import clean
 from lakewarden.engine.formats.instant_metadata.clean import (
@@ -18,16 +16,52 @@ from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.services.retention.clean_result import Finished
-from lakewarden.engine.services.retention.empty_partitions import remove_empty
 from lakewarden.engine.services.retention.held_files import held_files
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.completion import complete
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.markers import read_markers
 from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
 from lakewarden.engine.transaction.sweep.written_files import delete_paths
+from lakewarden.engine.write.files.partition_files import ensure_partition
+
+
+def remove_empty(
+    context: Context, snapshot: Snapshot, instant: str, partitions: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Remove those of some partitions that have no data files; under the lock."""
+    return tuple(one for one in partitions if one and _remove(context, snapshot, instant, one))
+
+
+def _remove(context: Context, snapshot: Snapshot, instant: str, partition: str) -> bool:
+    storage = context.storage
+    if _has_files(storage, partition):
+        return False
+    for entry in storage.list(partition).files:
+        if entry.name.startswith(PARTITION_METADATA):
+            storage.delete(entry.path)
+    if _has_files(storage, partition) or _is_marked(storage, snapshot, partition):
+        ensure_partition(storage, partition, instant)
+        return False
+    return True
+
+
+def _has_files(storage: Storage, partition: str) -> bool:
+    return bool(data_files(storage.list(partition).files))
+
+
+def _is_marked(storage: Storage, snapshot: Snapshot, partition: str) -> bool:
+    """Whether something under way has announced a file in a partition."""
+    return any(
+        file.partition == partition
+        for pending in snapshot.timeline.active.pending()
+        for file in read_markers(storage, pending.requested) or ()
+    )
+
 
 # So many files are deleted side by side before the attempt looks whether it may go on.
 FILES_AT_ONCE = 500

@@ -11,7 +11,6 @@ from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.roll_forward import roll_forward
-from lakewarden.engine.transaction.cancel.cancel_checks import assert_may_be_cancelled
 from lakewarden.engine.transaction.cancel.cancellation import Cancellation, Cleanup, Ending
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.rollback.execution import written_of
@@ -23,14 +22,94 @@ from lakewarden.engine.transaction.state.loading import (
     pending_ledgers,
     reload_under_lock,
 )
-from lakewarden.engine.transaction.state.plan_scope import PlanScope
+from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.transaction.state.rollback_plans import (
     completed_rollback_of,
     is_taken_back,
     pending_rollbacks,
     rolled_back_elsewhere,
 )
+from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 from lakewarden.engine.transaction.sweep.written_files import look_at_paths
+
+# Actions that are never cancelled, why, and what to do about one that hangs.
+_NEVER = {
+    Action.ROLLBACK: (
+        "It removes a failed instant, whose files would stay otherwise.",
+        "The next clean or write finishes it; so does rollback_failed_writes.",
+    ),
+    Action.RESTORE: (
+        "A half-finished restore leaves the table inconsistent.",
+        "Restore to the same savepoint again to finish it.",
+    ),
+    Action.INDEXING: (
+        "Writers already maintain the index.",
+        "Run it, or drop the index.",
+    ),
+}
+_NEVER_ELSE = ("A half-finished one leaves effects that cannot be undone.", "Wait until it ends.")
+
+
+def assert_may_be_cancelled(
+    context: Context, snapshot: Snapshot, files: InstantFiles, scope: PlanScope, *, force: bool
+) -> None:
+    """Refuse what must not be cancelled at all, and without force what others count on."""
+    action = files.started_as
+    if action is Action.CLEAN:
+        _assert_not_started(snapshot, files)
+    elif action not in TABLE_SERVICES | INGESTION:
+        raise _not_cancellable(files, *_NEVER.get(action, _NEVER_ELSE))
+    if force:
+        return
+    held = live_attempt(context, snapshot.ledger(files.instant.requested))
+    if held is not None and (action not in TABLE_SERVICES or not held.is_ours):
+        raise _held(files, held)
+    if action in TABLE_SERVICES and not scope.is_cancellable:
+        raise _not_cancellable(
+            files,
+            "It was scheduled as not cancellable, so others rely on it.",
+            "Run it, or cancel it with force.",
+        )
+
+
+def _assert_not_started(snapshot: Snapshot, files: InstantFiles) -> None:
+    """A clean may be cancelled only as long as it cannot have removed any file."""
+    if (
+        files.inflight is not None
+        or snapshot.ledger(files.instant.requested).last_claim is not None
+    ):
+        raise _not_cancellable(
+            files,
+            "It has started, and files that it deleted do not come back.",
+            "Clean again to finish it.",
+        )
+
+
+def _held(files: InstantFiles, held: LiveAttempt) -> Conflict:
+    action, requested = files.started_as.value, files.instant.requested
+    stays = "" if held.is_ours else " Java does not check for cancellation: stop it first."
+    return Conflict(
+        "instant_held",
+        what=f"{action} {requested} was not cancelled.",
+        why=f"{held} is working on it and is alive.",
+        now=f"Wait until it ends, or cancel it with force.{stays}",
+        instant=requested,
+        owner=held.owner,
+        host=held.host,
+        since_ms=held.since_ms,
+    )
+
+
+def _not_cancellable(files: InstantFiles, why: str, now: str) -> InvalidRequest:
+    return InvalidRequest(
+        "not_cancellable",
+        what=f"{files.started_as.value} {files.instant.requested} was not cancelled.",
+        why=why,
+        now=now,
+        instant=files.instant.requested,
+        action=files.started_as.value,
+    )
+
 
 # How often to look whether a live attempt has stopped.
 LOOK_EVERY_SECONDS = 0.2

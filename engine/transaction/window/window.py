@@ -1,27 +1,165 @@
-"""The incremental window: which partitions a new plan of a service has to look at.
+"""The incremental window: which partitions a new plan of a service has to look at."""
 
-It begins where the last completed plan of ours was drafted. That plan took what it found, or named
-what it skipped; so what is written to since, what it names, and what cancelled plans have handed
-back is all that a look at every partition could find.
-"""
-
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from lakewarden.engine.conflicts.touched_groups import touched_by
+from lakewarden.engine.formats.instant_metadata import restore, rollback
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.settings import Setting, flag
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, epoch_ms
 from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER
+from lakewarden.engine.timeline.ledger.entries import Cancelled
+from lakewarden.engine.timeline.ledger.ledger import Ledger, instants_with_ledger, read_ledger
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import plan_scope
 from lakewarden.engine.transaction.state.service import Service
-from lakewarden.engine.transaction.window.cancelled_partitions import (
-    cancelled_partitions,
-    heard_until,
-)
-from lakewarden.engine.transaction.window.touched_partitions import touched_since
+from lakewarden.engine.transaction.state.settings import SKEW_MAX_SECONDS, STORAGE_THREADS
 from lakewarden.engine.transaction.window.window_metadata import WindowMetadata, window_metadata_in
+
+_GONE = "missing_file"
+
+
+def cancelled_partitions(
+    context: Context, snapshot: Snapshot, service: Service, since: str
+) -> tuple[str, ...]:
+    """The partitions of the plans that were cancelled since a time, and what these skipped.
+
+    One listing, and a look at the ledgers of the instants that have not completed.
+    """
+    since_ms = heard_until(context, snapshot, since)
+    active = snapshot.timeline.active
+    completed = {instant.requested for instant in active.instants if instant.is_completed}
+    ended = [one for one in instants_with_ledger(context.storage) if one not in completed]
+    found: set[str] = set()
+    for entry in _cancelled(_ledgers(context, ended)):
+        if Service.of(entry.action) is service and entry.at_ms >= since_ms:
+            found.update(entry.partitions, entry.missing_partitions)
+    return tuple(sorted(found))
+
+
+def is_returned(ledger: Ledger, heard_ms: Mapping[Service, int | None]) -> bool:
+    """Whether no window needs the ledger of an instant that was cancelled.
+
+    `heard_ms` tells for each service until when its last completed plan has heard of what was
+    cancelled. Without such a plan the next one looks at all partitions and needs no ledger.
+    """
+    for entry in _cancelled((ledger,)):
+        service = Service.of(entry.action)
+        heard = None if service is None else heard_ms.get(service)
+        return heard is None or entry.at_ms < heard
+    return True
+
+
+def heard_until(context: Context, snapshot: Snapshot, planned: str) -> int:
+    """The time up to which a plan has surely heard of what was cancelled, whatever the clocks."""
+    planned_ms = epoch_ms(planned, snapshot.layout.zone) or 0
+    return planned_ms - 1000 * context.settings[SKEW_MAX_SECONDS]
+
+
+def _cancelled(ledgers: Iterable[Ledger | None]) -> Iterator[Cancelled]:
+    for ledger in ledgers:
+        entry = None if ledger is None else ledger.last_whole
+        if isinstance(entry, Cancelled):
+            yield entry
+
+
+def _ledgers(context: Context, instants: list[str]) -> Iterator[Ledger | None]:
+    def read(instant: str) -> Ledger | None:
+        try:
+            return read_ledger(context.storage, instant)
+        except CorruptTable as error:
+            if error.code != _GONE:
+                raise
+            # It was removed this very moment, so its partitions are returned already.
+            return None
+
+    threads = min(context.settings[STORAGE_THREADS], max(len(instants), 1))
+    return LocalExecutor(threads).map(read, instants)
+
+
+# What a service finds no new work in, by the action it began as; everything else counts.
+_NO_WORK_IN = {
+    # It leaves base files, and the logs on top of them are those of later writes.
+    Service.COMPACTION: frozenset({Action.COMPACTION}),
+    Service.LOG_COMPACTION: frozenset({Action.COMPACTION}),
+    # It leaves base files as they are. Other compactions make new ones, which may be small, and
+    # so may those be that a clustering itself has left.
+    Service.CLUSTERING: frozenset({Action.LOG_COMPACTION}),
+}
+# What was there before may be back.
+_UNDOING = frozenset({Action.ROLLBACK, Action.RESTORE})
+
+
+def touched_since(
+    context: Context, snapshot: Snapshot, service: Service, since: str, *, takes_own: bool
+) -> tuple[str, ...]:
+    """The partitions of all that has completed after a time; one small read for each of these."""
+    active = snapshot.timeline.active
+    instants = [
+        instant
+        for instant in active.completed_between(since, None, COMPLETED_WRITES | _UNDOING)
+        # What was under way kept its file groups from the plan, whatever has become of it.
+        if instant.requested < since or _counts(active, service, instant, takes_own=takes_own)
+    ]
+    threads = min(context.settings[STORAGE_THREADS], max(len(instants), 1))
+    return _union(LocalExecutor(threads).map(partial(_partitions, active), instants))
+
+
+def touched_between(before: Snapshot, now: Snapshot, service: Service) -> tuple[str, ...]:
+    """The partitions of what has completed between two looks at the timeline."""
+    known = set(before.timeline.active.completed(COMPLETED_WRITES | _UNDOING))
+    active = now.timeline.active
+    return _union(
+        _partitions(active, instant)
+        for instant in active.completed(COMPLETED_WRITES | _UNDOING)
+        if instant not in known and _counts(active, service, instant, takes_own=True)
+    )
+
+
+def _counts(active: ActiveTimeline, service: Service, instant: Instant, *, takes_own: bool) -> bool:
+    files = active.files_of(instant)
+    started_as = instant.action if files is None else files.started_as
+    if started_as is service.action and not takes_own:
+        return False
+    return started_as not in _NO_WORK_IN[service]
+
+
+def _partitions(active: ActiveTimeline, instant: Instant) -> frozenset[str]:
+    read = _OF_UNDOING.get(instant.action)
+    if read is None:
+        return frozenset(key.partition for key in touched_by(active, instant).keys)
+    return read(active.read(instant), active.path(instant))
+
+
+def _of_rollback(content: bytes, path: str) -> frozenset[str]:
+    return frozenset(rollback.decode(content, path).partition_metadata)
+
+
+def _of_restore(content: bytes, path: str) -> frozenset[str]:
+    undone = restore.decode(content, path).hoodie_restore_metadata.values()
+    return frozenset(
+        partition
+        for rollbacks in undone
+        for one in rollbacks
+        for partition in one.partition_metadata
+    )
+
+
+def _union(groups: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    return tuple(sorted(frozenset().union(*groups)))
+
+
+_OF_UNDOING: dict[Action, Callable[[bytes, str], frozenset[str]]] = {
+    Action.ROLLBACK: _of_rollback,
+    Action.RESTORE: _of_restore,
+}
+
 
 INCREMENTAL: Setting[bool] = Setting(
     "hoodie.table.services.incremental.enabled",

@@ -14,12 +14,10 @@ from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute, pending_plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import TableService, schedule
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, list_savepoints, savepoint
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan

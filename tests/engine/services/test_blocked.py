@@ -19,8 +19,7 @@ from lakewarden.engine.services.inspection.state.blockers import Blocker, blocke
 from lakewarden.engine.services.inspection.state.plans import plans
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.services.retention.archive_plan import ArchiveHold
 from lakewarden.engine.services.retention.clean_settings import CleanRetention
 from lakewarden.engine.table.config import load_config

@@ -7,7 +7,7 @@ import pytest
 from lakewarden.engine.kernel.errors import InvalidRequest, Unsettled
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import pending_plans
 from lakewarden.engine.services.inline import AfterWrite, after_write
 from lakewarden.engine.services.metadata_table.result import MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table

@@ -17,8 +17,8 @@ from lakewarden.engine.metadata.writing.compact import DELTACOMMITS_MAX, deltaco
 from lakewarden.engine.services.clean.draft import CleanRequest, draft_clean
 from lakewarden.engine.services.compaction.settings import DELTA_COMMITS
 from lakewarden.engine.services.compaction.triggers import progress_of
+from lakewarden.engine.services.inspection.state.attempts import locks
 from lakewarden.engine.services.inspection.state.blockers import Blocker, find_blockers
-from lakewarden.engine.services.inspection.state.locks import locks
 from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
 from lakewarden.engine.services.retention.archive_settings import KEEP_MAX_COMMITS
 from lakewarden.engine.services.retention.clean_settings import retention_of

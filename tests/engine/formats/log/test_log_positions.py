@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Header
-from lakewarden.engine.formats.log.positions import decode_positions, encode_positions
 from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.write import decode_positions, encode_positions
 from lakewarden.engine.kernel.errors import CorruptTable
 from tests.engine.formats.log.frames import golden_logs
 from tests.golden_tables import GOLDEN_TABLES

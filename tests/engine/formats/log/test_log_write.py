@@ -13,17 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.command import rolled_back_instant
+from lakewarden.engine.formats.log.block import Block, BlockKind, Header, rolled_back_instant
 from lakewarden.engine.formats.log.delete_schema import DELETE_LIST_SCHEMA
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
-from lakewarden.engine.formats.log.positions import decode_positions
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.log.write import (
     BlockOrigin,
     Positions,
     avro_blocks,
+    decode_positions,
     delete_block,
     encode_block,
     hfile_block,

@@ -9,11 +9,9 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.pending import pending_plans
+from lakewarden.engine.services.execution.execute import execute, pending_plans
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import TableService, schedule
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, list_savepoints, savepoint
 from tests.engine.services.service_table import ServiceWorld, new_service_world
@@ -76,7 +74,11 @@ class Life:
             # A plan that is not to be cancelled keeps writes away.
             return
         self.story.model.apply(write)
-        newest = self.world.table(97).timeline().completed()[-1].requested
+        completed = self.world.table(97).timeline().completed()
+        if not completed:
+            # A write without rows makes no instant.
+            return
+        newest = completed[-1].requested
         self.moments[newest] = self.story.model.contents()
         self.keys[newest] = dict(self.story.model.rows)
 

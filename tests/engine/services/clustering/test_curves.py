@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.clustering.curves import curve_positions, sortable
-from lakewarden.engine.services.clustering.order import RowOrder
+from lakewarden.engine.services.clustering.order import RowOrder, curve_positions, sortable
 from lakewarden.engine.services.clustering.settings import LayoutStrategy
 
 SIDE = 16

@@ -16,8 +16,7 @@ from lakewarden.engine.services.clustering.plan import (
     plan_bytes,
     select_groups,
 )
-from lakewarden.engine.services.clustering.settings import FilterMode
-from lakewarden.engine.services.clustering.strategies import plan_strategy
+from lakewarden.engine.services.clustering.settings import FilterMode, plan_strategy
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.selection import Reason
 from lakewarden.engine.snapshot import load_snapshot

@@ -22,8 +22,7 @@ from lakewarden.engine.services.clustering.run import ClusteringWork as Clusteri
 from lakewarden.engine.services.clustering.run import with_nan_notes
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import LayoutStrategy
-from lakewarden.engine.services.clustering.spec import ClusterSpec
-from lakewarden.engine.services.clustering.tasks import ClusterTask, NanNotes
+from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask, NanNotes
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule

@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.pending import RunLimits, run_pending
+from lakewarden.engine.services.execution.execute import RunLimits, run_pending
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.services.planning.selection import Reason

@@ -13,8 +13,7 @@ from lakewarden.engine.services.execution.task_context import FencedTask, Fenced
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.table_service import TableService
+from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start

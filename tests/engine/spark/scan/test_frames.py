@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.read.merge.predicate import Condition
-from lakewarden.engine.spark.scan.settings import setting
+from lakewarden.engine.spark.scan.frames import setting
 from lakewarden.engine.table.config import TableType
 from tests.canonical import canonical_rows, difference
 from tests.golden_expectations import CLEANED_PAST, CLEANED_WINDOWS

@@ -11,7 +11,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.spark.scan.native import Shares, share_out
+from lakewarden.engine.spark.scan.frames import Shares, share_out
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from tests.golden_tables import GoldenTable

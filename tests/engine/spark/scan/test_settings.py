@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lakewarden.engine.spark.scan.settings import setting
+from lakewarden.engine.spark.scan.frames import setting
 
 pytestmark = pytest.mark.xdist_group("spark")
 

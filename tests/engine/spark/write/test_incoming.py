@@ -16,7 +16,7 @@ from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.spark.scan.settings import setting
+from lakewarden.engine.spark.scan.frames import setting
 from lakewarden.engine.spark.write.incoming import incoming_frame, refuse_speculation
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location

@@ -8,16 +8,15 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.inspection.state.attempts import attempts, heartbeats
+from lakewarden.engine.services.inspection.state.attempts import attempts, heartbeats, ledger_of
 from lakewarden.engine.services.inspection.state.blockers import blockers
-from lakewarden.engine.services.inspection.state.explained import (
+from lakewarden.engine.services.inspection.state.health import health
+from lakewarden.engine.services.inspection.state.plans import (
     Verdict,
     explain_plan,
     explain_skipped,
+    plans,
 )
-from lakewarden.engine.services.inspection.state.health import health
-from lakewarden.engine.services.inspection.state.ledgers import ledger_of
-from lakewarden.engine.services.inspection.state.plans import plans
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.services.planning.selection import Reason, Skipped

@@ -120,6 +120,10 @@ class Checks:
         )
         rows = {key: version for key, version in past.rows.items() if key[1] in ids}
         assert_same(seen, plain(rows, past.columns), "lookup", f"of {list(ids)}")
+        filter_ = past.kind.key_filter(ids)
+        if filter_ is not None:
+            found = self._rows(table.read_arrow(self._shown(past.columns), filter_), "key filter")
+            assert_same(found, plain(rows, past.columns), "key filter", f"of {list(ids)}")
 
     def assert_read_optimised(self, table: Table) -> None:
         """Base files alone give rows as they have been at some time.

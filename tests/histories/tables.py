@@ -1,6 +1,6 @@
 """Tables that histories are played on: what distinguishes one kind from another."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from random import Random
 
@@ -159,6 +159,14 @@ class TableKind:
             return id_
         texts = ["__null__" if one is None else one or "__empty__" for one in PAIRS[id_]]
         return f"id:{texts[0]},q:{texts[1]}"
+
+    def key_filter(self, ids: Sequence[str]) -> list[list[tuple[str, str, object]]] | None:
+        """A filter that keeps the rows of some keys; None where one of them has a null."""
+        columns = ("id", "q") if self.is_composite else ("id",)
+        keys = [dict(zip(columns, self.key(id_), strict=False)) for id_ in ids]
+        if any(value is None for key in keys for value in key.values()):
+            return None
+        return [[(name, "=", value) for name, value in key.items()] for key in keys]
 
     def spelled(self, row: Mapping[str, object]) -> dict[str, object]:
         """A row of a model as the table has it."""

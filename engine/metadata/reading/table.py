@@ -5,11 +5,14 @@ of an instant that is pending there does not count, nor does one that started af
 Writers to it use the same snapshot: it is the part that is about the metadata table.
 """
 
+from collections.abc import Collection
+
 from lakewarden.engine.file_groups.file_names import DataFile
 from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
 from lakewarden.engine.file_groups.slices import FileSlice, Visibility, file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.lazy import lazy
@@ -36,6 +39,8 @@ BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 SECONDARY_INDEX_PREFIX = "secondary_index_"
 EXPRESSION_INDEX_PREFIX = "expr_index_"
+# The shard of a global record index; those of a partitioned one begin with it.
+RECORD_SHARD = "record-index"
 _NO_FILES = "missing_metadata_partition"
 
 
@@ -67,8 +72,10 @@ class MetadataTable:
         """A partition by name; one without any file group is corrupt, never empty."""
         return MetadataPartition(self._file_groups(name))
 
-    def record_index(self) -> tuple[MetadataPartition, ...]:
-        """The record index: one shard, or one for each partition of the table.
+    def record_index(
+        self, partitions: Collection[str] | None = None
+    ) -> tuple[MetadataPartition, ...]:
+        """The record index: one shard, or one for each partition of the table, or some of them.
 
         Shards for partitions come with these, so that a table without rows may have none yet.
         """
@@ -82,7 +89,8 @@ class MetadataTable:
         for group in groups:
             # `record-index-0007-0` is global; `record-index-<partition>-0000-0` is of a partition.
             shards.setdefault(group.file_id.rsplit("-", 2)[0], []).append(group)
-        return tuple(MetadataPartition(shards[name]) for name in sorted(shards))
+        chosen = shards.keys() if partitions is None else _shards_for(partitions)
+        return tuple(MetadataPartition(shards[name]) for name in sorted(shards.keys() & chosen))
 
     def _file_groups(self, name: str) -> tuple[MetadataFileGroup, ...]:
         if name not in self._groups:
@@ -175,6 +183,11 @@ class MetadataTable:
     def _visibility(self) -> Visibility:
         names_decide = self.config.version < 8
         return load_visibility(self.timeline.active, self.validity, names_decide=names_decide)
+
+
+def _shards_for(partitions: Collection[str]) -> set[str]:
+    """The shards of the record index that can have keys of some partitions of the table."""
+    return {RECORD_SHARD, *(f"{RECORD_SHARD}-{escape_file_id(path)}" for path in partitions)}
 
 
 def load_metadata_table(root: Storage, config: TableConfig) -> MetadataTable:

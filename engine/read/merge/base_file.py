@@ -1,8 +1,14 @@
-"""Base files: Parquet read in whole or in batches, skipping row groups that cannot match."""
+"""Base files: Parquet read in whole or in batches, skipping what cannot match.
+
+Row groups are skipped by their statistics, and then by the columns that choose rows: these are read
+first, the others only for row groups that have such a row.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -20,6 +26,18 @@ PLAIN_TEXT_BYTES_MIN = 4
 RowFilter = tuple[pc.Expression, pa.Schema]
 OnFooter = Callable[[pq.FileMetaData], None]
 
+# What a part of the other columns may take while the chosen rows are taken out of it.
+_PART_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RowChoice:
+    """Which rows of a file are wanted, as some of its columns tell."""
+
+    columns: tuple[str, ...]
+    # The positions of the wanted rows among those of a table of the columns, ascending.
+    positions: Callable[[pa.Table], np.ndarray]
+
 
 class BaseReader:
     """Reads Parquet base files of one storage."""
@@ -35,6 +53,7 @@ class BaseReader:
         batch_rows: int | None = None,
         use_threads: bool = False,
         row_filter: RowFilter | None = None,
+        choice: RowChoice | None = None,
         keep_dictionaries: bool = False,
         small_buffers: bool = False,
         on_footer: OnFooter | None = None,
@@ -42,8 +61,8 @@ class BaseReader:
         """The wanted columns that the file has: one table, or one for each batch of rows.
 
         Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
-        yet to be dropped. Small buffers spare memory, and ask the storage more often. Who wants
-        the footer as well gets it before the first rows.
+        yet to be dropped. Rows that are not chosen are left out. Small buffers spare memory, and
+        ask the storage more often. Who wants the footer as well gets it before the first rows.
         """
         with self.opened(path) as source:
             # What is fetched in advance stays in memory until the last row has been read.
@@ -60,6 +79,11 @@ class BaseReader:
                 options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
                 file = pq.ParquetFile(source, **options)
             groups = _matching_groups(file, source, row_filter)
+            if choice is not None and set(choice.columns) <= set(file.schema_arrow.names):
+                steps = [groups] if batch_rows is None else [[group] for group in groups]
+                for step in steps:
+                    yield from _chosen(file, step, present, choice, use_threads=use_threads)
+                return
             if batch_rows is None:
                 yield file.read_row_groups(groups, present, use_threads=use_threads)
                 return
@@ -88,6 +112,68 @@ class BaseReader:
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise corrupt(path, None, f"It is no readable Parquet file: {reason}.") from None
+
+
+def _chosen(
+    file: pq.ParquetFile,
+    groups: list[int],
+    columns: Sequence[str],
+    choice: RowChoice,
+    *,
+    use_threads: bool,
+) -> Iterator[pa.Table]:
+    """The chosen rows of some row groups: one table, or none."""
+    first = file.read_row_groups(groups, choice.columns, use_threads=use_threads)
+    positions = choice.positions(first)
+    if not len(positions):
+        return
+    rows = first.take(pa.array(positions))
+    others = [name for name in columns if name not in choice.columns]
+    if others:
+        groups, positions = _hit(file, groups, positions)
+        rest = _taken(file, groups, others, positions, use_threads=use_threads)
+        fields = [
+            (first if name in choice.columns else rest).schema.field(name) for name in columns
+        ]
+        found = [(rows if name in choice.columns else rest).column(name) for name in columns]
+        rows = pa.table(found, schema=pa.schema(fields))
+    yield rows.select(columns)
+
+
+def _hit(
+    file: pq.ParquetFile, groups: list[int], positions: np.ndarray
+) -> tuple[list[int], np.ndarray]:
+    """The row groups that have one of some rows, and the positions of the rows among them alone."""
+    sizes = np.array([file.metadata.row_group(group).num_rows for group in groups])
+    ends = np.cumsum(sizes)
+    inside = np.searchsorted(ends, positions, "right")
+    hit = np.unique(inside)
+    left_out = (ends - sizes)[hit] - (np.cumsum(sizes[hit]) - sizes[hit])
+    return [groups[at] for at in hit], positions - left_out[np.searchsorted(hit, inside)]
+
+
+def _taken(
+    file: pq.ParquetFile,
+    groups: list[int],
+    columns: list[str],
+    positions: np.ndarray,
+    *,
+    use_threads: bool,
+) -> pa.Table:
+    """The rows at some positions of row groups, which are read in parts of bounded size."""
+    found = [file.metadata.row_group(group) for group in groups]
+    row_bytes = max(max(one.total_byte_size // max(one.num_rows, 1), 1) for one in found)
+    size = max(_PART_BYTES // row_bytes, 1)
+    if sum(one.num_rows for one in found) <= size or len(positions) > size:
+        whole = file.read_row_groups(groups, columns, use_threads=use_threads)
+        return whole.take(pa.array(positions))
+    parts, start = [], 0
+    for batch in file.iter_batches(size, groups, columns, use_threads=use_threads):
+        end = start + len(batch)
+        own = positions[(positions >= start) & (positions < end)] - start
+        parts.append(batch.take(pa.array(own)))
+        start = end
+    return pa.Table.from_batches(parts)
 
 
 def _repeated_texts(file: pq.ParquetFile) -> list[str]:

@@ -12,6 +12,7 @@ from functools import reduce
 from operator import and_, or_
 from typing import TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -23,6 +24,9 @@ from lakewarden.engine.read.conditions.arrow_filter import arrow_filter
 Condition: TypeAlias = tuple[str, str, object]
 _Given: TypeAlias = pc.Expression | Sequence[Condition] | Sequence[Sequence[Condition]]
 Filter: TypeAlias = str | _Given
+
+# No column of a table can be called so.
+_POSITION = "\0position"
 
 # What Arrow says of a column that is not there, and of types that don't go together.
 _NO_FIELD = re.compile(r"No match for FieldRef\.Name\((?P<name>.*?)\) in ")
@@ -42,6 +46,11 @@ class Predicate:
 
     def apply(self, rows: pa.Table) -> pa.Table:
         return rows.filter(self.expression)
+
+    def positions(self, rows: pa.Table) -> np.ndarray:
+        """The positions of the rows that fulfil it, ascending."""
+        numbered = rows.append_column(_POSITION, pa.array(np.arange(len(rows))))
+        return np.asarray(numbered.filter(self.expression).column(_POSITION))
 
 
 def bind_filter(filter_: Filter | None, schema: pa.Schema) -> Predicate | None:

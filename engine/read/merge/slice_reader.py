@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,12 +16,13 @@ from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_apart, read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.range_source import FileRanges
-from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowFilter
+from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowChoice, RowFilter
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.read.merge.possible import may_hold_for_nan
+from lakewarden.engine.read.merge.predicate import Predicate
 from lakewarden.engine.read.merge.projection import project
 from lakewarden.engine.read.merge.slice_merge import LogFigures, SliceMerge
 from lakewarden.engine.read.merge.spec import ReadSpec
@@ -184,6 +186,7 @@ class SliceReader:
             use_threads=workers > 1,
             small_buffers=sparing,
             row_filter=self._row_filter(slice_, sources),
+            choice=self._row_choice(slice_, sources),
             keep_dictionaries=keep_dictionaries,
             on_footer=on_footer,
         )
@@ -197,14 +200,36 @@ class SliceReader:
         of its key counts, and gives partial records their values.
         """
         predicate = self._spec.predicate
-        if predicate is None or slice_.log_files:
-            return None
-        if any(name in sources or name not in self._spec.stored for name in predicate.columns):
+        if predicate is None or slice_.log_files or not self._are_stored(predicate, sources):
             return None
         # The statistics of a row group leave NaN out.
         if may_hold_for_nan(predicate, self._spec.schema):
             return None
         return predicate.expression, self._spec.schema
+
+    def _are_stored(self, predicate: Predicate, sources: dict[str, str | None]) -> bool:
+        """Whether the columns of a filter are in the base file as they are shown."""
+        stored = self._spec.stored
+        return not any(name in sources or name not in stored for name in predicate.columns)
+
+    def _row_choice(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowChoice | None:
+        """Which rows of the base file are wanted: those with a wanted key, or that match.
+
+        With logs only keys choose: what is about one key is about no other.
+        """
+        keys, predicate = self._spec.keys, self._spec.predicate
+        if keys is not None and self._spec.has_meta_fields:
+            return RowChoice((RECORD_KEY,), partial(_with_keys, keys))
+        if predicate is None or slice_.log_files or not self._are_stored(predicate, sources):
+            return None
+        fields = [self._spec.schema.field(name) for name in predicate.columns]
+        assert slice_.base_file is not None
+        path = slice_.path(slice_.base_file)
+        schema = pa.schema(fields)
+        return RowChoice(
+            predicate.columns,
+            lambda rows: predicate.positions(project(rows, schema, path)),
+        )
 
     def _merged(
         self, slice_: FileSlice, schema: pa.Schema, *, workers: int, sparing: bool
@@ -261,6 +286,8 @@ class SliceReader:
             fields = [f for f in schema if sources.get(f.name, f.name) in present]
             schema = pa.schema(fields)
         rows = project(rows, schema, block.path, sources)
+        if self._spec.keys is not None and self._spec.has_meta_fields:
+            rows = rows.take(pa.array(_with_keys(self._spec.keys, rows)))
         return Records(rows, is_partial=block.is_partial, keys=self._keys(rows))
 
     def _keys(self, rows: pa.Table) -> pa.Array | None:
@@ -299,6 +326,13 @@ class SliceReader:
                 column = pa.repeat(value, len(rows))
                 rows = rows.set_column(place, field, column)
         return rows
+
+
+def _with_keys(keys: pa.Array, rows: pa.Table) -> np.ndarray:
+    """The positions of the rows with one of some keys."""
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.asarray(pc.is_in(rows.column(RECORD_KEY), value_set=keys)))
 
 
 def side_by_side(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:

@@ -53,6 +53,8 @@ class ReadSpec:
     defaults: Mapping[str, object] = field(default_factory=dict)
     # The column that is the same as the record key: merged rows get it from there.
     key_column: str | None = None
+    # The record keys that rows of the answer can have, distinct; None where any may.
+    keys: pa.StringArray | None = None
 
     @property
     def output_schema(self) -> pa.Schema:

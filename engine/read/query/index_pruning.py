@@ -30,8 +30,6 @@ from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.read.query.prune import SkippedPart, prune_by_partition_ranges
 from lakewarden.engine.read.query.scan import IndexUse, Scan
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.key_scheme import key_column
-from lakewarden.engine.table.schema import RECORD_KEY
 
 # An index of more keys than this would cost more than the files that it may save.
 KEYS_MAX = 10_000
@@ -92,11 +90,9 @@ def prune_by_filters(read: ReadOf, scan: Scan) -> Scan:
     has_asked_keys = any(one.index == RECORD_INDEX and not one.reason for one in scan.indexes)
     if has_asked_keys or not read.state.config.has_metadata(BLOOM_FILTERS):
         return scan
-    keys = _wanted_keys(read)
-    if keys is None:
+    if scan.spec.keys is None:
         return scan
-    wanted = pa.array(sorted(keys), pa.string())
-    ruled_out = _ruled_out(read.state, scan.slices, wanted)
+    ruled_out = _ruled_out(read.state, scan.slices, scan.spec.keys)
     return without(scan, BLOOM_FILTERS, lambda one: one.key not in ruled_out)
 
 
@@ -121,14 +117,13 @@ def not_asked(scan: Scan, index: str, reason: str) -> Scan:
 def _by_record_index(read: ReadOf, scan: Scan) -> Scan:
     if not read.state.config.has_metadata(RECORD_INDEX) or not scan.slices:
         return scan
-    keys = _wanted_keys(read)
-    if keys is None:
+    if scan.spec.keys is None:
         return scan
     try:
         _check_asked(read, RECORD_INDEX)
     except NotUsable as reason:
         return not_asked(scan, RECORD_INDEX, str(reason))
-    homes = _homes(read, keys)
+    homes = _homes(read, scan, scan.spec.keys.to_pylist())
     return without(scan, RECORD_INDEX, lambda one: one.key in homes, what="keys")
 
 
@@ -148,7 +143,7 @@ def _by_secondary(read: ReadOf, scan: Scan, definition: IndexDefinition) -> Scan
             raise NotUsable(f"{len(keys)} rows have the value, too many to look up")
     except NotUsable as reason:
         return not_asked(scan, definition.name, str(reason))
-    homes = _homes(read, keys)
+    homes = _homes(read, scan, keys)
     return without(scan, definition.name, lambda one: one.key in homes)
 
 
@@ -161,8 +156,9 @@ def _check_asked(read: ReadOf, partition: str) -> None:
         raise NotUsable("columns were renamed since it was built")
 
 
-def _homes(read: ReadOf, keys: Iterable[str]) -> frozenset[FileGroupId]:
-    located = locate(read.state.metadata.record_index(), sorted(keys))
+def _homes(read: ReadOf, scan: Scan, keys: Iterable[str]) -> frozenset[FileGroupId]:
+    partitions = {slice_.partition for slice_ in scan.slices}
+    located = locate(read.state.metadata.record_index(partitions), sorted(keys))
     return frozenset(one.file_group_id for one in located)
 
 
@@ -198,16 +194,6 @@ def exact_scalar(value: object, type_: pa.DataType) -> pa.Scalar | None:
         return cast if cast.cast(given.type).equals(given) else None
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, OverflowError):
         return None
-
-
-def _wanted_keys(read: ReadOf) -> frozenset[str] | None:
-    """The record keys of which a row must have one; None where the filter does not name them."""
-    names = {RECORD_KEY, key_column(read.state.config, read.schema)}
-    for name in sorted(filter(None, names & set(read.predicate.columns))):
-        values = wanted_values(read.predicate, name)
-        if values is not None and all(isinstance(value, str) for value in values):
-            return frozenset(map(str, values))
-    return None
 
 
 def wanted_values(

@@ -24,6 +24,7 @@ from lakewarden.engine.read.query.removed_files import Past
 from lakewarden.engine.read.query.retention import check_retained
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.read.query.times import Time, parse_time
+from lakewarden.engine.read.query.wanted_keys import wanted_keys
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.key_scheme import key_column
 
@@ -83,10 +84,11 @@ def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
     """What every slice of the query is read with; columns and filter are checked here."""
     config = state.config
     schema = state.reader_schema(as_of)
+    predicate = bind_filter(query.filter, schema)
     return ReadSpec(
         schema=schema,
         columns=check_columns(query.columns, schema),
-        predicate=bind_filter(query.filter, schema),
+        predicate=predicate,
         rules=config.merge,
         partitions=config.partitions,
         key_fields=config.key_fields,
@@ -96,6 +98,7 @@ def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
         history=state.history.until(as_of),
         # A renamed column has another name in the properties.
         key_column=None if state.history.versions else key_column(config, schema),
+        keys=wanted_keys(state, predicate, schema),
     )
 
 

@@ -31,9 +31,9 @@ from lakewarden.engine.table.schema import FILE_NAME, RECORD_KEY
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.write.files.base_files import (
     EXTENSION,
-    ROW_GROUP_ROWS_MAX,
     base_writer,
     footer_texts,
+    row_group_rows,
 )
 from lakewarden.engine.write.files.base_writing import file_stat, new_base_file
 from lakewarden.engine.write.files.file_content import with_base_content
@@ -45,6 +45,8 @@ from lakewarden.engine.write.files.written import WrittenFile
 _STEP = 1 << 20
 # A row group of so many bytes is copied however few rows it has.
 _COPIED_BYTES_MIN = 16 << 20
+# Rows of small row groups that are encoded together.
+_ENCODED_ROWS_MAX = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +194,7 @@ class _Copying:
             file = pq.ParquetFile(source)
             for number in small:
                 self._small.append(file.read_row_group(number))
-                if sum(map(len, self._small)) >= ROW_GROUP_ROWS_MAX or (
+                if sum(map(len, self._small)) >= _ENCODED_ROWS_MAX or (
                     sum(rows.nbytes for rows in self._small)
                     >= self._spec.write.files.row_group_bytes
                 ):
@@ -253,5 +255,5 @@ def _encoded(rows: pa.Table, schema: pa.Schema, spec: ClusterSpec) -> pa.Buffer:
     stream = pa.BufferOutputStream()
     with base_writer(stream, schema, rows, spec.write.files) as writer:
         if len(rows):
-            writer.write_table(rows, row_group_size=len(rows))
+            writer.write_table(rows, row_group_size=row_group_rows(rows, spec.write.files))
     return stream.getvalue()

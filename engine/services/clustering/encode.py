@@ -16,7 +16,7 @@ from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask
 from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.transaction.state.markers import MarkerKind, leave_marker
-from lakewarden.engine.write.files.base_files import ROW_GROUP_ROWS_MAX
+from lakewarden.engine.write.files.base_files import row_group_rows
 from lakewarden.engine.write.files.base_writing import new_base_file, write_base_file
 from lakewarden.engine.write.files.key_footers import KeyGatherer
 from lakewarden.engine.write.files.meta_columns import OWN_COLUMNS, with_file_columns
@@ -136,9 +136,7 @@ class _Rows:
 
     def _taken(self, rows: pa.Table, places: Places) -> Iterator[pa.Table]:
         """Rows in another order, as many at once as a row group takes."""
-        row_bytes = max(rows.nbytes // max(len(rows), 1), 1)
-        by_bytes = self._spec.write.files.row_group_bytes // row_bytes
-        step = max(min(by_bytes, ROW_GROUP_ROWS_MAX), 1)
+        step = row_group_rows(rows, self._spec.write.files)
         for first in range(0, len(places), step):
             yield rows.take(pa.array(places[first : first + step]))
 

@@ -146,7 +146,7 @@ INLINE_MAX_COMMITS = Setting(
 )
 COPIED_ROWS_MIN = Setting(
     "lakewarden.clustering.copied_rows_min",
-    1 << 15,
+    1 << 13,
     whole_number,
     "Row groups of fewer rows are encoded anew, many together, where others are copied as bytes",
 )

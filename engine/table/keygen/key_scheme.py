@@ -14,6 +14,17 @@ from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOL
 COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
 # Generators of Hudi that take a text for a key as it is; what others make is not known.
 _PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
+# Those that make keys of the columns' values alone, one way or another.
+_KNOWN_GENERATORS = frozenset(
+    {
+        *_PLAIN_GENERATORS,
+        *COMPLEX_GENERATORS,
+        "TIMESTAMP",
+        "TIMESTAMP_AVRO",
+        "CUSTOM",
+        "CUSTOM_AVRO",
+    }
+)
 ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
 NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 _FIRST_VERSION_THAT_NAMES = 9
@@ -103,6 +114,11 @@ def key_scheme(config: TableConfig) -> KeyScheme:
         )
     several = len(config.key_fields) > 1
     return KeyScheme(config.key_fields, several or _names_its_only_field(config))
+
+
+def has_known_keys(config: TableConfig) -> bool:
+    """Whether a key tells the values of its columns, and these tell the key."""
+    return bool(config.key_fields) and config.key_generator in _KNOWN_GENERATORS
 
 
 def key_column(config: TableConfig, columns: pa.Schema) -> str | None:

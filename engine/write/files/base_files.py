@@ -19,10 +19,15 @@ _SAMPLE_ROWS = 4096
 _REPEATED_SHARE = 0.5
 _CONSTANT_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 # Values that are encoded together: many, but of wide rows no more than fill a page.
-_ENCODED_ROWS_MIN, _ENCODED_ROWS_MAX = 1 << 10, 1 << 14
+_ENCODED_ROWS_MIN, _ENCODED_ROWS_MAX = 1 << 4, 1 << 14
 _PAGE_BYTES = 1 << 20
-# Smaller row groups make reading in steps cheap, larger ones hardly save space.
-ROW_GROUP_ROWS_MAX = 1 << 18
+# A row is found by reading its row group. Groups of so many rows take 1 % more space than files
+# without any, and scans of them as long; those of fewer rows, or with few values for each of many
+# columns, take longer.
+_ROW_GROUP_ROWS_MIN, _ROW_GROUP_ROWS_MAX = 1 << 14, 1 << 18
+_ROW_GROUP_ROWS_PER_COLUMN = 1 << 8
+# Of wide rows a group has fewer, since a reader of one row has all of it in memory.
+_ROW_GROUP_BYTES_MAX = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def store_base_file(
     The maker of the parts gathers the keys; they have to be complete after the last part.
     """
     footers: list[pq.FileMetaData] = []
-    groups = _row_groups(content.parts, options.row_group_bytes)
+    groups = _row_groups(content.parts, options)
     first = next(groups, None)
     schema = content.schema if first is None else first.schema
     with storage.create(path) as stream:
@@ -67,6 +72,18 @@ def store_base_file(
             writer.add_key_value_metadata(footer_texts(of_keys, content.records_text))
         size_bytes = stream.tell()
     return StoredFile(size_bytes, footers[0], of_keys)
+
+
+def row_group_rows(rows: pa.Table, options: FileOptions) -> int:
+    """How many rows like these a row group has at most."""
+    by_columns = max(_ROW_GROUP_ROWS_MIN, rows.num_columns * _ROW_GROUP_ROWS_PER_COLUMN)
+    by_bytes = len(rows) * row_group_bytes(options) // max(rows.nbytes, 1)
+    return int(max(min(by_columns, _ROW_GROUP_ROWS_MAX, by_bytes), 1))
+
+
+def row_group_bytes(options: FileOptions) -> int:
+    """How much memory the rows of a row group take at most."""
+    return min(options.row_group_bytes, _ROW_GROUP_BYTES_MAX)
 
 
 def base_writer(
@@ -96,31 +113,24 @@ def footer_texts(keys: KeyFooter, records_text: str) -> dict[str, str]:
     return {**keys.key_values(), **described}
 
 
-def _row_groups(parts: Iterable[pa.Table], bytes_max: int) -> Iterator[pa.Table]:
-    """The rows in parts of the size of row groups."""
+def _row_groups(parts: Iterable[pa.Table], options: FileOptions) -> Iterator[pa.Table]:
+    """The rows in parts of the size of row groups, each but the last one filled."""
     waiting: list[pa.Table] = []
     rows = size = 0
+    bytes_max = row_group_bytes(options)
     for part in parts:
-        for piece in _pieces(part, bytes_max):
-            if waiting and (
-                rows + len(piece) > ROW_GROUP_ROWS_MAX or size + piece.nbytes > bytes_max
-            ):
+        limit = row_group_rows(part, options)
+        start = 0
+        while start < len(part):
+            piece = part.slice(start, max(limit - rows, 1))
+            if waiting and (rows >= limit or size + piece.nbytes > bytes_max):
                 yield _joined(waiting)
                 rows = size = 0
+                continue
             waiting.append(piece)
-            rows, size = rows + len(piece), size + piece.nbytes
+            rows, size, start = rows + len(piece), size + piece.nbytes, start + len(piece)
     if rows:
         yield _joined(waiting)
-
-
-def _pieces(part: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
-    """A part in pieces that a row group can hold."""
-    if not len(part):
-        return
-    by_bytes = len(part) * bytes_max // max(part.nbytes, 1)
-    step = max(min(by_bytes, ROW_GROUP_ROWS_MAX), 1)
-    for start in range(0, len(part), step):
-        yield part.slice(start, step)
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:

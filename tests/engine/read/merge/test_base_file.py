@@ -1,21 +1,46 @@
 """Base files: whole or in batches, only the wanted columns, and no row groups in vain."""
 
 import io
+from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.read.merge.base_file import BaseReader
+from lakewarden.engine.read.merge.base_file import BaseReader, RowChoice
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.storage.port import Storage
 
 ROWS = pa.table({"n": list(range(100)), "s": [f"text {n % 7}" for n in range(100)]})
 PATH = "p/base.parquet"
 
 
-def stored(rows: pa.Table, **options: int) -> MemoryStorage:
+class CountedReads:
+    """Opens the files of a storage, and counts the bytes of them that are fetched."""
+
+    def __init__(self, inner: MemoryStorage) -> None:
+        self._inner = inner
+        self.fetched: list[int] = []
+
+    def open(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_CountedFile(self._inner.read(path), self.fetched), "r")
+
+
+class _CountedFile(io.BytesIO):
+    def __init__(self, content: bytes, fetched: list[int]) -> None:
+        super().__init__(content)
+        self._fetched = fetched
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self._fetched.append(len(found))
+        return found
+
+
+def stored(rows: pa.Table, **options: object) -> MemoryStorage:
     storage = fresh_memory_storage()
     sink = io.BytesIO()
     pq.write_table(rows, sink, **options)
@@ -52,6 +77,30 @@ def test_a_column_that_was_widened_since_skips_nothing() -> None:
     reader = BaseReader(stored(ROWS, row_group_size=10))
     wanted = (pc.field("n") == "5", pa.schema([("n", pa.string()), ("s", pa.string())]))
     assert reader.count_row_groups(PATH, wanted) == (10, 10)
+
+
+NUMBERS = [3, 4, 41, 99]
+
+
+@pytest.mark.parametrize("batch_rows", [None, 7])
+@pytest.mark.parametrize("columns", [["n", "s", "t"], ["t"], ["s", "n"], ["n"]])
+def test_only_chosen_rows_are_read(batch_rows: int | None, columns: list[str]) -> None:
+    rows = ROWS.append_column("t", ROWS["s"])
+    reader = BaseReader(stored(rows, row_group_size=10))
+    choice = RowChoice(("n",), lambda rows: np.flatnonzero(np.isin(rows["n"], NUMBERS)))
+    found = reader.tables(PATH, columns, batch_rows=batch_rows, choice=choice)
+    assert pa.concat_tables(found).to_pylist() == rows.take(NUMBERS).select(columns).to_pylist()
+
+
+def test_of_row_groups_without_a_chosen_row_only_the_choosing_column_is_read() -> None:
+    rows = pa.table({"n": range(100), "s": [f"{number:020}" * 1500 for number in range(100)]})
+    content = stored(rows, row_group_size=10, use_dictionary=False, compression="none")
+    storage = CountedReads(content)
+    choice = RowChoice(("n",), lambda rows: np.flatnonzero(np.isin(rows["n"], [41])))
+    (found,) = BaseReader(cast(Storage, storage)).tables(PATH, ["n", "s"], choice=choice)
+    assert found["n"].to_pylist() == [41]
+    # The texts of one row group of ten, the numbers of all, and the footer.
+    assert sum(storage.fetched) < rows.nbytes * 0.15
 
 
 def test_a_file_without_rows() -> None:

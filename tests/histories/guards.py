@@ -14,6 +14,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
+from lakewarden.engine.write.replaced_rows import ReplacedRows
 from lakewarden.engine.write.rows.evolve import evolved
 from tests.histories.history import History, play
 from tests.histories.remembered import remembering
@@ -187,8 +188,8 @@ GUARDS = (
     ),
     Guard(
         "a record index forgets the keys of what is replaced",
-        (f"{_ENGINE}.write.writer:removed_index_keys",),
-        _answering(()),
+        (f"{_ENGINE}.write.writer:replaced_rows",),
+        _answering(ReplacedRows()),
         favoured=frozenset({"overwrite partitions", "delete partitions", "overwrite"}),
     ),
     Guard(

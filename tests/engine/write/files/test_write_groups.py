@@ -2,7 +2,6 @@
 
 import io
 from dataclasses import replace
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -400,26 +399,6 @@ def test_writes_on_a_table_are_writes_on_a_dictionary(
         assert live == set(model)
 
 
-def test_a_nan_is_the_largest_number_of_a_file() -> None:
-    columns = pa.schema([*COLUMNS, pa.field("x", pa.float64())])
-    table = SmallTable(write_spec_of(columns))
-    rows = [{**A1, "x": 1.0}, {**B1, "x": float("nan")}]
-    summary = table.write(inserts=keyed(rows, columns=columns)).file.columns["x"]
-    assert summary.minimum is not None
-    assert summary.minimum.as_py() == 1.0
-    assert np.isnan(summary.maximum.as_py())
-
-
-def test_very_long_values_have_statistics_and_keys() -> None:
-    table = SmallTable(write_spec_of())
-    written = table.write(inserts=keyed([newer(A1, k="x" * 100_000, v="y" * 100_000)]))
-    summary = written.file.columns["v"]
-    assert summary.maximum is not None
-    assert summary.maximum.as_py() == "y" * 100_000
-    assert summary.packed_bytes > 0
-    assert key_footer(parquet(table, written).metadata).max_key == "x" * 100_000
-
-
 def tracked() -> SmallTable:
     """A merge-on-read table with an index of where keys live."""
     table = SmallTable(replace(write_spec_of(table_type=MOR), tracks_keys=True))
@@ -441,39 +420,6 @@ def test_a_late_delete_in_a_log_loses_no_key() -> None:
     written = table.write(updates=keyed([newer(A1, ts=0), newer(B1, ts=2)], deletes=[0, 1]))
     assert written.left.to_pylist() == ["b"]
     assert table.values() == {"a": "a1", "c": "c1"}
-
-
-def test_two_thousand_columns() -> None:
-    names = [f"c{number}" for number in range(2000)]
-    columns = pa.schema([*COLUMNS, *(pa.field(name, pa.int32()) for name in names)])
-    table = SmallTable(write_spec_of(columns))
-    row = {**A1, **dict.fromkeys(names, 1)}
-    table.write(inserts=keyed([row, newer(row, k="b")], columns=columns))
-    table.write(updates=keyed([newer(row, c1999=2, ts=2)], columns=columns))
-    assert [found["c1999"] for found in table.rows()] == [2, 1]
-
-
-@pytest.mark.parametrize("table_type", TableType)
-def test_decimals_at_the_limit_survive(table_type: TableType) -> None:
-    columns = pa.schema([*COLUMNS, pa.field("x", pa.decimal128(38, 10))])
-    largest = Decimal("9999999999999999999999999999.9999999999")
-    # A minus sign would round to the digits that Python computes with.
-    smallest = largest.copy_negate()
-    table = SmallTable(write_spec_of(columns, table_type=table_type))
-    table.write(inserts=keyed([{**A1, "x": largest}], columns=columns))
-    table.write(updates=keyed([{**A1, "x": smallest}], columns=columns))
-    assert table.rows()[0]["x"] == smallest
-
-
-def test_hostile_keys_and_partitions_come_back() -> None:
-    keys = ["a,b:c", "\"'", "é\U0001f600", "line\nbreak", "\x00", " "]
-    table = SmallTable(write_spec_of(table_type=MOR))
-    table.key = replace(table.key, partition="x y/é='%2F")
-    rows = [newer(A1, k=key) for key in keys]
-    table.write(inserts=keyed(rows))
-    table.write(updates=keyed([newer(row, v="new") for row in rows]))
-    table.write(updates=keyed(rows[:1], unconditional=[0]))
-    assert table.values() == dict.fromkeys(keys[1:], "new")
 
 
 def test_a_file_that_cannot_be_read_leaves_nothing_new() -> None:

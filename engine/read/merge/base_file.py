@@ -61,7 +61,7 @@ class BaseReader:
         """The wanted columns that the file has: one table, or one for each batch of rows.
 
         Texts that the file keeps as dictionaries can be left so: that is cheaper where rows are
-        yet to be dropped. Rows that are not chosen are left out. Small buffers spare memory, and
+        yet to be dropped. Rows that are not chosen are skipped. Small buffers spare memory, and
         ask the storage more often. Who wants the footer as well gets it before the first rows.
         """
         with self.opened(path) as source:

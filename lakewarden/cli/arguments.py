@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -13,13 +14,12 @@ from lakewarden.cli.call_arguments import (
     spelled_out,
     usage,
 )
-from lakewarden.cli.call_names import COMMANDS, command_names
+from lakewarden.cli.call_names import COMMANDS, OTHERS, command_names, unknown_command
 from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS
 from lakewarden.cli.parser import CommandParser, bad_arguments
 from lakewarden.engine.read.query.plan_query import Mode
 from lakewarden.procedures.declaring.declaration import Procedure
-from lakewarden.procedures.registry import PROCEDURES
 
 _Commands: TypeAlias = "argparse._SubParsersAction[CommandParser]"
 
@@ -39,6 +39,8 @@ def parse(arguments: Sequence[str] | None) -> CommandLine | CallCommand:
     procedure = COMMANDS.get(given[0]) if given else None
     if procedure is not None:
         given = spelled_out(given, procedure)
+    elif given and given[0] not in (*_COMMANDS, *OTHERS) and given[0][:1] != "-":
+        raise unknown_command(given[0])
     parser = _parser() if procedure is None else _call_parser(procedure)
     known, others = parser.parse_known_args(given)
     parsed = vars(known)
@@ -50,6 +52,13 @@ def parse(arguments: Sequence[str] | None) -> CommandLine | CallCommand:
     command = CommandLine(**{**parsed, "where": tuple(parsed.get("where", ()))})
     _check_window(command)
     return command
+
+
+def own_options(name: str) -> list[str]:
+    """The options of a command that is no procedure."""
+    parser = CommandParser(allow_abbrev=False)
+    described = _add_own(parser.add_subparsers(), name).format_help()
+    return sorted(set(re.findall(r"--[a-z][a-z-]+", described)))
 
 
 def _check_window(command: CommandLine) -> None:
@@ -66,24 +75,28 @@ def _parser() -> argparse.ArgumentParser:
         prog="lakewarden", description="Inspect and maintain a Hudi table.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, description in _COMMANDS.items():
-        command = commands.add_parser(
-            name, help=description, description=f"Show {description}.", allow_abbrev=False
-        )
-        _add_common(command)
-        if name == "files":
-            command.add_argument("--partition", help="only this partition")
-        if name in ("files", "read", "explain"):
-            command.add_argument("--as-of", metavar="TIME", help="read the table as of this time")
-            _add_no_metadata(command)
-        if name in ("read", "explain"):
-            _add_query(command)
-        if name == "read":
-            command.add_argument("--since", metavar="TIME", help="only changes completed after it")
-            command.add_argument("--until", metavar="TIME", help="only changes until then")
-    for procedure in PROCEDURES.values():
-        _add_call(commands, procedure)
+    for name in _COMMANDS:
+        _add_own(commands, name)
     return parser
+
+
+def _add_own(commands: _Commands, name: str) -> CommandParser:
+    description = _COMMANDS[name]
+    command = commands.add_parser(
+        name, help=description, description=f"Show {description}.", allow_abbrev=False
+    )
+    _add_common(command)
+    if name == "files":
+        command.add_argument("--partition", help="only this partition")
+    if name in ("files", "read", "explain"):
+        command.add_argument("--as-of", metavar="TIME", help="read the table as of this time")
+        _add_no_metadata(command)
+    if name in ("read", "explain"):
+        _add_query(command)
+    if name == "read":
+        command.add_argument("--since", metavar="TIME", help="only changes completed after it")
+        command.add_argument("--until", metavar="TIME", help="only changes until then")
+    return command
 
 
 def _call_parser(procedure: Procedure) -> argparse.ArgumentParser:

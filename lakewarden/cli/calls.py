@@ -11,6 +11,9 @@ from lakewarden.procedures.invocation import invoke
 
 # Outcomes in a result row that are not what was asked for: the same codes as for errors.
 _CODES: Mapping[object, int] = {"refused": 1, "already_committed": 3}
+HEALTH = "table_health"
+UNREADABLE = 2
+_VERDICTS: Mapping[object, int] = {"attention": 1, "unreadable": UNREADABLE}
 
 
 def call_answer(command: CallCommand) -> ResultTable:
@@ -28,7 +31,7 @@ def watched(answer: ResultTable, codes: list[int]) -> ResultTable:
 
     def rows() -> Iterator[Row]:
         for row in answer.rows:
-            codes.append(_CODES.get(row.get("outcome"), 0))
+            codes.extend((_CODES.get(row.get("outcome"), 0), _VERDICTS.get(row.get("verdict"), 0)))
             yield row
 
     return replace(answer, rows=rows())

@@ -12,9 +12,10 @@ from pathlib import Path
 from lakewarden.cli.answers import answer
 from lakewarden.cli.arguments import parse
 from lakewarden.cli.call_arguments import CallCommand
-from lakewarden.cli.calls import call_answer, watched
+from lakewarden.cli.calls import HEALTH, UNREADABLE, call_answer, watched
 from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS
+from lakewarden.cli.overview import all_commands, completion, overview, version_line
 from lakewarden.cli.progress import Progress
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
 from lakewarden.late_imports import run_console, run_server
@@ -24,18 +25,24 @@ DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130)."""
+    """Run one command: done (0), error (1), try again (2), conflict (3) or interrupted (130).
+
+    `health` says whether all is well (0), something wants attention (1), or the table cannot be
+    read (2).
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    codes = [DONE]
+    codes, is_health = [DONE], False
     try:
-        special = _SPECIAL.get(given[0]) if given else None
+        special = _SPECIAL.get(given[0] if given else "--help")
         if special is not None:
             return special(given[1:])
         command = parse(given)
+        is_health = isinstance(command, CallCommand) and command.procedure.name == HEALTH
         with Progress.of(command):
             _print(_lines(command, codes))
     except LakewardenError as error:
-        return _failed(error)
+        code = _failed(error)
+        return UNREADABLE if is_health else code
     except BrokenPipeError:
         _leave_stdout()
     except KeyboardInterrupt:
@@ -54,7 +61,22 @@ def _serve(arguments: Sequence[str]) -> int:
     return DONE
 
 
-_SPECIAL: Mapping[str, Callable[[Sequence[str]], int]] = {"sql": _sql, "serve": _serve}
+def _shown(lines: Callable[[Sequence[str]], Iterable[str]]) -> Callable[[Sequence[str]], int]:
+    def show(arguments: Sequence[str]) -> int:
+        _print(lines(arguments))
+        return DONE
+
+    return show
+
+
+_SPECIAL: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "sql": _sql,
+    "serve": _serve,
+    "commands": _shown(lambda _: all_commands()),
+    "completion": _shown(completion),
+    **dict.fromkeys(("-h", "--help"), _shown(lambda _: overview())),
+    "--version": _shown(lambda _: [version_line()]),
+}
 
 
 def _lines(command: CommandLine | CallCommand, codes: list[int]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from lakewarden.cli.console.answers import answer, complaint
+from lakewarden.cli.console.answers import answer, complaint, hush_query_errors
 from lakewarden.cli.output import FORMATS, ResultTable
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.sql_ext.statements import split_statements
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOODBYES = frozenset({"exit", "quit", r"\q"})
+HELP = (
+    "A statement ends with a semicolon, and may have several lines.",
+    "  SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE ... USING lakewarden",
+    "  CREATE INDEX by_key ON orders USING record_index (id);",
+    "  CALL help();                        all procedures",
+    "  DESCRIBE PROCEDURE run_compaction;  what one takes and gives",
+    "  CALL show_plans(table => 'orders'); a table by its name or path",
+    "  exit;                               leave",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +43,15 @@ class Console:
         At a terminal an error is shown and the next statement is asked for; in a file or an
         argument it ends everything, as what comes next was written for the case that it works.
         """
+        hush_query_errors()
         went_well = True
         for text in texts:
             if text.strip().rstrip(";").lower() in GOODBYES:
                 break
+            if text.strip().rstrip(";").lower() == "help":
+                for line in HELP:
+                    self.show(line)
+                continue
             if not self._run_text(text):
                 went_well = False
                 if not goes_on:

@@ -12,6 +12,7 @@ from lakewarden import Table
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.all_kinds import differences
 from tests.histories.changes import condition
 from tests.histories.kept import Kept
 from tests.histories.played_table import PlayedTable
@@ -49,6 +50,7 @@ class Checks:
             self.assert_read_optimised(table)
         if chance.random() < 0.25:
             self.assert_valid(table)
+        self.assert_indexes(table)
         if self._world.kind.is_mor and chance.random() < 0.1:
             self.assert_lost_bytes_are_missed(chance)
 
@@ -62,6 +64,7 @@ class Checks:
         self.assert_filtered(table, chance)
         self.assert_read_optimised(table)
         self.assert_valid(table)
+        self.assert_indexes(table)
 
     def assert_rows(self, table: Table) -> None:
         """A snapshot is the model's rows, whoever lists the files."""
@@ -168,6 +171,11 @@ class Checks:
                     f"validate: {result.check}",
                     f"{result.check}: {finding.object}: {finding.detail}",
                 )
+
+    def assert_indexes(self, table: Table) -> None:
+        """Each index is what its rows and files make it."""
+        for found in differences(table) if self._world.past.has_metadata else ():
+            raise Difference(f"index: {found.partition(':')[0]}", found)
 
     def assert_filtered(self, table: Table, chance: Random) -> None:
         """A filter finds the rows that fulfil it, whatever files were passed over."""

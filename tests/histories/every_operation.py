@@ -16,7 +16,15 @@ from tests.histories.services import (
     simple_services,
 )
 from tests.histories.travels import DeleteSavepoint, Restore, Rollback, Savepoint
-from tests.histories.upkeep import CreateIndex, CreateMetadata, DeleteMetadata, DropIndex, SetIndex
+from tests.histories.upkeep import (
+    CreateIndex,
+    CreateMetadata,
+    CreateRowIndex,
+    DeleteMetadata,
+    DropIndex,
+    DropRowIndex,
+    SetIndex,
+)
 from tests.histories.writes import (
     AddColumn,
     Delete,
@@ -65,6 +73,8 @@ _ALL: tuple[Operation, ...] = (
     Rollback(),
     CreateIndex(),
     DropIndex(),
+    CreateRowIndex(),
+    DropRowIndex(),
     CreateMetadata(),
     DeleteMetadata(),
     SetIndex(),

@@ -10,6 +10,7 @@ from lakewarden import Table
 from lakewarden.engine.formats.path_names import escape_path_name
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage
+from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, give
 
 SCHEMA = pa.schema(
     [
@@ -52,6 +53,7 @@ INDEXES = (
 )
 # Everything is small, so that what happens to large tables happens to these.
 SMALL = {
+    "lakewarden.index.expression.timezone": "UTC",
     "lakewarden.storage.threads": "1",
     "hoodie.index.bloom.num_entries": "50",
     "hoodie.bucket.index.num.buckets": "2",
@@ -80,6 +82,8 @@ class TableKind:
     is_odd: bool = False
     # Keys of two columns, whose values hold what stands between them.
     is_composite: bool = False
+    # Every kind of index from the beginning.
+    is_indexed: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -108,6 +112,7 @@ class TableKind:
                 is_scattered=chance.random() < 0.4,
                 is_odd=chance.random() < 0.25,
                 is_composite=chance.random() < 0.2,
+                is_indexed=chance.random() < 0.5,
             )
             if kind.is_possible:
                 return kind
@@ -119,7 +124,7 @@ class TableKind:
             return False
         if self.is_odd and not self.is_partitioned:
             return False
-        return self.has_metadata or "RECORD" not in self.index
+        return self.has_metadata or not ("RECORD" in self.index or self.is_indexed)
 
     @property
     def is_mor(self) -> bool:
@@ -129,6 +134,11 @@ class TableKind:
     def is_global(self) -> bool:
         """Whether the table has each key once, and not once in each partition."""
         return self.index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
+
+    @property
+    def has_keys_once(self) -> bool:
+        """Whether a key is one row of the whole table, as secondary indexes need it."""
+        return self.is_global or not self.is_partitioned
 
     def shown(self, columns: tuple[str, ...]) -> list[str]:
         """The table's own columns for those of a model."""
@@ -207,7 +217,7 @@ class TableKind:
             given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
-        return Table.create(
+        table = Table.create(
             "",
             self.schema,
             key=["id", "q"] if self.is_composite else ["id"],
@@ -220,3 +230,7 @@ class TableKind:
             storage=storage,
             ports=ports,
         )
+        if self.is_indexed:
+            of_values = (BY_NAME, BY_N) if self.has_keys_once else ()
+            give(table, (BLOOM, *of_values, BY_DAY, BY_LOW))
+        return table

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from lakewarden import Table
+from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, give
 from tests.histories.operation import Call
 from tests.histories.table_model import Past
 
@@ -52,6 +53,48 @@ class DropIndex:
         return Call(
             text=f"drop {index}",
             act=lambda table: table.drop_index(index) if _has(table, index) else None,
+            is_repeated=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRowIndex:
+    """An index of filters, values or expressions; one of values needs each key once."""
+
+    name: str = "create row index"
+    weight: int = 3
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        partition = chance.choice((BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
+        needs_once = partition in (BY_NAME, BY_N)
+        if not past.has_metadata or (needs_once and not past.kind.has_keys_once):
+            return None
+        return Call(
+            text=f"create {partition}",
+            act=lambda table: _give(table, partition),
+            is_repeated=True,
+        )
+
+
+def _give(table: Table, partition: str) -> None:
+    if not table.config.has_metadata(partition):
+        give(table, (partition,))
+
+
+@dataclass(frozen=True, slots=True)
+class DropRowIndex:
+    name: str = "drop row index"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        partition = chance.choice((BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
+        if not past.has_metadata:
+            return None
+        return Call(
+            text=f"drop {partition}",
+            act=lambda table: (
+                table.drop_index(partition) if table.config.has_metadata(partition) else None
+            ),
             is_repeated=True,
         )
 

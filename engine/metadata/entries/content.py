@@ -1,7 +1,7 @@
 """Content: what a change on the data table means to each partition of the metadata table."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.encoding.entries import Entries
@@ -83,8 +83,10 @@ class ChangeContent:
         partition = definition.partition
         if definition.index_type.lower() == BLOOM_FILTERS:
             return filter_entries(self.change, lambda file: file.expression_filters.get(partition))
+        # Without partitions there is nothing to say of them.
+        is_partitioned = self.state.config.is_partitioned
         return expression_statistics_entries(
-            self.change,
+            self.change if is_partitioned else replace(self.change, live_files={}),
             definition,
             lambda: self.state.partition(partition),
             is_early=definition.version == _EARLY_VERSION,

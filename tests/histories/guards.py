@@ -14,6 +14,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
+from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES
 from lakewarden.engine.write.replaced_rows import ReplacedRows
 from lakewarden.engine.write.rows.evolve import evolved
 from tests.histories.history import History, play
@@ -87,6 +88,11 @@ def _in_any_schema() -> Callable[..., object]:
     return lambda *arguments, **keywords: evolved(*arguments, **{**keywords, "evolves": True})
 
 
+def _as_it_was(file: object, *arguments: object) -> object:
+    return file
+
+
+_ROW_INDEXES = frozenset({"create row index", "upsert", "delete", "merge", "move_where"})
 _WRITES = frozenset({"upsert", "insert", "delete", "delete keys", "merge"})
 _CLEANS = frozenset({"clean commits", "clean versions"})
 # Updates and cleans are left.
@@ -191,6 +197,42 @@ GUARDS = (
         (f"{_ENGINE}.write.writer:replaced_rows",),
         _answering(ReplacedRows()),
         favoured=frozenset({"overwrite partitions", "delete partitions", "overwrite"}),
+    ),
+    Guard(
+        "a secondary index forgets the values of rewritten rows",
+        (f"{_ENGINE}.write.files.key_changes:ValueWatch.before",),
+        _nothing,
+        favoured=_ROW_INDEXES,
+    ),
+    Guard(
+        "a secondary index learns what logs make of values",
+        (f"{_ENGINE}.write.files.key_changes:value_changes",),
+        _answering(()),
+        favoured=_ROW_INDEXES,
+    ),
+    Guard(
+        "a secondary index learns the values of new rows",
+        (f"{_ENGINE}.write.files.write_groups:value_changes",),
+        _answering(()),
+        favoured=_ROW_INDEXES,
+    ),
+    Guard(
+        "new base files have filters and statistics of expressions",
+        (f"{_ENGINE}.write.files.base_writing:with_gathered",),
+        _as_it_was,
+        favoured=_ROW_INDEXES,
+    ),
+    Guard(
+        "new logs have statistics of expressions",
+        (f"{_ENGINE}.write.files.write_groups:with_log_content",),
+        _as_it_was,
+        favoured=_ROW_INDEXES,
+    ),
+    Guard(
+        "statistics of an expression in a partition are made anew",
+        (f"{_ENGINE}.metadata.entries.row_index_entries:partition_stats_entries",),
+        _answering(NO_ENTRIES),
+        favoured=_ROW_INDEXES,
     ),
     Guard(
         "what others have committed to a file group is a conflict",

@@ -13,6 +13,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, differences, give
+from tests.histories.guards import GUARDS
 
 SCHEMA = pa.schema(
     [
@@ -164,6 +165,28 @@ def test_an_action_leaves_every_kind_of_index_true(type_: str, name: str) -> Non
     assert table.config.metadata_partitions == listed
     table.upsert(rows(("k0", "a", 8 * DAY, 1, "last"), ("k50", "c", 1, 1, "last")))
     assert differences(table) == []
+
+
+# Which action shows that a rule of upkeep is needed, by a part of the guard's name.
+NEEDED = {
+    "forgets the keys of what is replaced": ("cow", "overwrite of partitions"),
+    "values of rewritten rows": ("cow", "upsert"),
+    "what logs make of values": ("mor", "upsert"),
+    "values of new rows": ("cow", "insert"),
+    "new base files": ("cow", "insert"),
+    "new logs": ("mor", "upsert"),
+    "statistics of an expression in a partition": ("cow", "insert"),
+}
+
+
+@pytest.mark.parametrize("words", NEEDED)
+def test_without_a_rule_of_upkeep_an_index_is_untrue(words: str) -> None:
+    (guard,) = (one for one in GUARDS if words in one.name)
+    type_, name = NEEDED[words]
+    table = small_table(type_)
+    with guard.removed():
+        BOTH[name](table)
+    assert differences(table)
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "BUCKET"])

@@ -33,9 +33,7 @@ from tests.engine.write.small_table import (
 )
 
 MOR = TableType.MERGE_ON_READ
-A1: Row = {"k": "a", "v": "a1", "ts": 1}
-B1: Row = {"k": "b", "v": "b1", "ts": 1}
-C1: Row = {"k": "c", "v": "c1", "ts": 1}
+A1, B1, C1 = ({"k": key, "v": f"{key}1", "ts": 1} for key in "abc")
 
 
 def filled(**options: object) -> SmallTable:
@@ -323,13 +321,8 @@ def test_row_groups_are_small_enough_to_find_a_row_in() -> None:
 def test_many_batches_come_out_in_order_and_whole(threads: int) -> None:
     table = SmallTable(write_spec_of(threads=threads, files=FileOptions(row_group_bytes=1 << 20)))
     count = 200_000
-    rows = pa.table(
-        {
-            "k": pa.array(np.arange(count)).cast(pa.string()),
-            "v": pa.array(np.arange(count)).cast(pa.string()),
-            "ts": np.ones(count, np.int64),
-        }
-    )
+    texts = pa.array(np.arange(count)).cast(pa.string())
+    rows = pa.table({"k": texts, "v": texts, "ts": np.ones(count, np.int64)})
     table.write(inserts=keyed(rows))
     changed = rows.slice(0, count // 2).set_column(1, "v", pa.array(["new"] * (count // 2)))
     written = table.write(updates=keyed(changed.take(np.arange(0, count // 2, 7))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import pyarrow as pa
 
 from lakewarden.context_factory import Options
-from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.locks.open_lock import open_lock
@@ -16,10 +16,9 @@ from lakewarden.engine.read.query.answer import Answer, Batches
 from lakewarden.engine.read.query.changes import plan_changes
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
-from lakewarden.engine.read.query.plan_query import Query, plan_query
-from lakewarden.engine.read.query.removed_files import Past
-from lakewarden.engine.read.query.retention import Retention, check_retained, retention
-from lakewarden.engine.read.query.times import Time, parse_time
+from lakewarden.engine.read.query.plan_query import Query, plan_query, slices_as_of
+from lakewarden.engine.read.query.retention import Retention, retention
+from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
@@ -196,16 +195,12 @@ class Table(TableServices, TableMetadata):
     ) -> Listed[FileSlice]:
         """The file slices that a snapshot query reads."""
         partitions = None if partition is None else (partition,)
-
-        def groups_of(state: Snapshot) -> tuple[FileGroup, ...]:
-            snapshot = parse_time(as_of, state.zone)
-            visibility = state.visibility(snapshot)
-            groups = state.file_groups(visibility, partitions, use_metadata=use_metadata)
-            if snapshot is not None:
-                check_retained(state, snapshot, Past(visibility, groups, partitions))
-            return groups
-
-        return Listed(group.latest_merged() for group in retrying_view(self._state, groups_of))
+        return Listed(
+            retrying_view(
+                self._state,
+                lambda state: slices_as_of(state, partitions, as_of, use_metadata=use_metadata),
+            )
+        )
 
     def retention(self) -> Retention:
         """How far back time travel, changes and restore reach, and which instant limits them."""
@@ -261,9 +256,16 @@ class Table(TableServices, TableMetadata):
         changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
         return changes.table(self._executor)
 
-    def lookup(self, keys: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows with the given record keys, found through the record index if there is one."""
-        answer = Answer(self._storage, lambda state: plan_lookup(state, keys, columns))
+    def lookup(
+        self,
+        keys: Sequence[object],
+        columns: Sequence[str] | None = None,
+        *,
+        by: str | None = None,
+    ) -> pa.Table:
+        """The rows with the given record keys, or values of the column `by`, through an index of
+        these if there is one."""
+        answer = Answer(self._storage, lambda state: plan_lookup(state, keys, columns, by))
         return answer.table(self._executor)
 
     def read(

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.data_source import AS_OF, FORMAT, asked_scan, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.conditions.needs import Need, Term
 from lakewarden.engine.read.merge.predicate import Condition, bind_filter
 from lakewarden.engine.read.query.plan_query import Query
-from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.read.query.times import parse_time
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
@@ -81,20 +82,13 @@ def scan(
     """The frame that reads a table's columns; rows that fail the conditions need not be in it."""
     state = SNAPSHOTS.numbered(moment, location_of(path, options))
     asked = _asked(state, options)
-    planned = _planned(state, asked, columns, _filter(state, asked, conditions))
+    filter_, needs = _filter(state, asked, conditions)
+    query = Query(columns=columns, filter=filter_ or None, needs=needs)
+    planned = asked_scan(state, asked, query)
     SNAPSHOTS.note(moment, planned.spec)
     if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
         planned = replace(planned, spec=replace(planned.spec, predicate=None))
     return scan_frame(spark, state.storage, planned, LocalExecutor())
-
-
-def _planned(
-    state: Snapshot,
-    asked: Mapping[str, str],
-    columns: Sequence[str],
-    filter_: Sequence[Condition],
-) -> Scan:
-    return asked_scan(state, asked, Query(columns=columns, filter=filter_ or None))
 
 
 def _asked(state: Snapshot, options: Mapping[str, str]) -> dict[str, str]:
@@ -109,18 +103,33 @@ def _asked(state: Snapshot, options: Mapping[str, str]) -> dict[str, str]:
 
 def _filter(
     state: Snapshot, asked: Mapping[str, str], conditions: Sequence[Sequence[object]]
-) -> list[Condition]:
-    """Those conditions that the engine can check; Spark checks all of them anyhow."""
+) -> tuple[list[Condition], tuple[Need, ...]]:
+    """The conditions that the engine can check, and those that only indexes can speak about.
+
+    Spark checks all of them anyhow.
+    """
     schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))
-    usable = []
-    for name, operator, type_, value in conditions:
+    usable: list[Condition] = []
+    needs: list[Need] = []
+    for subject, operator, type_, given in conditions:
         try:
-            condition = (str(name), str(operator), constant(str(type_), value))
+            value = None if operator == "is null" else constant(str(type_), given)
+            if not isinstance(subject, str):
+                needs.append((_term(cast(Sequence[str], subject)), str(operator), value))
+                continue
+            condition = (subject, str(operator), value)
             bind_filter([condition], schema)
         except (InvalidRequest, OverflowError):
             continue
         usable.append(condition)
-    return usable
+    return usable, tuple(needs)
+
+
+def _term(parts: Sequence[str]) -> Term:
+    """A function of a column, as the rules of the planner spell it."""
+    function, column, zone, *options = (str(part) for part in parts)
+    pairs = tuple(zip(options[::2], options[1::2], strict=True))
+    return Term(function, column, pairs, zone or None)
 
 
 def constant(type_: str, value: object) -> object:

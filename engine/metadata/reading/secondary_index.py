@@ -40,6 +40,16 @@ def locate_values(
     return _entries(found, definition.partition)
 
 
+def locate_beginnings(
+    index: MetadataPartition, definition: IndexDefinition, beginnings: Sequence[str]
+) -> tuple[SecondaryEntry, ...]:
+    """The entries of values that begin with one of the given texts; all file groups are asked."""
+    prefixes = secondary_prefixes(pa.array(beginnings, pa.string())).to_pylist()
+    # What stands behind a whole value stands behind no beginning.
+    found = index.lookup_prefixes([one[:-1] for one in prefixes], [SECONDARY_COLUMN])
+    return _entries(found, definition.partition)
+
+
 def all_entries(
     index: MetadataPartition, definition: IndexDefinition
 ) -> tuple[SecondaryEntry, ...]:

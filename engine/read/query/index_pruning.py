@@ -18,14 +18,19 @@ from lakewarden.engine.metadata.reading.bloom_filters import file_filters
 from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.record_index import locate
-from lakewarden.engine.metadata.reading.secondary_index import locate_values
+from lakewarden.engine.metadata.reading.secondary_index import (
+    SecondaryEntry,
+    locate_beginnings,
+    locate_values,
+)
 from lakewarden.engine.metadata.reading.table import (
     BLOOM_FILTERS,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from lakewarden.engine.read.merge.predicate import Condition, Predicate
+from lakewarden.engine.read.conditions.needs import Need, Needs, Term
+from lakewarden.engine.read.merge.predicate import Predicate
 from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.read.query.prune import SkippedPart, prune_by_partition_ranges
 from lakewarden.engine.read.query.scan import IndexUse, Scan
@@ -47,9 +52,11 @@ class ReadOf:
     """What of a read decides which indexes may serve it."""
 
     state: Snapshot
-    predicate: Predicate
+    predicate: Predicate | None
     schema: pa.Schema
     trust: IndexTrust
+    # What rows have to fulfil, as alternatives.
+    needs: Needs = ((),)
     # Why indexes by key are not asked; None for the newest snapshot.
     past: str | None = None
 
@@ -58,7 +65,11 @@ def prune_by_partitions(
     read: ReadOf | None, partitions: tuple[str, ...] | None, skipped: tuple[SkippedPart, ...]
 ) -> tuple[tuple[str, ...] | None, tuple[SkippedPart, ...], tuple[IndexUse, ...]]:
     """The partitions that their statistics leave over, before any file of theirs is looked up."""
-    if read is None or not read.state.config.has_metadata(PARTITION_STATS):
+    if (
+        read is None
+        or read.predicate is None
+        or not read.state.config.has_metadata(PARTITION_STATS)
+    ):
         return partitions, skipped, ()
     fields = {field.name for field in read.state.config.partitions.fields}
     columns = [name for name in read.predicate.columns if name not in fields]
@@ -92,11 +103,11 @@ def prune_by_filters(read: ReadOf, scan: Scan) -> Scan:
         return scan
     if scan.spec.keys is None:
         return scan
-    ruled_out = _ruled_out(read.state, scan.slices, scan.spec.keys)
-    return without(scan, BLOOM_FILTERS, lambda one: one.key not in ruled_out)
+    ruled_out = ruled_out_files(read.state, scan.slices, scan.spec.keys, BLOOM_FILTERS)
+    return skipping(scan, BLOOM_FILTERS, lambda one: one.key not in ruled_out)
 
 
-def without(
+def skipping(
     scan: Scan, index: str, may_hold: Callable[[FileSlice], bool], *, what: str = "wanted rows"
 ) -> Scan:
     """The scan with the slices that an index leaves over, and what it says of the others."""
@@ -124,27 +135,54 @@ def _by_record_index(read: ReadOf, scan: Scan) -> Scan:
     except NotUsable as reason:
         return not_asked(scan, RECORD_INDEX, str(reason))
     homes = _homes(read, scan, scan.spec.keys.to_pylist())
-    return without(scan, RECORD_INDEX, lambda one: one.key in homes, what="keys")
+    return skipping(scan, RECORD_INDEX, lambda one: one.key in homes, what="keys")
 
 
 def _by_secondary(read: ReadOf, scan: Scan, definition: IndexDefinition) -> Scan:
     if not scan.slices or len(definition.columns) != 1:
         return scan
     (column,) = definition.columns
-    if column not in read.predicate.columns:
+    if not any(subject == column for group in read.needs for subject, _, _ in group):
         return scan
     try:
         _check_asked(read, definition.partition)
-        values = _secondary_values(read, column)
-        index = read.state.metadata.partition(definition.partition)
-        entries = locate_values(index, definition, sorted(values, key=str))
+        entries = _entries(read, scan, definition, column)
         keys = {one.record_key for one in entries}
         if len(keys) > KEYS_MAX:
             raise NotUsable(f"{len(keys)} rows have the value, too many to look up")
     except NotUsable as reason:
         return not_asked(scan, definition.name, str(reason))
     homes = _homes(read, scan, keys)
-    return without(scan, definition.name, lambda one: one.key in homes)
+    return skipping(scan, definition.name, lambda one: one.key in homes)
+
+
+def _entries(
+    read: ReadOf, scan: Scan, definition: IndexDefinition, column: str
+) -> tuple[SecondaryEntry, ...]:
+    """What an index has of the rows that a filter can mean."""
+    index = read.state.metadata.partition(definition.partition)
+    beginnings = _beginnings(read.needs, column)
+    if beginnings is None:
+        values = _secondary_values(read, column)
+        return locate_values(index, definition, sorted(values, key=str))
+    if len(scan.slices) <= len(index.file_group_ids):
+        raise NotUsable("looking through it would cost more than it could save")
+    return locate_beginnings(index, definition, beginnings)
+
+
+def _beginnings(needs: Needs, column: str) -> list[str] | None:
+    """The texts that a column begins with one of, where the filter says no more of it."""
+    found: list[str] = []
+    for group in needs:
+        own = [
+            str(value)
+            for one, operator, value in group
+            if (one, operator) == (column, "starts with")
+        ]
+        if not own or _of_group(group, column, with_null=True) is not None:
+            return None
+        found.append(max(own, key=len))
+    return found
 
 
 def _check_asked(read: ReadOf, partition: str) -> None:
@@ -167,7 +205,7 @@ def _secondary_values(read: ReadOf, column: str) -> frozenset[str | None]:
     type_ = read.schema.field(column).type
     if not any(is_(type_) for is_ in _SPELLED):
         raise NotUsable(f"it is not certain how values of type {type_} are spelled in it")
-    values = wanted_values(read.predicate, column, with_null=True)
+    values = wanted_values(read.needs, column, with_null=True)
     if values is None:
         raise NotUsable(f"the filter does not say which values {column} has to have")
     texts: set[str | None] = set()
@@ -197,25 +235,25 @@ def exact_scalar(value: object, type_: pa.DataType) -> pa.Scalar | None:
 
 
 def wanted_values(
-    predicate: Predicate, column: str, *, with_null: bool = False
+    needs: Needs, subject: str | Term, *, with_null: bool = False
 ) -> tuple[object, ...] | None:
-    """The values of which a column must have one, as alternatives of conditions name them."""
-    if predicate.conditions is None:
-        return None
+    """The values of which a column, or a function of it, must have one; None where any will do."""
     found: list[object] = []
-    for group in predicate.conditions:
-        values = _of_group(group, column, with_null=with_null)
+    for group in needs:
+        values = _of_group(group, subject, with_null=with_null)
         if values is None:
             return None
         found += values
     return tuple(found)
 
 
-def _of_group(group: Sequence[Condition], column: str, *, with_null: bool) -> list[object] | None:
+def _of_group(
+    group: Sequence[Need], subject: str | Term, *, with_null: bool
+) -> list[object] | None:
     """The values that the narrowest condition on a column names."""
     narrowest: list[object] | None = None
-    for name, operator, value in group:
-        if name != column:
+    for one, operator, value in group:
+        if one != subject:
             continue
         if operator in _EQUAL and value is not None:
             listed = [value]
@@ -233,15 +271,15 @@ def _of_group(group: Sequence[Condition], column: str, *, with_null: bool) -> li
     return narrowest
 
 
-def _ruled_out(
-    state: Snapshot, slices: Sequence[FileSlice], wanted: pa.StringArray
+def ruled_out_files(
+    state: Snapshot, slices: Sequence[FileSlice], wanted: pa.StringArray, index: str
 ) -> frozenset[FileGroupId]:
-    """The file groups whose base file's filter has none of the keys, and that have no logs."""
+    """The file groups whose base file's filter has none of some texts, and that have no logs."""
     plain: dict[str, dict[str, FileGroupId]] = {}
     for one in slices:
         if one.base_file is not None and not one.log_files:
             plain.setdefault(one.partition, {})[one.base_file.name] = one.key
-    filters = state.metadata.partition(BLOOM_FILTERS)
+    filters = state.metadata.partition(index)
     found: set[FileGroupId] = set()
     for partition, keys in plain.items():
         try:

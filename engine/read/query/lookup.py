@@ -6,20 +6,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.predicate import Filter
+from lakewarden.engine.read.merge.predicate import Condition, Filter, check_columns
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
 
 
-def plan_lookup(state: Snapshot, keys: Sequence[str], columns: Sequence[str] | None = None) -> Scan:
-    """The scan for rows with the given record keys."""
+def plan_lookup(
+    state: Snapshot,
+    keys: Sequence[object],
+    columns: Sequence[str] | None = None,
+    by: str | None = None,
+) -> Scan:
+    """The scan for rows with the given record keys, or with the given values of a column."""
+    if by is not None:
+        check_columns([by], state.reader_schema())
+        return plan_query(state, Query(columns=columns, filter=_value_filter(keys, by)))
     wanted = _texts(keys)
     return plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
 
 
-def _texts(keys: Sequence[str]) -> list[str]:
+def _value_filter(values: Sequence[object], column: str) -> Filter:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InvalidRequest(
+            "bad_keys",
+            what="The values of a lookup must be a list.",
+            why="Each row with one of them is looked up.",
+            now=f"For example: table.lookup(['Oslo'], by={column!r}).",
+        )
+    known = [value for value in values if value is not None]
+    groups: list[list[Condition]] = [[(column, "in", known)]]
+    if len(known) < len(values):
+        groups.append([(column, "is null", None)])
+    return groups
+
+
+def _texts(keys: Sequence[object]) -> list[str]:
     if isinstance(keys, str) or not all(isinstance(key, (str, int)) for key in keys):
         raise InvalidRequest(
             "bad_keys",

@@ -10,8 +10,10 @@ from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.column_stats import column_ranges
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS
+from lakewarden.engine.read.conditions.needs import Need, Needs, needs_of
 from lakewarden.engine.read.merge.predicate import Filter, Predicate, bind_filter, check_columns
 from lakewarden.engine.read.merge.spec import BlockJudge, ReadSpec
+from lakewarden.engine.read.query.expression_pruning import prune_by_expressions
 from lakewarden.engine.read.query.index_pruning import (
     ReadOf,
     prune_by_filters,
@@ -45,6 +47,8 @@ class Query:
     as_of: Time | None = None
     mode: str = Mode.SNAPSHOT.value
     use_metadata: bool = True
+    # What else is known of the wanted rows; the caller filters by it.
+    needs: tuple[Need, ...] = ()
 
 
 def plan_query(state: Snapshot, query: Query) -> Scan:
@@ -65,19 +69,43 @@ def plan_query(state: Snapshot, query: Query) -> Scan:
 
 def _read_of(state: Snapshot, spec: ReadSpec, query: Query, mode: Mode) -> ReadOf | None:
     """What decides which indexes may serve a query; None where it has no filter."""
-    if spec.predicate is None:
+    if spec.predicate is None and not query.needs:
         return None
     past = None if query.as_of is None else "it is of the newest rows, not of those of that time"
     if mode is not Mode.SNAPSHOT:
         past = "it is of the newest rows, and base files may have older ones"
-    return ReadOf(state, spec.predicate, spec.schema, IndexTrust(state), past)
+    needs = _needs(spec, query)
+    return ReadOf(state, spec.predicate, spec.schema, IndexTrust(state), needs, past)
+
+
+def _needs(spec: ReadSpec, query: Query) -> Needs:
+    """What the wanted rows have to fulfil, as far as indexes may know of it."""
+    needs: Needs = ((),)
+    if isinstance(query.filter, str):
+        needs = needs_of(query.filter, spec.schema)
+    elif spec.predicate is not None and spec.predicate.conditions is not None:
+        needs = spec.predicate.conditions
+    return tuple((*group, *query.needs) for group in needs)
 
 
 def _with_indexes(read: ReadOf | None, scan: Scan) -> Scan:
     """The scan without the slices that statistics and indexes exclude."""
     if read is None or not scan.slices:
         return scan
-    return prune_by_filters(read, narrow(read.state, prune_by_keys(read, scan)))
+    scan = narrow(read.state, prune_by_keys(read, scan))
+    return prune_by_filters(read, prune_by_expressions(read, scan))
+
+
+def slices_as_of(
+    state: Snapshot, partitions: tuple[str, ...] | None, as_of: Time | None, *, use_metadata: bool
+) -> tuple[FileSlice, ...]:
+    """The slices of some partitions that a snapshot query reads."""
+    moment = parse_time(as_of, state.zone)
+    visibility = state.visibility(moment)
+    groups = state.file_groups(visibility, partitions, use_metadata=use_metadata)
+    if moment is not None:
+        check_retained(state, moment, Past(visibility, groups, partitions))
+    return tuple(group.latest_merged() for group in groups)
 
 
 def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:

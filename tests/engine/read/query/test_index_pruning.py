@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from lakewarden import Table
+from lakewarden import InvalidRequest, Table
 from lakewarden.engine.read.merge.predicate import Condition
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.golden_tables import GOLDEN_FOLDER, GoldenTable
@@ -46,6 +46,31 @@ def drawn_filter(rows: list[dict[str, object]], seed: random.Random) -> list[lis
     return [[condition() for _ in range(seed.randint(1, 2))] for _ in range(seed.randint(1, 2))]
 
 
+def drawn_text(rows: list[dict[str, object]], seed: random.Random) -> str:
+    """A filter as text, with functions of columns that have indexes."""
+
+    def condition() -> str:
+        name = str(seed.choice(rows)["name"])
+        return seed.choice(
+            [
+                f"lower(name) = '{name.lower()}'",
+                f"upper(name) = '{name.upper()}'",
+                f"lower(name) in ('{name}', 'other')",
+                f"name like '{name[:1]}%'",
+                f"trim(name) between '{name}' and 'zz'",
+                f"ts >= {seed.choice(rows)['ts']}",
+                f"not name = '{name}'",
+                "name is null",
+            ]
+        )
+
+    return seed.choice([" and ", " or "]).join(condition() for _ in range(seed.randint(1, 3)))
+
+
+def asked(condition: Condition | str) -> str | list[Condition]:
+    return condition if isinstance(condition, str) else [condition]
+
+
 def sorted_rows(found: pa.Table) -> list[str]:
     return sorted(map(str, found.to_pylist()))
 
@@ -58,6 +83,9 @@ def test_rows_with_indexes_are_the_rows_without(opened: Opened, name: str) -> No
         drawn = drawn_filter(rows, seed)
         plain = table.read_arrow(filter=drawn, use_metadata=False)
         assert sorted_rows(table.read_arrow(filter=drawn)) == sorted_rows(plain), drawn
+        text = drawn_text(rows, seed)
+        plain = table.read_arrow(filter=text, use_metadata=False)
+        assert sorted_rows(table.read_arrow(filter=text)) == sorted_rows(plain), text
 
 
 @pytest.mark.parametrize(
@@ -67,16 +95,20 @@ def test_rows_with_indexes_are_the_rows_without(opened: Opened, name: str) -> No
         ("cow_build_secondary_done", ("name", "in", ["n1", "n3"]), "by_name", 2),
         ("cow_build_secondary_done", ("name", "is null", None), "by_name", 3),
         ("cow_build_secondary_done", ("name", "=", "nothing"), "by_name", 3),
+        ("cow_build_secondary_done", ("name", "starts with", "n1"), "by_name", 1),
+        ("cow_build_secondary_done", "name like 'n1%' and upper(name) = 'N1'", "by_name", 1),
         ("cow_build_record_done", ("id", "=", "k001"), "record_index", 2),
         ("cow_build_record_partitioned_done", ("id", "=", "k001"), "record_index", 2),
         ("cow_build_bloom_done", ("id", "=", "k001"), "bloom_filters", 2),
         ("cow_build_bloom_done", ("id", "in", ["k001", "nope"]), "bloom_filters", 2),
+        ("cow_build_expression_bloom_done", "lower(name) = 'n1'", "by_low", 2),
+        ("cow_build_expression_bloom_done", "lower(name) in ('n1', 'n3')", "by_low", 2),
     ],
 )
 def test_an_index_skips_file_groups_and_says_so(
-    opened: Opened, name: str, condition: Condition, index: str, skipped: int
+    opened: Opened, name: str, condition: Condition | str, index: str, skipped: int
 ) -> None:
-    explained = opened(name).explain(filter=[condition])
+    explained = opened(name).explain(filter=asked(condition))
     assert [(one.index, one.skipped_count, one.reason) for one in explained.indexes] == [
         (index, skipped, None)
     ]
@@ -93,12 +125,13 @@ def test_an_index_skips_file_groups_and_says_so(
         ("cow_indexing_record_rolled_back", ("id", "=", "k001"), "was rolled back"),
         ("mor_secondary_three", ("n", "=", 1), "only one of several"),
         ("cow_build_secondary_done", ("name", ">", "n1"), "does not say which values"),
+        ("cow_build_expression_bloom_done", "upper(name) = 'N1'", "it is of lower(name)"),
     ],
 )
 def test_an_index_that_may_miss_rows_is_not_asked(
-    opened: Opened, name: str, condition: Condition, reason: str
+    opened: Opened, name: str, condition: Condition | str, reason: str
 ) -> None:
-    explained = opened(name).explain(filter=[condition])
+    explained = opened(name).explain(filter=asked(condition))
     assert any(reason in str(one.reason) for one in explained.indexes)
 
 
@@ -110,6 +143,19 @@ def test_indexes_combine(opened: Opened) -> None:
         ("record_index", None),
         ("by_name", None),
     ]
+
+
+def test_rows_are_looked_up_by_a_value_of_an_indexed_column(opened: Opened) -> None:
+    table = opened("cow_build_secondary_done")
+    found = table.lookup(["n1", "new", "nope"], ["id", "name"], by="name").to_pylist()
+    assert sorted((row["id"], row["name"]) for row in found) == [("k000", "new"), ("k001", "n1")]
+    assert table.lookup([None], by="name").num_rows == 0
+
+
+def test_a_lookup_by_no_column_is_refused(opened: Opened) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        opened("cow_build_secondary_done").lookup(["n1"], by="nam")
+    assert refused.value.code == "unknown_column"
 
 
 def test_the_past_is_not_what_an_index_by_key_is_of(opened: Opened) -> None:

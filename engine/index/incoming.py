@@ -21,6 +21,8 @@ class DistinctKeys:
     _rows: Places
     # The rows of key n lie from the n-th start to before the next.
     _starts: Places
+    # Of the keys, where they are known.
+    hashes: npt.NDArray[np.uint64] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -43,9 +45,10 @@ class DistinctKeys:
 def distinct_keys(keys: pa.Array, rows: Places) -> DistinctKeys:
     """The distinct keys of the given rows."""
     taken = keys.take(pa.array(rows))
-    if not len(repeated(hash_keys(taken))):
+    hashes = hash_keys(taken)
+    if not len(repeated(hashes)):
         # The usual case; hashing is several times as fast as encoding.
-        return DistinctKeys(taken, rows, np.arange(len(rows) + 1))
+        return DistinctKeys(taken, rows, np.arange(len(rows) + 1), hashes)
     encoded = taken.dictionary_encode()
     codes = encoded.indices.to_numpy()
     counts = np.bincount(codes, minlength=len(encoded.dictionary))

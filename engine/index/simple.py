@@ -59,4 +59,4 @@ def locate_in_files(
 
 def _sought(rows: KeyedRows, places: Places) -> _Sought:
     distinct = distinct_keys(rows.keys, places)
-    return _Sought(distinct, WantedKeys(distinct.keys))
+    return _Sought(distinct, WantedKeys(distinct.keys, distinct.hashes))

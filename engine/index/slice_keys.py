@@ -40,9 +40,9 @@ def any_key(file: KeyFile, wanted: pa.Array) -> pa.Array:
 class WantedKeys:
     """Distinct keys that are looked for, hashed once for all files."""
 
-    def __init__(self, keys: pa.Array) -> None:
+    def __init__(self, keys: pa.Array, hashes: npt.NDArray[np.uint64] | None = None) -> None:
         self.keys = keys
-        self._index = KeyIndex(keys)
+        self._index = KeyIndex(keys, hashes=hashes)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -52,7 +52,7 @@ def resolve_schema(
     """
     of_service: TableSchema | None = None
     for payload, path in _newest_first(active, archive, as_of):
-        metadata = commit.decode(payload, path)
+        metadata = commit.summary(payload, path)
         text = metadata.extra_metadata.get(SCHEMA_KEY)
         if not text or (of_service and metadata.operation_type in _SERVICES):
             continue

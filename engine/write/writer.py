@@ -422,6 +422,9 @@ class TableWriter:
             rewrites_bases=prepared.placement is not None,
             # As Java's bulk inserts and overwrites begin the groups of their buckets.
             begins_with_bases=request.divides,
+            index_tells_lives=prepared.index.kind.is_record_index
+            and not prepared.index.within_partitions
+            and prepared.placement is None,
         )
 
 

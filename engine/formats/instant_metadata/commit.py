@@ -3,6 +3,7 @@
 Stored as Avro since version 8 and as JSON in version 6; both decode to the same value.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +16,9 @@ from lakewarden.engine.storage import border
 
 # What Java writes where a file group has no earlier base file.
 NO_PREVIOUS_COMMIT = "null"
+# In smaller base files, footers with their bloom filters count for more than rows.
+TELLING_BYTES_MIN = 4 << 20
+_SUMMARIES_MAX = 256
 
 
 class Operation(StrEnum):
@@ -98,7 +102,32 @@ class CommitMetadata:
     operation_type: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSummary:
+    """What of a commit is asked for again and again, as small as it is with few files."""
+
+    extra_metadata: Mapping[str, str]
+    operation_type: str | None
+    # Of the base files that are large enough to tell how large rows are.
+    telling_bytes: int
+    telling_rows: int
+
+    @classmethod
+    def of(cls, metadata: CommitMetadata) -> "CommitSummary":
+        stats = [stat for some in metadata.partition_to_write_stats.values() for stat in some]
+        telling = [stat for stat in stats if _tells(stat)]
+        return cls(
+            extra_metadata=metadata.extra_metadata,
+            operation_type=metadata.operation_type,
+            telling_bytes=sum(stat.file_size_in_bytes for stat in telling),
+            telling_rows=sum(stat.num_writes for stat in telling),
+        )
+
+
 Commit = TypeVar("Commit", bound=CommitMetadata)
+
+# By the digests of what they sum up: decoding what 10,000 files say takes half a second.
+_summaries: dict[bytes, CommitSummary] = {}
 
 
 def decode_commit(codec: InstantCodec[Commit], payload: bytes, path: str) -> Commit:
@@ -134,6 +163,23 @@ _CODEC = InstantCodec(CommitMetadata, schema_text("commit"), check_places)
 def decode(payload: bytes, path: str) -> CommitMetadata:
     """The metadata of a commit, delta commit, or of one of their inflight files."""
     return decode_commit(_CODEC, payload, path)
+
+
+def summary(payload: bytes, path: str) -> CommitSummary:
+    """A summary of metadata; the same bytes are decoded once in a process."""
+    digest = hashlib.blake2b(payload, digest_size=16).digest()
+    known = _summaries.get(digest)
+    if known is None:
+        known = _summaries[digest] = CommitSummary.of(decode(payload, path))
+        for oldest in list(_summaries)[:-_SUMMARIES_MAX]:
+            _summaries.pop(oldest, None)
+    return known
+
+
+def _tells(stat: WriteStat) -> bool:
+    is_base_file = not stat.log_files and bool(stat.path) and ".log." not in str(stat.path)
+    is_large = stat.file_size_in_bytes >= TELLING_BYTES_MIN
+    return is_base_file and is_large and stat.num_writes > 0
 
 
 encode = _CODEC.encode

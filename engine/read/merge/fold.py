@@ -39,6 +39,8 @@ class Folded:
     fates: Fates
     # The ordering values of all entries.
     of_entries: OrderingValues
+    # Of the keys, where they are known.
+    hashes: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -80,7 +82,7 @@ def _after(first: Fates, then: Fates, places: np.ndarray) -> Fates:
 
 
 def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
-    codes, keys = _coded(entries.keys)
+    codes, keys, hashes = _coded(entries.keys)
     counts = {**entries.present, **counting_values(entries.records, rules, defaults)}
     if counts:
         decided, rows, records, lacks = _fold_columns(entries, codes, len(keys), rules, counts)
@@ -99,16 +101,21 @@ def _fold(entries: LogEntries, rules: MergeRules, defaults: Defaults) -> Folded:
         defaults,
         decided,
         entries.ordering,
+        hashes,
     )
 
 
-def _coded(keys: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """A number for each key, and the keys without repetition, which the numbers lead to."""
-    if not len(repeated(hash_keys(keys))):
+def _coded(keys: pa.Array) -> tuple[np.ndarray, pa.Array, np.ndarray | None]:
+    """A number for each key, and the keys without repetition, which the numbers lead to.
+
+    With them their hashes, where these had to be made anyway.
+    """
+    hashes = hash_keys(keys)
+    if not len(repeated(hashes)):
         # The usual case; hashing is several times as fast as encoding.
-        return np.arange(len(keys)), keys
+        return np.arange(len(keys)), keys, hashes
     encoded = keys.dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary, None
 
 
 def _whole_fates(entries: LogEntries, codes: np.ndarray, groups: int, rules: MergeRules) -> Fates:

@@ -10,6 +10,8 @@ _WORD = np.dtype("<u8")
 # The fractional part of the golden ratio: odd, and its bits are well mixed.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
+_ALL_BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+_BYTE_BITS = np.uint64(8)
 
 
 def hash_keys(keys: pa.Array) -> np.ndarray:
@@ -37,28 +39,42 @@ def _hash_window(keys: pa.Array) -> np.ndarray:
     bounds = np.frombuffer(offsets, dtype=np.int64 if wide else np.int32)
     bounds = bounds[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
     octets = np.frombuffer(content if content is not None else b"", dtype=np.uint8)
-    starts, lengths = bounds[:-1], np.diff(bounds)
+    lengths = np.diff(bounds)
     size = int(lengths[0])
-    if (lengths == size).all():
+    if size >= _WORD_BYTES and (lengths == size).all():
         return _hash_matrix(octets[bounds[0] : bounds[-1]].reshape(len(keys), size))
-    hashes = np.empty(len(keys), dtype=np.uint64)
-    order = np.argsort(lengths, kind="stable")
-    sizes, first = np.unique(lengths[order], return_index=True)
-    for size, rows in zip(sizes.tolist(), np.split(order, first[1:]), strict=True):
-        hashes[rows] = _hash_matrix(octets[starts[rows, None] + np.arange(size)])
-    return hashes
+    # A word may begin at the first byte of the shortest key at the end.
+    padded = np.concatenate([octets[bounds[0] : bounds[-1]], np.zeros(_WORD_BYTES, np.uint8)])
+    return _hash_words(padded, bounds[:-1] - bounds[0], lengths)
+
+
+def _hash_words(octets: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Hashes of keys of any lengths; behind the last one are eight bytes more."""
+    words: np.ndarray = np.ndarray(
+        (len(octets) - _WORD_BYTES + 1,), dtype=_WORD, buffer=octets, strides=(1,)
+    )
+    state = lengths.astype(np.uint64) * _MULTIPLIER
+    for place in range(0, max(int(lengths.max()) - _WORD_BYTES, 0), _WORD_BYTES):
+        longer = lengths > place + _WORD_BYTES
+        if longer.all():
+            state = _mixed(state, words[starts + place])
+        else:
+            rows = np.flatnonzero(longer)
+            state[rows] = _mixed(state[rows], words[starts[rows] + place])
+    # The last word ends where the key ends, so it may overlap the one before it.
+    last = words[starts + np.maximum(lengths - _WORD_BYTES, 0)]
+    missing = np.maximum(_WORD_BYTES - lengths, 0).astype(np.uint64)
+    if missing.any():
+        # A shift by a whole word is none.
+        last = np.where(lengths > 0, last & (_ALL_BITS >> (missing * _BYTE_BITS)), 0)
+    return _mixed(state, last)
 
 
 def _hash_matrix(octets: np.ndarray) -> np.ndarray:
-    """Hashes of keys of one length, one key per row."""
+    """Hashes of keys of one length of a word or more, one key per row."""
     count, size = octets.shape
     state = np.full(count, size, dtype=np.uint64) * _MULTIPLIER
-    if size < _WORD_BYTES:
-        for place in range(size):
-            state = _mixed(state, octets[:, place].astype(np.uint64))
-        return state
     content = np.ascontiguousarray(octets)
-    # The last word ends where the key ends, so it may overlap the one before it.
     for place in (*range(0, size - _WORD_BYTES, _WORD_BYTES), size - _WORD_BYTES):
         words: np.ndarray = np.ndarray(
             (count,), dtype=_WORD, buffer=content, offset=place, strides=(size,)

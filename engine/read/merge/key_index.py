@@ -24,15 +24,20 @@ KeyHash = Callable[[pa.Array], np.ndarray]
 
 
 class KeyIndex:
-    """Finds keys among distinct, non-null keys; what it finds is exact, whatever the hash."""
+    """Finds keys among distinct, non-null keys; what it finds is exact, whatever the hash.
 
-    def __init__(self, keys: pa.Array, hashed: KeyHash = hash_keys) -> None:
+    Who has the keys' hashes spares making them again.
+    """
+
+    def __init__(
+        self, keys: pa.Array, hashed: KeyHash = hash_keys, hashes: np.ndarray | None = None
+    ) -> None:
         bits = min(len(keys).bit_length() + 1, _MOST_BUCKET_BITS)
         self._keys = keys
         self._hashed = hashed
         self._bucket_shift = np.uint64(_HASH_BITS - bits)
         self._bitmap_shift = np.uint64(_HASH_BITS - bits - _BITMAP_BITS_MORE)
-        hashes = hashed(keys)
+        hashes = hashed(keys) if hashes is None else hashes
         # Which of two equal hashes comes first does not matter, and a stable sort takes four times.
         self._order = np.argsort(hashes)
         self._hashes = hashes[self._order]

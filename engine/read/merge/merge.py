@@ -57,7 +57,7 @@ class Merger:
         self._folded = folded
         self._watch = watch
         self._ordering = folded.ordering
-        self._index = KeyIndex(folded.keys)
+        self._index = KeyIndex(folded.keys, hashes=folded.hashes)
         self._met = np.zeros(len(folded), dtype=bool)
         self._removed = np.zeros(len(folded), dtype=bool)
         # The keys whose records are yet to be handed out, once for each base row they replace.

@@ -70,6 +70,8 @@ class WriteSpec:
     indexes: RowIndexes = field(default_factory=RowIndexes)
     # An index says where each key lives, so that it matters which keys a log brings back.
     tracks_keys: bool = False
+    # That index has said where the keys of the write live, so that no file need say it again.
+    index_tells_lives: bool = False
     # A worker that runs a task a second time names its files differently.
     task_attempt: int = 0
     # The column that has the very text of the record key, if there is one.

@@ -129,9 +129,11 @@ class _Work:
         slice_ = self._task.slice
         if not len(keys):
             return KeyChanges(_NO_KEYS, _NO_KEYS)
-        # Matches by bucket say nothing of whether the group has a key.
+        # Matches by bucket say nothing of whether the group has a key. Those by files do, but not
+        # whether a log has deleted it.
         are_known = not self._spec.logs_take_inserts
-        is_plain = slice_ is None or (are_known and not slice_.log_files)
+        are_living = self._spec.index_tells_lives or slice_ is None or not slice_.log_files
+        is_plain = slice_ is None or (are_known and are_living)
         is_told = not self._spec.tracks_keys or (
             is_plain and bool(deletes.after.is_unconditional.all())
         )

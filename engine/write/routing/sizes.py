@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.instant_metadata import commit
-from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.kernel.settings import Origin, Setting, Settings, flag, whole_number
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -68,8 +67,6 @@ SIZE_SETTINGS: tuple[Setting[object], ...] = (
 
 # Writes that are asked how large their rows came out.
 _WRITES_ASKED = 5
-# In smaller files, footers with their bloom filters count for more than rows.
-_TELLING_BYTES_MIN = 4 << 20
 # What encoding and compression leave of a row's bytes in memory, roughly.
 _PACKED_SHARE = 0.5
 
@@ -151,14 +148,6 @@ def average_record_bytes(active: ActiveTimeline) -> int | None:
     total_bytes = total_rows = 0
     newest = active.completed((Action.COMMIT, Action.DELTA_COMMIT))[-_WRITES_ASKED:]
     for instant in newest:
-        metadata = commit.decode(active.read(instant), active.path(instant))
-        for stats in metadata.partition_to_write_stats.values():
-            telling = [stat for stat in stats if _tells(stat)]
-            total_bytes += sum(stat.file_size_in_bytes for stat in telling)
-            total_rows += sum(stat.num_writes for stat in telling)
+        told = commit.summary(active.read(instant), active.path(instant))
+        total_bytes, total_rows = total_bytes + told.telling_bytes, total_rows + told.telling_rows
     return -(-total_bytes // total_rows) if total_rows else None
-
-
-def _tells(stat: WriteStat) -> bool:
-    is_base_file = not stat.log_files and bool(stat.path) and ".log." not in str(stat.path)
-    return is_base_file and stat.file_size_in_bytes >= _TELLING_BYTES_MIN and stat.num_writes > 0

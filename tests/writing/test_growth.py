@@ -1,0 +1,143 @@
+"""Growth: ten times as much of one thing makes ten times the work at most, and often none more.
+
+Work is counted in calls, so that the tests say the same on any machine.
+"""
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
+from lakewarden.engine.services.compaction.plan import Rules, select_partitions
+from lakewarden.engine.services.compaction.strategies import UnBounded
+from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.work_counting import Work, counted
+
+TENFOLD_MAX = 11
+HARDLY_MORE = 1.1
+_fresh = count()
+
+
+def table_of(*, columns: int = 2, partitions: int = 2, rows: int = 20, **how: object) -> Table:
+    storage = fresh_memory_storage()
+    given: Mapping[str, object] = {"type": "mor", "key": ["id"], "partition": ["p"]} | how
+    content = rows_of(columns, partitions, rows)
+    table = Table.create(storage.location.uri, content.schema, storage=storage, **given)  # type: ignore[arg-type]
+    table.bulk_insert(content)
+    return table
+
+
+def rows_of(columns: int, partitions: int, rows: int) -> pa.Table:
+    ids = [f"key number {number}" for number in range(rows)]
+    places = [f"p{number % partitions}" for number in range(rows)]
+    values = {f"c{number}": pa.array([next(_fresh)] * rows) for number in range(columns)}
+    return pa.table({"id": ids, "p": places, **values})
+
+
+def changed(table: Table, rows: int = 2) -> Callable[[], object]:
+    some = table.read_arrow().sort_by("id").slice(0, rows)
+    own = [name for name in some.column_names if not name.startswith("_hoodie")]
+    return lambda: table.upsert(some.select(own))
+
+
+def read(table: Table) -> Callable[[], object]:
+    return table.read_arrow
+
+
+def grown(few: Table, many: Table, act: Callable[[Table], Callable[[], object]]) -> float:
+    """How many times the calls something takes on the larger table, when done once before."""
+    works: list[Work] = []
+    for table in (few, many):
+        prepared = act(table)
+        prepared()
+        works.append(counted(prepared))
+    return works[1].total / works[0].total
+
+
+@pytest.mark.parametrize("act", [read, changed])
+def test_ten_times_the_columns(act: Callable[[Table], Callable[[], object]]) -> None:
+    assert grown(table_of(columns=10), table_of(columns=100), act) <= TENFOLD_MAX
+
+
+def test_ten_times_the_columns_make_a_read_look_at_a_schema_no_more_often() -> None:
+    # Each look makes the whole schema anew.
+    few, many = (counted(read(table_of(columns=size))) for size in (10, 100))
+    assert few.of("ParquetFile.schema_arrow") == many.of("ParquetFile.schema_arrow") > 0
+
+
+def test_ten_times_the_partitions_and_a_write_into_one() -> None:
+    few, many = (table_of(partitions=size, rows=200) for size in (10, 100))
+    assert grown(few, many, changed) <= 4
+
+
+def test_ten_times_the_keys() -> None:
+    few, many = (table_of(rows=size) for size in (1_000, 10_000))
+    assert grown(few, many, changed) <= HARDLY_MORE
+    assert grown(few, many, read) <= HARDLY_MORE
+
+
+def test_ten_times_the_partitions_to_plan() -> None:
+    names = [_Met(f"p{number}") for number in range(2_000)]
+    asked = PlanRequest(partitions=tuple(names[::2]))
+    rules = Rules(strategy=UnBounded(), plan_request=asked, new_base_bytes=1)
+    _Met.times = 0
+    select_partitions(names, rules)
+    assert _Met.times <= 5 * len(names)
+
+
+class _Met(str):
+    """A text that counts how often texts are compared, looked up, or put into a set."""
+
+    __slots__ = ()
+    times = 0
+
+    def __hash__(self) -> int:
+        _Met.times += 1
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        _Met.times += 1
+        return super().__eq__(other)
+
+
+@pytest.mark.parametrize("files", [100, 1_000])
+def test_what_a_commit_says_of_its_files_is_decoded_once_in_a_process(files: int) -> None:
+    stat = WriteStat(path="a/f.parquet", file_id="f", file_size_in_bytes=5 << 20, num_writes=7)
+    metadata = CommitMetadata(
+        partition_to_write_stats={f"p{next(_fresh)}": (stat,) for _ in range(files)},
+        extra_metadata={"schema": "{}"},
+    )
+    payload = commit.encode(metadata)
+    first = counted(lambda: commit.summary(payload, "c"))
+    again = counted(lambda: commit.summary(bytes(bytearray(payload)), "c"))
+    assert first.total > files
+    assert again.total < 10
+    told = commit.summary(payload, "c")
+    assert (told.telling_bytes, told.telling_rows) == (files * (5 << 20), files * 7)
+
+
+def test_a_write_after_many_files_decodes_none_of_what_they_say() -> None:
+    few, many = (table_of(partitions=size, rows=500) for size in (5, 50))
+    works = []
+    for table in (few, many):
+        # What writes look at are the commits before them; these have one file each.
+        act = changed(table, 1)
+        act()
+        works.append(counted(act).of_ours)
+    decoded = [work["container.read_container"] for work in works]
+    assert decoded[0] == decoded[1]
+
+
+def test_a_record_index_spares_a_second_look_at_the_file_groups_of_an_upsert() -> None:
+    indexed = {"hoodie.metadata.global.record.level.index.enable": True}
+    table = table_of(partitions=1, rows=1_000, partition=["p"], ordering=["c0"], properties=indexed)
+    act = changed(table)
+    for _ in range(3):
+        work = counted(act).of_ours
+        assert work["key_changes.key_changes"] == 0
+        assert work["slice_reader.SliceReader.batches"] == 0

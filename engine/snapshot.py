@@ -18,6 +18,7 @@ from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.kernel.zones import Zone
+from lakewarden.engine.metadata.building.builds import builds_on
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,
@@ -98,7 +99,8 @@ class Snapshot:
     @lazy
     def definitions(self) -> tuple[IndexDefinition, ...]:
         """All metadata partitions of the table as indexes, with what is defined about them."""
-        return definitions_of(self.config, self.stored_definitions.records)
+        planned = [name for _, names in builds_on(self.timeline.active) for name in names]
+        return definitions_of(self.config, self.stored_definitions.records, planned)
 
     @lazy
     def history(self) -> SchemaHistory:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect, LakewardenError
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
@@ -44,7 +45,8 @@ def abort_attempt(context: Context, attempt: Attempt, reason: str) -> RolledBack
         ledger = append_cancelled(context, ledger, attempt.action, scope, reason=reason)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         return abort(context, attempt.instant)
-    if ledger.supersedes(attempt.number):
+    # A build of an index has no data files.
+    if ledger.supersedes(attempt.number) and attempt.action is not Action.INDEXING:
         written = find_written(context.storage, attempt.instant)
         own = [file for file in written if attempt_of(file.name) == attempt.number]
         remove_written(context, ledger, attempt.number, own)

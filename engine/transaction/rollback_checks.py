@@ -58,7 +58,9 @@ def _refuse_pending(snapshot: Snapshot, write: Instant) -> None:
             and files.started_as in TABLE_SERVICES
             and other.requested < write.requested
         )
-        if other.requested != own and not is_older_plan:
+        # A build of an index is told by what the rollback takes out of the metadata table.
+        is_build = other.action is Action.INDEXING
+        if other.requested != own and not (is_older_plan or is_build):
             raise _refused(
                 write,
                 "pending_instants",

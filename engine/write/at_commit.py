@@ -42,7 +42,7 @@ class AtCommit:
     def __call__(self, change: TableChange, snapshot: Snapshot) -> TableChange:
         self._refuse_other_identity(change.instant, snapshot.config)
         self._refuse_other_schema(change.instant, snapshot.schema())
-        self._refuse_new_indexes(change.instant, snapshot.definitions)
+        change = as_known(change, self.indexes, snapshot.definitions)
         path = definitions_path(snapshot.config)
         mend_definitions(self.storage, path, snapshot.stored_definitions)
         self.history.keep(self.storage, snapshot.timeline, change.instant)
@@ -74,19 +74,28 @@ class AtCommit:
             instant=instant,
         )
 
-    def _refuse_new_indexes(self, instant: str, now: Sequence[IndexDefinition]) -> None:
-        """An index that was built meanwhile has nothing of these files: readers would miss them."""
-        known = {_shape(one) for one in self.indexes}
-        new = [one.name for one in now if one.state == READY and _shape(one) not in known]
-        if new:
-            raise Conflict(
-                "write_conflict",
-                what=f"The write {instant} would not update the index {new[0]!r}.",
-                why="The index was built or rebuilt after the write started.",
-                now="Nothing was changed. Write again.",
-                instant=instant,
-                index=new[0],
-            )
+
+def as_known(
+    change: TableChange, known: Sequence[IndexDefinition], now: Sequence[IndexDefinition]
+) -> TableChange:
+    """The change as the indexes of now take it, of which those that are known were gathered for.
+
+    An index that is being built does without, since its builder catches up with what it lacks. One
+    that was built meanwhile has nothing of these files, and readers would miss them.
+    """
+    shapes = {_shape(one) for one in known}
+    new = [one for one in now if _shape(one) not in shapes]
+    ready = [one.name for one in new if one.state == READY]
+    if ready:
+        raise Conflict(
+            "write_conflict",
+            what=f"The write {change.instant} would not update the index {ready[0]!r}.",
+            why="The index was built or rebuilt after the write started.",
+            now="Nothing was changed. Write again.",
+            instant=change.instant,
+            index=ready[0],
+        )
+    return replace(change, unknown=frozenset(one.partition for one in new))
 
 
 def _shape(index: IndexDefinition) -> tuple[object, ...]:

@@ -36,7 +36,7 @@ def replaced_rows(
     their key goes are put again.
     """
     stays = _values_of_stays(plan.stays, rows, indexes)
-    has_keys = state.config.has_metadata(RECORD_INDEX)
+    has_keys = any(one.partition == RECORD_INDEX for one in state.definitions)
     if not plan.replaced or not (has_keys or indexes.secondary):
         return ReplacedRows(values=stays)
     columns = list(dict.fromkeys((RECORD_KEY, PARTITION_PATH, *indexes.value_columns)))

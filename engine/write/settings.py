@@ -205,7 +205,7 @@ def write_spec(
         logs_take_inserts=logs_take_inserts,
         summarised=_summarised(state),
         indexes=row_indexes(state.definitions, schema.columns, settings),
-        tracks_keys=config.has_metadata(RECORD_INDEX),
+        tracks_keys=any(one.partition == RECORD_INDEX for one in state.definitions),
         key_column=_key_column(config, schema),
         threads=threads,
     )

@@ -53,6 +53,8 @@ NOT_MODELLED = {
     "reload.load",
     "reload.ledgers",
     "reload.load-again",
+    # The properties are listed for readers; an index is no part of the model of one instant.
+    "reload.ready",
     "sweep.due",
     "sweep.ledger",
     "sweep.list",

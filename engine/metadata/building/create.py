@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
+from lakewarden.engine.metadata.building.builds import reserved_instants
 from lakewarden.engine.metadata.building.initialise import (
     NewShard,
     forget_unfinished,
@@ -129,7 +130,7 @@ def add_partitions(
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         _begin_anew(storage, config)
-    forget_unfinished(load_metadata_table(storage, config))
+    forget_unfinished(load_metadata_table(storage, config), but=reserved_instants(storage))
     everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
     for partition in wanted:
         state = load_metadata_table(storage, config)

@@ -5,7 +5,7 @@ is `00000000000000000`, the others count on. A file group begins with a log that
 with a base file if there are entries for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -55,7 +55,7 @@ def initialise_partition(
     ports: Ports,
 ) -> None:
     """Make a partition. It counts once the table's properties list it, which is not done here."""
-    instant = _next_initial_instant(state)
+    instant = next_initial_instant(state)
     begin(state, instant, Action.DELTA_COMMIT)
     state.storage.put(f"{partition_name}/{PARTITION_METADATA}", _partition_metadata(instant))
     created_ms = ports.clock.now_ms()
@@ -71,12 +71,37 @@ def initialise_partition(
     complete_now(state, instant, content, times)
 
 
-def forget_unfinished(state: MetadataTable) -> bool:
-    """Remove initialisations that were started and not completed whole; whether there were any."""
+def create_partitions(
+    state: MetadataTable,
+    instant: str,
+    groups: Mapping[str, Mapping[str, int]],
+    times: TimeSource,
+) -> None:
+    """Make the file groups of some partitions, which hold nothing; by partition and shard.
+
+    What tells that a partition has all of them comes last. The caller has begun with the instant.
+    """
+    for partition, shards in groups.items():
+        state.storage.delete_folder(partition)
+        for shard, count in shards.items():
+            create_groups(state, partition, shard, count, instant)
+    for partition in groups:
+        path = f"{partition}/{PARTITION_METADATA}"
+        state.storage.put(path, _partition_metadata(instant))
+    complete_now(state, instant, commit_content([], Operation.BULK_INSERT_PREPPED), times)
+
+
+def forget_unfinished(state: MetadataTable, *, but: Collection[str] = ()) -> bool:
+    """Remove initialisations that were started and not completed whole; whether there were any.
+
+    Those that builds beside writers work with stay.
+    """
     unfinished = [
         files
         for files in state.timeline.active.files
-        if files.instant.requested <= _LAST_INITIAL and not _is_whole(state, files)
+        if files.instant.requested <= _LAST_INITIAL
+        and files.instant.requested not in but
+        and not _is_whole(state, files)
     ]
     for files in unfinished:
         remove(state, files)
@@ -95,7 +120,7 @@ def _is_whole(state: MetadataTable, files: InstantFiles) -> bool:
     return bool(payload)
 
 
-def _next_initial_instant(state: MetadataTable) -> str:
+def next_initial_instant(state: MetadataTable) -> str:
     """The number after that of the last initialisation, which may have been archived."""
     instants = (
         *state.timeline.active.instants,
@@ -115,13 +140,18 @@ def _write_base(storage: Storage, task: _BaseTask) -> WriteStat:
     path = f"{task.partition}/{name}"
     payload = base_file(task.entries, task.created_ms)
     storage.put(path, payload)
+    return base_stat(path, task.file_id, len(task.entries.keys), len(payload))
+
+
+def base_stat(path: str, file_id: str, entries: int, size_bytes: int) -> WriteStat:
+    """What a commit of the metadata table says of a new base file."""
     return WriteStat(
-        file_id=task.file_id,
+        file_id=file_id,
         path=path,
-        num_writes=len(task.entries.keys),
-        num_inserts=len(task.entries.keys),
-        total_write_bytes=len(payload),
-        partition_path=task.partition,
-        file_size_in_bytes=len(payload),
+        num_writes=entries,
+        num_inserts=entries,
+        total_write_bytes=size_bytes,
+        partition_path=path.partition("/")[0],
+        file_size_in_bytes=size_bytes,
         runtime_stats=RuntimeStats(),
     )

@@ -97,3 +97,5 @@ class TableChange:
     # Touched partition -> names of all files of its latest slices once the action has completed,
     # from which `partition_stats` are aggregated anew.
     live_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Partitions that the action knew nothing of when it gathered: it has nothing to say to them.
+    unknown: frozenset[str] = frozenset()

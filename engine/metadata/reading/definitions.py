@@ -1,7 +1,7 @@
 """Index definitions: what `index.json` says about a table's indexes, beside their state."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
@@ -61,11 +61,16 @@ def backup_path(path: str) -> str:
 
 
 def definitions_of(
-    config: TableConfig, records: Mapping[str, Mapping[str, object]]
+    config: TableConfig,
+    records: Mapping[str, Mapping[str, object]],
+    planned: Collection[str] = (),
 ) -> tuple[IndexDefinition, ...]:
-    """The indexes of a table, of which the file of definitions has these records."""
-    states = dict.fromkeys(config.metadata_partitions, READY)
-    states |= dict.fromkeys(config.metadata_partitions_inflight, INFLIGHT)
+    """The indexes of a table, of which the file of definitions has these records.
+
+    `planned` are partitions that pending plans name, whether the properties list them or not.
+    """
+    states = dict.fromkeys((*config.metadata_partitions_inflight, *planned), INFLIGHT)
+    states |= dict.fromkeys(config.metadata_partitions, READY)
     return tuple(
         _definition(partition, records.get(partition, {}), states[partition])
         for partition in sorted(states)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.file_groups.file_names import DataFile, LogFile
+from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.encoding.entries import Entries
@@ -33,6 +34,8 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 
+# In the extra metadata of a deltacommit: the partitions to which its writer has reported.
+REPORTED_TO_KEY = "lakewarden.reported_to"
 # Partition -> shard -> entries.
 Content = Mapping[str, Mapping[str, Entries]]
 
@@ -67,8 +70,43 @@ def write_deltacommit(
         )
     ]
     stats = list(ports.executor.map(partial(_write_log, state.storage), tasks))
-    written = commit_content(stats, Operation.UPSERT_PREPPED)
+    extra = {REPORTED_TO_KEY: ",".join(sorted(content))}
+    written = commit_content(stats, Operation.UPSERT_PREPPED, extra=extra)
     complete_now(state, instant, written, times)
+
+
+def write_late(
+    state: MetadataTable, instant: str, content: Content, attempt: int, ports: Ports
+) -> None:
+    """Add to a completed deltacommit what its writer did not say to partitions being built.
+
+    Readers take it as a part of that deltacommit, wherever that has its place, and it goes with it.
+    Saying it twice changes nothing.
+    """
+    created_ms = ports.clock.now_ms()
+    tasks = [
+        _GroupTask(partition, group, entries, instant, f"{number}-1-{attempt}", created_ms)
+        for partition in sorted(content)
+        for number, (group, entries) in enumerate(
+            _ensure_groups(state, partition, content[partition], instant)
+        )
+    ]
+    for task in tasks:
+        state.storage.put(_path_of(task), _payload_of(task))
+
+
+def reported_to(state: MetadataTable, instant: str) -> frozenset[str] | None:
+    """The partitions that the completed deltacommit of an instant is about; None without one.
+
+    Java names those that have got a file, which is all it says of a partition.
+    """
+    files = state.deltacommit(instant)
+    if files is None or files.completed is None:
+        return frozenset() if state.timeline.is_completed(instant) else None
+    path = files.completed.entry.path
+    metadata = commit.decode(state.storage.read(path), path)
+    named = metadata.extra_metadata.get(REPORTED_TO_KEY, "")
+    return frozenset(filter(None, (*named.split(","), *metadata.partition_to_write_stats)))
 
 
 def withdraw_deltacommit(state: MetadataTable, instant: str) -> bool:
@@ -152,9 +190,7 @@ def _groups(
 
 
 def _write_log(storage: Storage, task: _GroupTask) -> WriteStat:
-    name = log_name(task.file_id, task.instant, task.token)
-    path = f"{task.partition}/{name}"
-    payload = group_log(task.partition, task.entries, task.instant, task.created_ms)
+    path, payload = _path_of(task), _payload_of(task)
     # What earlier attempts have left is withdrawn, so that a log which is there now is of a later
     # one: it has the lock, and readers may count on its log already.
     create_file(storage, path, payload, task.instant)
@@ -171,9 +207,17 @@ def _write_log(storage: Storage, task: _GroupTask) -> WriteStat:
         log_version=1,
         log_offset=0,
         base_file="",
-        log_files=(name,),
+        log_files=(path.rpartition("/")[2],),
         runtime_stats=RuntimeStats(),
     )
+
+
+def _path_of(task: _GroupTask) -> str:
+    return f"{task.partition}/{log_name(task.file_id, task.instant, task.token)}"
+
+
+def _payload_of(task: _GroupTask) -> bytes:
+    return group_log(task.partition, task.entries, task.instant, task.created_ms)
 
 
 def _no_groups(partition: str) -> CorruptTable:

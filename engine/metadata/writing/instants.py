@@ -7,7 +7,7 @@ their own first and look for the other's then cannot both miss it. A deltacommit
 before the instant of the data table has completed, so that there is time for that look.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
@@ -130,7 +130,13 @@ def remove(state: MetadataTable, files: InstantFiles) -> None:
         state.storage.delete(file.entry.path)
 
 
-def commit_content(stats: Sequence[WriteStat], operation: str, *, compacted: bool = False) -> bytes:
+def commit_content(
+    stats: Sequence[WriteStat],
+    operation: str,
+    *,
+    compacted: bool = False,
+    extra: Mapping[str, str] | None = None,
+) -> bytes:
     """The content of a completed commit or deltacommit."""
     by_partition: dict[str, tuple[WriteStat, ...]] = {}
     for stat in stats:
@@ -139,7 +145,7 @@ def commit_content(stats: Sequence[WriteStat], operation: str, *, compacted: boo
     metadata = CommitMetadata(
         partition_to_write_stats=by_partition,
         compacted=compacted,
-        extra_metadata={SCHEMA_KEY: COMMIT_SCHEMA_TEXT},
+        extra_metadata={SCHEMA_KEY: COMMIT_SCHEMA_TEXT, **(extra or {})},
         operation_type=operation,
     )
     return commit.encode(metadata)

@@ -4,6 +4,7 @@ It completes before the action does; until then readers do not count it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lakewarden.engine.formats.instant_metadata import rollback
 from lakewarden.engine.formats.instant_metadata.rollback import (
@@ -15,12 +16,12 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.building.open_builds import open_builds
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.content import content_of, unmaintained
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     definitions_path,
-    load_definitions,
 )
 from lakewarden.engine.metadata.reading.table import (
     BLOOM_FILTERS,
@@ -90,10 +91,9 @@ def write_change(
         state = load_metadata_table(state.root, config)
     definitions = _with_new_columns(state.root, config, definitions, change)
     reported = content_of(state, definitions, change)
-    # Who builds an index relies on it that writes go into what there is of it already.
-    started = [one for one in config.metadata_partitions_inflight if state.files(one)]
     content = {
-        partition: reported.of(partition) for partition in (*config.metadata_partitions, *started)
+        partition: reported.of(partition)
+        for partition in (*config.metadata_partitions, *open_builds(state, change.unknown, ports))
     }
     write_deltacommit(state, change.instant, content, times, ports)
 
@@ -109,9 +109,9 @@ def _with_new_columns(
     That comes before the statistics: to Java a column of the definition that a file has none of is
     null in that file, which is what a new column is in the older files.
     """
-    if not config.has_metadata(COLUMN_STATS):
+    defined = next((one for one in definitions if one.partition == COLUMN_STATS), None)
+    if defined is None:
         return definitions
-    defined = next(one for one in definitions if one.partition == COLUMN_STATS)
     seen = dict.fromkeys(column for file in change.new_files for column in file.columns)
     added = [column for column in seen if column not in defined.columns]
     if not added:
@@ -120,7 +120,8 @@ def _with_new_columns(
     path = definitions_path(config)
     columns = [*defined.columns, *added]
     define_indexes(storage, path, [column_stats_definition(columns, version=version)])
-    return load_definitions(storage, config)
+    others = (one for one in definitions if one.partition != COLUMN_STATS)
+    return (*others, replace(defined, columns=tuple(columns), version=version))
 
 
 def rollback_change(

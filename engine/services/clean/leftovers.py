@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.metadata.building.builds import builds_with_notes, forget_notes
 from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER, STANDARD_FOLDER
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import (
@@ -77,6 +78,7 @@ def delete_leftovers(context: Context) -> int:
         if not is_recent(context, entry.modified_ms)
     ]
     with_ledger = instants_with_ledger(context.storage)
+    with_notes = builds_with_notes(context.storage)
     matches = (_SWEEP.fullmatch(file.name) for file in context.storage.list(SWEEPS_FOLDER).files)
     swept_later = frozenset(match[1] for match in matches if match is not None)
     snapshot = load_for_writing(context)
@@ -93,6 +95,10 @@ def delete_leftovers(context: Context) -> int:
         instant = entry.name.partition(".")[0]
         if _INSTANT.fullmatch(instant) and remains.has_ended(instant):
             context.storage.delete(entry.path)
+            cleared.add(instant)
+    for instant in with_notes:
+        if on_timeline.get(instant, True):
+            forget_notes(context.storage, instant)
             cleared.add(instant)
     for instant in with_ledger:
         if remains.may_be_forgotten(instant):

@@ -9,13 +9,17 @@ from lakewarden.engine.index.kinds import IndexKind
 from lakewarden.engine.index.settings import record_index_kind
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.metadata.reading.definitions import keeps_partition_statistics
+from lakewarden.engine.metadata.reading.definitions import (
+    IndexDefinition,
+    keeps_partition_statistics,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome, outputs_of
+from lakewarden.engine.write.at_commit import as_known
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.outcome import FileIds, commit_metadata, live_files, table_change
 from lakewarden.engine.write.schema_keeping import HistoryToKeep, history_to_keep
@@ -54,7 +58,13 @@ def outcome_of(state: Snapshot, attempt: Attempt, work: Work) -> Outcome:
         change=change,
         touched=frozenset(work.consumed),
         outputs=outputs_of(metadata),
-        at_commit=_AtCommit(state.storage, work, state.history.until(attempt.instant), history),
+        at_commit=_AtCommit(
+            state.storage,
+            work,
+            state.history.until(attempt.instant),
+            history,
+            state.definitions,
+        ),
     )
 
 
@@ -75,9 +85,12 @@ class _AtCommit:
     # The columns' history until the service's instant, and the one it leaves behind.
     known: SchemaHistory
     history: HistoryToKeep
+    # The indexes that the files were made for.
+    indexes: Sequence[IndexDefinition]
 
     def __call__(self, change: TableChange, snapshot: Snapshot) -> TableChange:
         self._refuse_other_history(change.instant, snapshot)
+        change = as_known(change, self.indexes, snapshot.definitions)
         self.history.keep(self.storage, snapshot.timeline, change.instant)
         if not keeps_partition_statistics(snapshot.config):
             return change

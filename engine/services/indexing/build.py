@@ -1,10 +1,10 @@
 """Building indexes while the table is at rest: under its lock, with nothing else under way.
 
-Steps of `index-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
-overtaken, unlock. Until `index-build.properties` no reader or writer looks at what was made, and a
-later build replaces what a crash leaves. An instant that has started or completed by
-`index-build.overtaken` did so because the lock was lost, and the new partitions lack what it wrote:
-then they are dropped again.
+Steps of `metadata-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
+overtaken, unlock. Until `metadata-build.properties` no reader or writer looks at what was made, and
+a later build replaces what a crash leaves. An instant that has started or completed by
+`metadata-build.overtaken` did so because the lock was lost, and the new partitions lack what it
+wrote: then they are dropped again.
 """
 
 from collections.abc import Sequence
@@ -126,7 +126,7 @@ def _wanted(context: Context, snapshot: Snapshot, request: IndexRequest) -> Want
 
 
 def _build(context: Context, held: HeldLock, snapshot: Snapshot, wanted: list[WantedIndex]) -> int:
-    """Steps `index-build.refuse` to `index-build.overtaken`; how many records were indexed."""
+    """Steps `metadata-build.refuse` to `metadata-build.overtaken`; the number of records."""
     refuse_busy(context, snapshot)
     gathered = gather(context, snapshot, wanted)
     held.assert_held()
@@ -148,7 +148,7 @@ def _build(context: Context, held: HeldLock, snapshot: Snapshot, wanted: list[Wa
 
 
 def _drop_overtaken(context: Context, snapshot: Snapshot) -> None:
-    """Step `index-build.overtaken`."""
+    """Step `metadata-build.overtaken`."""
     now = load_for_writing(context)
     known = {instant.key for instant in snapshot.timeline.active.instants}
     newer = [one for one in now.timeline.active.instants if one.key not in known]

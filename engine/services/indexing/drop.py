@@ -6,6 +6,7 @@ here.
 """
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
 from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import (
@@ -22,8 +23,11 @@ from lakewarden.engine.services.indexing.scope import keep_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.plan_scope import PlanScope
 
 
 def drop_index(
@@ -44,6 +48,9 @@ def drop_index(
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         builds = _builds(context, snapshot, partitions)
+        if index.partition not in snapshot.config.metadata_partitions:
+            _cancel_builds(context, held, snapshot, builds)
+            return _dropped(index, partitions, freed, "is gone", is_changed=True)
         refuse_busy(context, snapshot, but=builds)
         held.assert_held()
         keep_scope(context.storage, snapshot.config, partitions)
@@ -108,6 +115,20 @@ def _builds(
         for partition, instant in pending.items()
         if partitions is None or partition in partitions
     )
+
+
+def _cancel_builds(
+    context: Context, held: HeldLock, snapshot: Snapshot, builds: frozenset[str]
+) -> None:
+    """End the builds of an index that is not ready; a builder that is alive stops by itself."""
+    for files in snapshot.timeline.active.files:
+        instant = files.instant.requested
+        if instant in builds and files.started_as is Action.INDEXING:
+            ledger = snapshot.ledger(instant)
+            append_cancelled(
+                context, ledger, Action.INDEXING, PlanScope(), reason="Its index was dropped."
+            )
+            end_build(context, held, snapshot, files)
 
 
 def _end_builds(context: Context, snapshot: Snapshot, builds: frozenset[str]) -> None:

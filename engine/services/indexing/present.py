@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
-from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.file_groups.slices import Completions, FileSlice
 from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks
@@ -45,24 +45,39 @@ class PresentTable:
 
     state: Snapshot
     executor: Executor = field(repr=False)
+    # What counts as completed, where the table is looked at as it was.
+    completions: Completions | None = field(default=None, repr=False)
 
     def files(
-        self, columns: tuple[str, ...] = (), indexes: RowIndexes = _NO_INDEXES
+        self,
+        columns: tuple[str, ...] = (),
+        indexes: RowIndexes = _NO_INDEXES,
+        partitions: Sequence[str] | None = None,
+        instant: str | None = None,
     ) -> tuple[NewFile, ...]:
-        """All files of completed instants, with what statistics and indexes say of them."""
-        is_completed = self.state.timeline.is_completed
+        """All files of completed instants, or of one, with what indexes say of them."""
+        is_completed = (self.completions or self.state.timeline).is_completed
         found = [
             (partition, file)
-            for partition, files in self.state.source(use_metadata=True).files().items()
+            for partition, files in self.state.source(use_metadata=True).files(partitions).items()
             for file in files
-            if is_completed(file.instant)
+            if (instant is None or file.instant == instant) and is_completed(file.instant)
         ]
         return tuple(self.executor.map(lambda one: self.new_file(*one, columns, indexes), found))
 
-    def live_files(self) -> dict[str, tuple[str, ...]]:
+    def slices(self, partitions: Sequence[str] | None = None) -> tuple[FileSlice, ...]:
+        """The slices to read, sorted by partition and file id."""
+        if self.completions is None:
+            return latest_file_slices(self.state, partitions)
+        visibility = self.state.visibility(completions=self.completions)
+        chosen = None if partitions is None else tuple(partitions)
+        groups = self.state.file_groups(visibility, chosen, use_metadata=True)
+        return tuple(group.latest_merged() for group in groups)
+
+    def live_files(self, partitions: Sequence[str] | None = None) -> dict[str, tuple[str, ...]]:
         """The names of the files of the newest slices of each partition."""
         live: dict[str, list[str]] = {}
-        for slice_ in latest_file_slices(self.state, None):
+        for slice_ in self.slices(partitions):
             base = [slice_.base_file.name] if slice_.base_file else []
             live.setdefault(slice_.partition, []).extend(base)
             live[slice_.partition] += [log.name for log in slice_.log_files]
@@ -70,12 +85,11 @@ class PresentTable:
 
     def located(self) -> tuple[Located, ...]:
         """The keys of all rows, by the file groups that they live in."""
-        return tuple(self.executor.map(self._keys_of, latest_file_slices(self.state, None)))
+        return tuple(self.executor.map(self.keys_of, self.slices()))
 
     def valued(self, indexes: Sequence[SecondaryIndex]) -> tuple[ValueChange, ...]:
         """The values and keys of all rows, as secondary indexes have them."""
-        slices = latest_file_slices(self.state, None)
-        of_slices = self.executor.map(lambda one: self.values_of(one, indexes), slices)
+        of_slices = self.executor.map(lambda one: self.values_of(one, indexes), self.slices())
         return tuple(change for changes in of_slices for change in changes)
 
     def values_of(
@@ -147,7 +161,8 @@ class PresentTable:
                 parts.append(records(block, columns))
         return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
 
-    def _keys_of(self, slice_: FileSlice) -> Located:
+    def keys_of(self, slice_: FileSlice) -> Located:
+        """The keys of the rows of a slice."""
         columns = key_columns(self.state.config)
         reader = SliceReader(
             self.state.storage, read_spec(self.state, Query(columns=columns.names), None)
@@ -179,19 +194,30 @@ def refuse_repeated(located: tuple[Located, ...], *, is_partitioned: bool) -> No
     """Refuse to index keys that live in two places: a reader that trusts it misses one of them."""
     repeated = repeated_key(located, is_partitioned=is_partitioned)
     if repeated is not None:
-        raise InvalidRequest(
-            "repeated_keys",
-            what=f"The table has the record key {repeated!r} more than once.",
-            why=(
-                "A record index has one location per key (if partitioned, one per "
-                "partition). Readers would miss the other rows."
-            ),
-            now=(
-                "Remove the repeated rows. If keys repeat across partitions only, set "
-                "isPartitioned=true."
-            ),
-            key=repeated,
-        )
+        raise _repeated(repeated)
+
+
+def repeated_keys_found(located: Sequence[Located]) -> InvalidRequest:
+    """The error for keys of one shard among which one is there twice."""
+    repeated = repeated_key(tuple(located), is_partitioned=False)
+    assert repeated is not None
+    return _repeated(repeated)
+
+
+def _repeated(key: str) -> InvalidRequest:
+    return InvalidRequest(
+        "repeated_keys",
+        what=f"The table has the record key {key!r} more than once.",
+        why=(
+            "A record index has one location per key (if partitioned, one per "
+            "partition). Readers would miss the other rows."
+        ),
+        now=(
+            "Remove the repeated rows. If keys repeat across partitions only, set "
+            "isPartitioned=true."
+        ),
+        key=key,
+    )
 
 
 def has_renamed_columns(state: Snapshot) -> bool:

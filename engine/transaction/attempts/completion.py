@@ -1,5 +1,6 @@
 """Completion: how every instant ends well, by the last steps of a commit under the lock."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import LakewardenError
@@ -27,7 +28,13 @@ class Completion:
 
 
 def complete(
-    context: Context, held: HeldLock, snapshot: Snapshot, ledger: Ledger, content: bytes
+    context: Context,
+    held: HeldLock,
+    snapshot: Snapshot,
+    ledger: Ledger,
+    content: bytes,
+    *,
+    before_publish: Callable[[Ledger], None] = lambda _: None,
 ) -> Completion:
     """Commit and publish an instant whose ledger ends in the caller's claim.
 
@@ -52,11 +59,18 @@ def complete(
     answer = append_entry(context, ledger, entry)
     if isinstance(answer, LostTo):
         raise superseded(claim, answer.entry)
-    return _publish(context, snapshot, answer.ledger, entry)
+    return _publish(context, snapshot, answer.ledger, entry, before_publish)
 
 
-def _publish(context: Context, snapshot: Snapshot, ledger: Ledger, entry: Committed) -> Completion:
+def _publish(
+    context: Context,
+    snapshot: Snapshot,
+    ledger: Ledger,
+    entry: Committed,
+    before_publish: Callable[[Ledger], None],
+) -> Completion:
     try:
+        before_publish(ledger)
         rolled = roll_forward(context.storage, snapshot.timeline, ledger)
     except LakewardenError as error:
         # An error would say that the commit failed, and it has not.

@@ -42,11 +42,10 @@ _NEVER = {
         "A half-finished restore leaves the table inconsistent.",
         "Restore to the same savepoint again to finish it.",
     ),
-    Action.INDEXING: (
-        "Writers already maintain the index.",
-        "Run it, or drop the index.",
-    ),
 }
+# A build of an index may be cancelled at any time: nothing counts on it before it is ready.
+_CANCELLABLE = TABLE_SERVICES | INGESTION | {Action.INDEXING}
+_STOPPING = TABLE_SERVICES | {Action.INDEXING}
 _NEVER_ELSE = ("A half-finished one leaves effects that cannot be undone.", "Wait until it ends.")
 
 
@@ -57,12 +56,12 @@ def assert_may_be_cancelled(
     action = files.started_as
     if action is Action.CLEAN:
         _assert_not_started(snapshot, files)
-    elif action not in TABLE_SERVICES | INGESTION:
+    elif action not in _CANCELLABLE:
         raise _not_cancellable(files, *_NEVER.get(action, _NEVER_ELSE))
     if force:
         return
     held = live_attempt(context, snapshot.ledger(files.instant.requested))
-    if held is not None and (action not in TABLE_SERVICES or not held.is_ours):
+    if held is not None and (action not in _STOPPING or not held.is_ours):
         raise _held(files, held)
     if action in TABLE_SERVICES and not scope.is_cancellable:
         raise _not_cancellable(

@@ -73,6 +73,9 @@ class FailedInstantFinder:
                 if is_cancelled and not is_started
                 else None
             )
+        if files.started_as is Action.INDEXING:
+            is_cancelled = self.snapshot.ledger(requested).ends_in is LedgerEnd.CANCELLED
+            return DueInstant(requested, files, is_leftover=True) if is_cancelled else None
         if files.started_as not in INGESTION | TABLE_SERVICES:
             return None
         state = pending_state(self.context, self.snapshot, self.rollbacks, files)

@@ -20,6 +20,7 @@ from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.transaction.recovery.due_instants import DueInstant, FailedInstantFinder
+from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.execution import (
     LATER_WRITES,
     STARTED_ELSEWHERE,
@@ -175,6 +176,9 @@ def _begin_rollback(
     if due.files is None:
         assert due.rollback is not None
         return _take_over(context, held, snapshot, due.rollback)
+    if due.is_leftover and due.files.started_as is Action.INDEXING:
+        end_build(context, held, snapshot, due.files)
+        return None
     if due.is_leftover:
         _remove_leftovers(context, held, due.files)
         return None

@@ -6,6 +6,7 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.execution import (
     RolledBack,
     begin_rollback,
@@ -33,13 +34,17 @@ def abort(context: Context, instant: str) -> RolledBack | None:
         if files is not None and files.started_as is Action.CLEAN:
             unpublish_clean(context, held, files)
             return None
+        if files is not None and files.started_as is Action.INDEXING:
+            end_build(context, held, snapshot, files)
+            return None
         if files is not None:
             if newest_heartbeat(context, ledger) is HeartbeatSign.LIVE:
                 return None
             rollbacks = pending_rollbacks(snapshot.timeline.active)
             in_progress = begin_rollback(context, held, snapshot, rollbacks, files)
     if files is None:
-        _remove_leftovers(context, ledger)
+        if ledger.last_whole is not None and ledger.last_whole.action is not Action.INDEXING:
+            _remove_leftovers(context, ledger)
         return None
     return execute_rollback(context, in_progress)
 

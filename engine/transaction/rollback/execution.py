@@ -270,6 +270,8 @@ def _places_without_markers(
     A plan that no attempt has started has not, and one that was started writes where its inputs
     are. So a plan for a few of very many partitions is cancelled without a look at all the others.
     """
+    if files.started_as is Action.INDEXING:
+        return ()
     if files.started_as not in TABLE_SERVICES:
         return None
     if files.inflight is None and ledger.last_claim is None:

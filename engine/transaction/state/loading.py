@@ -4,10 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.building.builds import list_as_ready
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.entries import Committed
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.roll_forward import roll_forward
@@ -52,8 +55,8 @@ def reload_under_lock(
 ) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
-    Steps of `reload`: load, ledgers, roll-forward, load-again. A crash in the middle leaves some of
-    the committed instants unpublished; the next one goes on.
+    Steps of `reload`: load, ledgers, ready, roll-forward, load-again. A crash in the
+    middle leaves some of the committed instants unpublished; the next one goes on.
     """
     snapshot = load_for_writing(context, earlier)
     ledgers = pending_ledgers(context, snapshot, *known)
@@ -61,12 +64,25 @@ def reload_under_lock(
     torn = torn_completion(context, snapshot)
     if torn is not None:
         unpublished.append(torn)
+    for ledger in unpublished:
+        publish_index(context, ledger)
     rolled = tuple(
         roll_forward(context.storage, snapshot.timeline, ledger) for ledger in unpublished
     )
     if rolled:
         snapshot = load_for_writing(context, earlier)
     return replace(snapshot, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
+
+
+def publish_index(context: Context, ledger: Ledger) -> None:
+    """Steps `reload.ready` and `index-completion.ready`: what a committed build has made is listed.
+
+    That comes before its completed file, as in Java; readers use it from here on.
+    """
+    last = ledger.last_whole
+    if isinstance(last, Committed) and last.action is Action.INDEXING:
+        path = f"the ledger of {ledger.instant}"
+        list_as_ready(context.storage, load_config(context.storage), last.content, path)
 
 
 def pending_ledgers(context: Context, snapshot: Snapshot, *known: Ledger) -> dict[str, Ledger]:

@@ -8,7 +8,6 @@ import pytest
 from lakewarden.engine.formats.instant_metadata import (
     clean,
     compaction,
-    indexing,
     restore,
     rollback,
 )
@@ -142,7 +141,6 @@ NEVER = {
         )
     ),
     Action.RESTORE: restore.encode_plan(restore.RestorePlan()),
-    Action.INDEXING: indexing.encode_plan(indexing.IndexPlan()),
 }
 
 

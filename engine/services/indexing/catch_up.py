@@ -1,0 +1,177 @@
+"""Catching up: what completed after the base instant, and has not reported to the build, reports.
+
+Most writes report themselves. Left are those that had gathered before the plan was there, those of
+engines that do not look for builds, and what was pending when the plan was made: a build waits for
+these, so that none of them completes unseen once the index is ready.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lakewarden.engine.formats.instant_metadata import rollback
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.metadata.building.builds import (
+    BuildNotes,
+    caught_up,
+    note_caught_up,
+)
+from lakewarden.engine.metadata.entries.content import content_of
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.writing.deltacommit import reported_to, write_late
+from lakewarden.engine.metadata.writing.writer import write_change
+from lakewarden.engine.services.indexing.past import PastChanges
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.plan_scope import INGESTION
+
+CHECK_TIMEOUT_SECONDS = Setting(
+    "hoodie.metadata.index.check.timeout.seconds",
+    900,
+    whole_number,
+    "How long a build of an index waits for instants that were pending when it was planned",
+)
+INDEXING_SETTINGS: tuple[Setting[object], ...] = (CHECK_TIMEOUT_SECONDS,)
+LOOK_EVERY_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class CatchUp:
+    """What one attempt has caught up with, and what it waits for."""
+
+    context: Context
+    attempt: Attempt
+    notes: BuildNotes
+    # What needs no second look.
+    settled: set[str] = field(default_factory=set)
+
+    def until_nothing_waits(self) -> None:
+        """Step `index-build.catch-up`: oldest first, waiting for what is pending, without the lock.
+
+        What does not end in time is named, and the build stays as it is for the next attempt.
+        """
+        clock = self.context.ports.clock
+        until = clock.elapsed_seconds() + self.context.settings[CHECK_TIMEOUT_SECONDS]
+        while True:
+            self.attempt.assert_mine()
+            snapshot = load_for_writing(self.context)
+            waiting = self.report(snapshot)
+            if waiting is None:
+                return
+            self.attempt.tell(f"waits for {waiting.instant.requested}")
+            if clock.elapsed_seconds() >= until:
+                raise waits_for(self.notes, waiting)
+            recover_failed_instants(self.context)
+            if load_for_writing(self.context).pending(waiting.instant.requested) is not None:
+                clock.sleep(LOOK_EVERY_SECONDS)
+
+    def report(self, snapshot: Snapshot, *, is_locked: bool = False) -> InstantFiles | None:
+        """Report what is to be reported, up to the first instant that is not over; that one."""
+        known = caught_up(self.context.storage, self.notes.instant) | self.settled
+        for files in to_catch_up_with(snapshot, self.notes):
+            if files.instant.requested in known:
+                continue
+            if not files.instant.is_completed:
+                return files
+            self._report(snapshot, files.instant, is_locked=is_locked)
+        return None
+
+    def _report(self, snapshot: Snapshot, instant: Instant, *, is_locked: bool) -> None:
+        """One instant, in the place that its own deltacommit has; none is made twice."""
+        reported = reported_to(snapshot.metadata, instant.requested)
+        lacking = [one for one in self.notes.partitions if one not in (reported or ())]
+        if not lacking or instant.action is Action.ROLLBACK:
+            self.settled.add(instant.requested)
+            return
+        change = self._changes(snapshot).of(instant)
+        if reported is not None:
+            definitions = snapshot.definitions
+            content = content_of(snapshot.metadata, definitions, change)
+            own = {one: content.of(one) for one in lacking}
+            write_late(
+                snapshot.metadata,
+                instant.requested,
+                own,
+                self.attempt.number,
+                self.context.ports,
+            )
+        elif is_locked:
+            self._report_all(snapshot, instant)
+        else:
+            with self.context.lock.hold():
+                self._report_all(reload_under_lock(self.context), instant)
+        note_caught_up(self.context.storage, self.notes.instant, instant.requested)
+        self.settled.add(instant.requested)
+
+    def _report_all(self, snapshot: Snapshot, instant: Instant) -> None:
+        """What a writer has not reported to the metadata table at all."""
+        change = self._changes(snapshot).of(instant)
+        write_change(
+            snapshot.metadata,
+            snapshot.definitions,
+            change,
+            snapshot.times,
+            self.context.ports,
+            self.context.settings,
+        )
+
+    def _changes(self, snapshot: Snapshot) -> PastChanges:
+        defined = {one.partition: one for one in snapshot.definitions}
+        columns = defined[COLUMN_STATS].columns if COLUMN_STATS in defined else ()
+        return PastChanges(
+            snapshot,
+            self.context.ports.executor,
+            columns=columns,
+            tracks_keys=RECORD_INDEX in defined,
+            has_live_files=True,
+        )
+
+
+def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantFiles]:
+    """What is not in the base, oldest first; of what has not completed, what the build waits for.
+
+    That is what was pending with the plan and is not a plan of a service that nobody has begun.
+    """
+    for files in snapshot.timeline.active.files:
+        one = files.instant
+        was_pending = one.requested in notes.pending
+        is_of_files = one.action.is_write or one.action in (Action.CLEAN, Action.ROLLBACK)
+        if not is_of_files or not (was_pending or one.requested > notes.upto):
+            continue
+        is_begun = files.inflight is not None or files.started_as in INGESTION
+        if one.is_completed or (was_pending and is_begun):
+            yield files
+
+
+def taken_from_base(snapshot: Snapshot, notes: BuildNotes) -> str | None:
+    """The rollback or restore since the plan that has undone what the base holds."""
+    active = snapshot.timeline.active
+    for one in active.completed((Action.RESTORE,)):
+        if one.requested > notes.instant:
+            return one.requested
+    for one in active.completed((Action.ROLLBACK,)):
+        if one.requested > notes.instant:
+            undone = rollback.decode(active.read(one), active.path(one)).commits_rollback
+            if any(name <= notes.upto and name not in notes.pending for name in undone):
+                return one.requested
+    return None
+
+
+def waits_for(notes: BuildNotes, waiting: InstantFiles) -> Conflict:
+    instant = waiting.instant.requested
+    return Conflict(
+        "index_waits",
+        what=f"The index was not completed: it waits for {waiting.started_as.value} {instant}.",
+        why="That was pending when the build was planned, and has not ended in time.",
+        now=(
+            "Nothing is lost. When it has ended, resume the build: CALL build_index(op => "
+            "'resume', ...)."
+        ),
+        instant=notes.instant,
+        waits_for=instant,
+    )

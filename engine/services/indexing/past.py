@@ -1,0 +1,157 @@
+"""The past: the table as some instants left it, and what one of them has changed.
+
+A build reads the table as of its base instant, though writers go on; and of a write that has not
+reported to it, it finds out from the write's files what that would have said.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.file_groups.visibility import replaced_by
+from lakewarden.engine.formats.instant_metadata import clean, commit, replace
+from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.services.indexing.present import PresentTable
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.timeline import Timeline
+
+# Services that put the same keys into the same file groups.
+_KEEP_KEYS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The instants of a timeline that had completed, by when they were requested or completed."""
+
+    timeline: Timeline = field(repr=False)
+    # Those requested later don't count.
+    requested_until: str | None = None
+    # Those completed later don't; with `is_before` nor does what completed at that time.
+    completed_until: str | None = None
+    is_before: bool = False
+
+    def completion_time(self, requested: str) -> str | None:
+        if self.requested_until is not None and requested > self.requested_until:
+            return None
+        time = self.timeline.completion_time(requested)
+        if time is None or self.completed_until is None:
+            return time
+        is_late = time > self.completed_until or (self.is_before and time == self.completed_until)
+        return None if is_late else time
+
+    def is_completed(self, requested: str) -> bool:
+        if self.completed_until is not None:
+            return self.completion_time(requested) is not None
+        is_in_reach = self.requested_until is None or requested <= self.requested_until
+        return is_in_reach and self.timeline.is_completed(requested)
+
+
+@dataclass(frozen=True, slots=True)
+class PastChanges:
+    """What completed instants would have said to indexes, from their files."""
+
+    snapshot: Snapshot
+    executor: Executor = field(repr=False)
+    # The columns of statistics, and whether places of keys are wanted.
+    columns: tuple[str, ...] = ()
+    tracks_keys: bool = False
+    has_live_files: bool = False
+
+    def of(self, instant: Instant) -> TableChange:
+        """The change of a completed write or clean; one that says nothing of any other action."""
+        if instant.action is Action.CLEAN:
+            return self._of_clean(instant)
+        if not instant.action.is_write:
+            return TableChange(instant=instant.requested)
+        return self._of_write(instant)
+
+    def _of_clean(self, instant: Instant) -> TableChange:
+        active = self.snapshot.timeline.active
+        metadata = clean.decode(active.read(instant), active.path(instant))
+        deleted = {
+            partition: tuple(
+                path.rpartition("/")[2]
+                for path in (*one.success_delete_files, *one.delete_path_patterns)
+            )
+            for partition, one in metadata.partition_metadata.items()
+        }
+        return TableChange(instant=instant.requested, deleted_files=deleted)
+
+    def _of_write(self, instant: Instant) -> TableChange:
+        before = Until(self.snapshot.timeline, completed_until=instant.completed, is_before=True)
+        after = Until(self.snapshot.timeline, completed_until=instant.completed)
+        replaced = self._replaced(instant)
+        present = PresentTable(self.snapshot, self.executor, after)
+        new = present.files(self.columns, self._partitions(instant), instant.requested)
+        partitions = sorted({file.partition for file in new} | {one.partition for one in replaced})
+        located: tuple[Located, ...] = ()
+        removed: tuple[Removed, ...] = ()
+        if self.tracks_keys and self._started_as(instant) not in _KEEP_KEYS:
+            earlier = PresentTable(self.snapshot, self.executor, before)
+            touched = {*replaced, *self._groups(instant, partitions)}
+            located, removed = _difference(
+                _keys(earlier, partitions, touched), _keys(present, partitions, touched)
+            )
+        live = present.live_files(partitions) if self.has_live_files else {}
+        return TableChange(
+            instant=instant.requested,
+            new_files=new,
+            located=located,
+            removed=removed,
+            live_files={one: live.get(one, ()) for one in partitions} if live else {},
+        )
+
+    def _partitions(self, instant: Instant) -> tuple[str, ...]:
+        active = self.snapshot.timeline.active
+        decode = replace.decode if instant.action is Action.REPLACE_COMMIT else commit.decode
+        metadata = decode(active.read(instant), active.path(instant))
+        return tuple(sorted(metadata.partition_to_write_stats))
+
+    def _replaced(self, instant: Instant) -> frozenset[FileGroupId]:
+        if instant.action is not Action.REPLACE_COMMIT:
+            return frozenset()
+        active = self.snapshot.timeline.active
+        return frozenset(replaced_by(active.read(instant), active.path(instant)))
+
+    def _groups(self, instant: Instant, partitions: Sequence[str]) -> frozenset[FileGroupId]:
+        files = self.snapshot.source(use_metadata=True).files(partitions)
+        return frozenset(
+            FileGroupId(partition, file.file_id)
+            for partition, names in files.items()
+            for file in names
+            if file.instant == instant.requested
+        )
+
+    def _started_as(self, instant: Instant) -> Action:
+        files = self.snapshot.timeline.active.files_of(instant)
+        return instant.action if files is None else files.started_as
+
+
+def _keys(
+    table: PresentTable, partitions: Sequence[str], groups: set[FileGroupId]
+) -> dict[FileGroupId, pa.Array]:
+    """The keys of some file groups."""
+    slices = [one for one in table.slices(partitions) if one.key in groups]
+    return {one.home: one.keys for one in table.executor.map(table.keys_of, slices)}
+
+
+def _difference(
+    before: dict[FileGroupId, pa.Array], after: dict[FileGroupId, pa.Array]
+) -> tuple[tuple[Located, ...], tuple[Removed, ...]]:
+    """The keys that came to file groups, and those that left them and came to no other one."""
+    nothing = pa.array([], pa.string())
+    located, removed = [], []
+    for home in sorted({*before, *after}):
+        had, has = before.get(home, nothing), after.get(home, nothing)
+        came = has.filter(pc.invert(pc.is_in(has, value_set=had)))
+        left = had.filter(pc.invert(pc.is_in(had, value_set=has)))
+        if len(came):
+            located.append(Located(came, home))
+        if len(left):
+            removed.append(Removed(left, home.partition))
+    return tuple(located), tuple(removed)

@@ -1,0 +1,300 @@
+"""Scheduling a build: its plan, and all its file groups, under one hold of the lock.
+
+From then on writers report to it, and nothing else of the build has to keep them waiting. What a
+hold takes depends on the number of file groups, and not on that of the rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewarden.engine.formats.instant_metadata import indexing
+from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.building.builds import (
+    BuildNotes,
+    builds_on,
+    list_as_building,
+    planned_partitions,
+    reserved_instants,
+    write_notes,
+)
+from lakewarden.engine.metadata.building.initialise import (
+    create_partitions,
+    forget_unfinished,
+    next_initial_instant,
+)
+from lakewarden.engine.metadata.reading.definitions import definitions_path
+from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.shards import GroupCounts, record_shard, shard_of
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    FILES,
+    RECORD_INDEX,
+    load_metadata_table,
+)
+from lakewarden.engine.metadata.writing.definitions_file import (
+    column_stats_definition,
+    define_indexes,
+    record_index_definition,
+)
+from lakewarden.engine.metadata.writing.instants import begin
+from lakewarden.engine.services.indexing.refusals import index_exists
+from lakewarden.engine.services.indexing.request import WantedIndex
+from lakewarden.engine.services.indexing.scope import record_scope
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.attempts.publish import publish_in
+from lakewarden.engine.transaction.attempts.take_over import working_attempt
+from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
+from lakewarden.engine.transaction.rollback.ended_builds import end_build
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled
+from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.plan_scope import PlanScope
+
+# In the extra metadata of a partition's plan: what its definition does not say to Java.
+COLUMNS_KEY = "lakewarden.columns"
+PARTITIONED_KEY = "lakewarden.isPartitioned"
+SUPERSEDED = "Another build took its place."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledBuild:
+    """A plan that waits for its execution, ours or one that was there already."""
+
+    instant: str
+    partitions: tuple[str, ...]
+    upto: str
+    is_new: bool = True
+    # The builds that it took the place of.
+    superseded: tuple[str, ...] = ()
+
+
+def schedule_build(context: Context, wanted: Sequence[WantedIndex]) -> ScheduledBuild:
+    """Plan the building of some partitions, in one plan; one that plans the same is handed back.
+
+    Steps of `index-schedule`: recover, lock, reload, refuse, supersede, requested, definitions,
+    notes, building, groups, base, unlock. A crash after `index-schedule.requested` leaves a plan;
+    its execution goes on with what is missing.
+    """
+    recover_failed_instants(context)
+    with context.lock.hold() as held:
+        snapshot = reload_under_lock(context)
+        _refuse_ready(snapshot, wanted)
+        rivals = _rivals(snapshot, wanted)
+        same = _same_plan(context, snapshot, rivals, wanted)
+        if same is not None:
+            return same
+        snapshot = _without(context, held, snapshot, rivals)
+        content = indexing.encode_plan(plan_of(snapshot, wanted))
+        published = publish_in(context, held, snapshot, Action.INDEXING, content, claims=False)
+        notes = prepare(context, held, snapshot, published.instant, wanted)
+    return ScheduledBuild(
+        instant=published.instant,
+        partitions=notes.partitions,
+        upto=notes.upto,
+        superseded=tuple(files.instant.requested for files in rivals),
+    )
+
+
+def prepare(
+    context: Context,
+    held: HeldLock,
+    snapshot: Snapshot,
+    instant: str,
+    wanted: Sequence[WantedIndex],
+) -> BuildNotes:
+    """Steps `index-schedule.definitions` to `index-schedule.base`, for a plan on the timeline."""
+    storage, config = context.storage, snapshot.config
+    for one in wanted:
+        record_scope(storage, config, one)
+    held.assert_held()
+    _define(context, snapshot, wanted)
+    state = load_metadata_table(storage, config)
+    forget_unfinished(state, but=reserved_instants(storage))
+    state = state.again()
+    snapshot.times.move_past(state.timeline.active.newest_time())
+    groups_instant = next_initial_instant(state)
+    groups = group_counts(context, snapshot, wanted)
+    upto, pending = base_of(snapshot)
+    notes = BuildNotes(
+        instant=instant,
+        partitions=tuple(one.partition for one in wanted),
+        columns=next((one.columns for one in wanted if one.partition == COLUMN_STATS), ()),
+        is_partitioned=any(one.is_partitioned for one in wanted),
+        upto=upto,
+        pending=pending,
+        group_counts={
+            f"{partition}/{shard}": count
+            for partition, shards in groups.items()
+            for shard, count in shards.items()
+        },
+        groups_instant=groups_instant,
+        base_instant=str(int(groups_instant) + 1).zfill(len(groups_instant)),
+    )
+    write_notes(storage, notes)
+    held.assert_held()
+    list_as_building(storage, config, notes.partitions)
+    begin(state, notes.groups_instant, Action.DELTA_COMMIT)
+    begin(state, notes.base_instant, Action.DELTA_COMMIT)
+    create_partitions(state.again(), notes.groups_instant, groups, snapshot.times)
+    return notes
+
+
+def base_of(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """The newest completed write before which none is pending, and all that is pending.
+
+    What was pending, whatever it is, and what comes later is caught up with.
+    """
+    active = snapshot.timeline.active
+    pending = active.pending(UNDER_WAY - {Action.INDEXING})
+    hole = min((one.requested for one in pending if one.action.is_write), default=None)
+    completed = (one.requested for one in active.completed())
+    before = [one for one in completed if hole is None or one < hole]
+    if not before and hole is not None:
+        archived = snapshot.timeline.archive.instants(None, hole)
+        before = [one.requested for one in archived if one.requested < hole]
+    return max(before, default=""), tuple(sorted(one.requested for one in pending))
+
+
+def group_counts(
+    context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex]
+) -> Mapping[str, Mapping[str, int]]:
+    """How many file groups each shard of each partition gets."""
+    counts = GroupCounts(context.settings)
+    found: dict[str, Mapping[str, int]] = {}
+    for one in wanted:
+        if one.partition == RECORD_INDEX and one.is_partitioned:
+            names = MetadataListing(snapshot.metadata.partition(FILES)).partitions()
+            found[one.partition] = {record_shard(name): counts.of_record_shard(0) for name in names}
+        else:
+            found[one.partition] = {shard_of(one.partition): counts.of_partition(one.partition)}
+    return found
+
+
+def _without(
+    context: Context, held: HeldLock, snapshot: Snapshot, rivals: Sequence[InstantFiles]
+) -> Snapshot:
+    """Step `index-schedule.supersede`: the table as it is then; no time is used twice."""
+    for files in rivals:
+        snapshot = supersede_in(context, held, snapshot, files)
+    return snapshot
+
+
+def supersede_in(
+    context: Context, held: HeldLock, snapshot: Snapshot, files: InstantFiles
+) -> Snapshot:
+    """End another build by a caller that has the lock: its ledger first, then all it has made.
+
+    The answer is the table then. Its times are later than the build, which has a ledger still.
+    """
+    instant = files.instant.requested
+    ledger = snapshot.ledger(instant)
+    append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason=SUPERSEDED)
+    names = planned_partitions(snapshot.timeline.active, files)
+    end_build(context, held, snapshot, files, with_ready=tuple(names))
+    now = reload_under_lock(context)
+    now.times.move_past(instant)
+    return now
+
+
+def wanted_of(snapshot: Snapshot, files: InstantFiles) -> list[WantedIndex]:
+    """What a plan asks for, ours or Java's."""
+    known = {one.partition: one for one in snapshot.definitions}
+    wanted = []
+    for name, info in planned_partitions(snapshot.timeline.active, files).items():
+        defined, extra = known.get(name), info.extra_metadata
+        columns = tuple(filter(None, extra.get(COLUMNS_KEY, "").split(",")))
+        is_partitioned = extra.get(PARTITIONED_KEY) == "true"
+        if defined is not None:
+            columns = columns or (defined.columns if name == COLUMN_STATS else ())
+            is_partitioned = is_partitioned or defined.is_partitioned
+        wanted.append(WantedIndex(partition=name, columns=columns, is_partitioned=is_partitioned))
+    return wanted
+
+
+def plan_of(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> IndexPlan:
+    """The plan for the timeline, which Java can carry out as well."""
+    upto, _ = base_of(snapshot)
+    return IndexPlan(
+        index_partition_infos=tuple(
+            IndexPartition(
+                metadata_partition_path=one.partition,
+                index_upto_instant=upto,
+                extra_metadata={
+                    COLUMNS_KEY: ",".join(one.columns),
+                    PARTITIONED_KEY: str(one.is_partitioned).lower(),
+                },
+            )
+            for one in wanted
+        )
+    )
+
+
+def _define(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
+    """Step `index-schedule.definitions`."""
+    definitions = []
+    for one in wanted:
+        if one.partition == COLUMN_STATS:
+            definitions.append(column_stats_definition(one.columns))
+        elif one.partition == RECORD_INDEX:
+            definitions.append(record_index_definition(is_partitioned=one.is_partitioned))
+    if definitions:
+        path = definitions_path(snapshot.config)
+        define_indexes(context.storage, path, definitions)
+        if snapshot.config.index_definitions_path is None:
+            update_properties(context.storage, {"hoodie.table.index.defs.path": path})
+
+
+def _refuse_ready(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
+    for one in wanted:
+        if one.partition in snapshot.config.metadata_partitions:
+            raise index_exists(one.partition, one.partition)
+
+
+def _rivals(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> list[InstantFiles]:
+    """The pending builds of one of the partitions."""
+    names = {one.partition for one in wanted}
+    return [files for files, planned in builds_on(snapshot.timeline.active) if names & {*planned}]
+
+
+def _same_plan(
+    context: Context,
+    snapshot: Snapshot,
+    rivals: Sequence[InstantFiles],
+    wanted: Sequence[WantedIndex],
+) -> ScheduledBuild | None:
+    """The plan that is there for just this; refuses where another one is being carried out.
+
+    One of Java's that was begun is never gone on with, since nothing tells which of its files are
+    whole.
+    """
+    for files in rivals:
+        instant, ledger = files.instant.requested, snapshot.ledger(files.instant.requested)
+        is_javas = ledger.last_claim is None and files.inflight is not None
+        is_same = sorted(map(_what, wanted_of(snapshot, files))) == sorted(map(_what, wanted))
+        if is_same and not is_javas:
+            upto, _ = base_of(snapshot)
+            names = tuple(one.partition for one in wanted)
+            return ScheduledBuild(instant=instant, partitions=names, upto=upto, is_new=False)
+        live = working_attempt(context, ledger, files)
+        if live is not None:
+            raise _being_built(instant, str(live))
+    return None
+
+
+def _what(one: WantedIndex) -> tuple[str, tuple[str, ...], bool]:
+    return one.partition, tuple(sorted(one.columns)), one.is_partitioned
+
+
+def _being_built(instant: str, builder: str) -> Conflict:
+    return Conflict(
+        "index_being_built",
+        what="The index was not scheduled.",
+        why=f"{builder} is building another one in its place, by the plan {instant}.",
+        now=f"Wait until it ends, or cancel it: CALL cancel_plan(instant => '{instant}').",
+        instant=instant,
+    )

@@ -1,0 +1,99 @@
+"""A storage under which others do something at a named step of a build, and what builds come to."""
+
+import re
+from collections.abc import Callable
+
+from lakewarden import Table
+from lakewarden.engine.kernel.clock import Clock
+from lakewarden.engine.services.indexing.request import WantedIndex
+from lakewarden.engine.storage.port import Creation, Storage
+from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.testing.faults import FaultPlan, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action
+from tests.engine.services.indexing.indexed_tables import homes, indexed
+from tests.engine.services.service_table import ServiceWorld
+from tests.engine.transaction.just_before import JustBefore
+
+RECORDS = (WantedIndex(partition="record_index"),)
+INDEX = "record_index"
+
+# The calls that begin the steps of a build, by the paths that they write; none is under the lock.
+FIRST_BASE_FILE = r"/record_index/.*\.hfile$"
+LAST_NOTE = r"builds/.*/groups/record_index\.record-index-0009-0\.json$"
+WRITE_BEGUN = r"^/\.hoodie/timeline/\d{17}\.((delta|replace)?commit\.)?inflight$"
+SERVICE_BEGUN = r"^/\.hoodie/timeline/\d{17}\.(compaction|clustering|logcompaction)\.inflight$"
+CLEAN_BEGUN = r"^/\.hoodie/timeline/\d{17}\.clean\.inflight$"
+# Those are.
+BASE_COMPLETE = r"metadata/.*/0{14}\d{3}_\d{17}\.deltacommit$"
+READY = r"hoodie\.properties$"
+
+
+class Before(FaultyStorage):
+    """Does something once, right before a file of a certain name is written."""
+
+    def __init__(self, inner: Storage, clock: Clock, name: str, do: Callable[[], object]) -> None:
+        super().__init__(inner, FaultPlan(), clock)
+        self._moment = _Moment(re.compile(name), do)
+
+    @property
+    def has_done_it(self) -> bool:
+        return self._moment.is_over
+
+    def below(self, folder: str) -> "Before":
+        inner = super().below(folder)
+        seen = Before.__new__(Before)
+        seen.__dict__ |= inner.__dict__
+        seen._moment = self._moment
+        return seen
+
+    def put(self, path: str, payload: bytes) -> None:
+        self._moment.comes(f"{self._folder}/{path}")
+        super().put(path, payload)
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        self._moment.comes(f"{self._folder}/{path}")
+        return super().create_exclusive(path, payload)
+
+
+class _Moment:
+    def __init__(self, name: re.Pattern[str], do: Callable[[], object]) -> None:
+        self._name, self._do, self.is_over = name, do, False
+
+    def comes(self, path: str) -> None:
+        if not self.is_over and self._name.search(path):
+            self.is_over = True
+            self._do()
+
+
+def with_file_lock(world: ServiceWorld) -> ServiceWorld:
+    """The lock in a file, for everyone: its taking is seen, and who stands still loses it."""
+    update_properties(world.storage, {"hoodie.write.lock.provider": "filesystem"})
+    return world
+
+
+def at(world: ServiceWorld, moment: str | int, do: Callable[[], object]) -> FaultyStorage:
+    """The storage under which something is done before a file, or before the nth lock from 0."""
+    if isinstance(moment, int):
+        return JustBefore(world.storage, world.clock, do, moment)
+    return Before(world.storage, world.clock, moment, do)
+
+
+def pending_builds(world: ServiceWorld) -> list[str]:
+    active = world.snapshot().timeline.active
+    return [one.requested for one in active.pending((Action.INDEXING,))]
+
+
+def assert_true(table: Table) -> None:
+    """The record index is ready, and leads to every row."""
+    assert table.config.has_metadata(INDEX)
+    assert indexed(table) == homes(table)
+
+
+def assert_gone(world: ServiceWorld) -> None:
+    """Nothing of a build is left, but for the ledger that says how it ended."""
+    assert not pending_builds(world)
+    config = world.snapshot().config
+    assert INDEX not in (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    left = [one.path for one in world.storage.walk(".hoodie/metadata/record_index")]
+    left += [one.path for one in world.storage.walk(".hoodie/.lakewarden/builds")]
+    assert not left

@@ -18,7 +18,7 @@ from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.kernel.zones import Zone
-from lakewarden.engine.metadata.building.builds import builds_on
+from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,

@@ -58,7 +58,7 @@ def _refuse_pending(snapshot: Snapshot, write: Instant) -> None:
             and files.started_as in TABLE_SERVICES
             and other.requested < write.requested
         )
-        # A build of an index is told by what the rollback takes out of the metadata table.
+        # What the rollback takes out of the metadata table goes from builds of indexes, too.
         is_build = other.action is Action.INDEXING
         if other.requested != own and not (is_older_plan or is_build):
             raise _refused(

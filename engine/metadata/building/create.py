@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.metadata.building.builds import reserved_instants
+from lakewarden.engine.metadata.writing.builds import reserved_instants
 from lakewarden.engine.metadata.building.initialise import (
     NewShard,
     forget_unfinished,

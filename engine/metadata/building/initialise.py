@@ -79,7 +79,7 @@ def create_partitions(
 ) -> None:
     """Make the file groups of some partitions, which hold nothing; by partition and shard.
 
-    What tells that a partition has all of them comes last. The caller has begun with the instant.
+    What tells that a partition has all of them comes last. The caller has published the instant.
     """
     for partition, shards in groups.items():
         state.storage.delete_folder(partition)

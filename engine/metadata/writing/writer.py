@@ -16,7 +16,7 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.building.open_builds import open_builds
+from lakewarden.engine.metadata.writing.open_builds import open_builds
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.content import content_of, unmaintained
 from lakewarden.engine.metadata.reading.definitions import (

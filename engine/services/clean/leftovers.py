@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.building.builds import builds_with_notes, forget_notes
+from lakewarden.engine.metadata.writing.builds import builds_with_notes, forget_notes
 from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER, STANDARD_FOLDER
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import (

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hashing import file_group_index
-from lakewarden.engine.metadata.building.builds import (
+from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     FinishedGroup,
     finished_groups,

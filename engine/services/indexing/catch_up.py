@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lakewarden.engine.formats.instant_metadata import rollback
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, whole_number
-from lakewarden.engine.metadata.building.builds import (
+from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     caught_up,
     note_caught_up,
@@ -135,7 +135,7 @@ class CatchUp:
 def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantFiles]:
     """What is not in the base, oldest first; of what has not completed, what the build waits for.
 
-    That is what was pending with the plan and is not a plan of a service that nobody has begun.
+    That is what was pending with the plan, but for plans of services that have not started.
     """
     for files in snapshot.timeline.active.files:
         one = files.instant
@@ -143,8 +143,8 @@ def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantF
         is_of_files = one.action.is_write or one.action in (Action.CLEAN, Action.ROLLBACK)
         if not is_of_files or not (was_pending or one.requested > notes.upto):
             continue
-        is_begun = files.inflight is not None or files.started_as in INGESTION
-        if one.is_completed or (was_pending and is_begun):
+        has_started = files.inflight is not None or files.started_as in INGESTION
+        if one.is_completed or (was_pending and has_started):
             yield files
 
 

@@ -1,7 +1,7 @@
 """Carrying out a build: base files, catching up, and the commit that makes its partitions ready.
 
-A build whose process died is gone on with by the next attempt at its plan: file groups that are
-finished are kept. One that Java has begun and left is superseded, since nothing tells which of its
+A build whose process died is resumed by the next attempt at its plan: file groups that are finished
+are kept. One that Java has started and left is superseded, since nothing tells which of its
 files are whole.
 """
 
@@ -15,7 +15,7 @@ from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.instant_metadata.indexing import IndexMetadata, IndexPartition
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.building.builds import (
+from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     being_built,
     finished_groups,
@@ -93,7 +93,7 @@ def run_build(context: Context, instant: str) -> BuildDone:
 
     Steps of `index-build`: start, groups, base, base-lock, base-reload, base-check, base-complete,
     catch-up. Then those of `index-completion`. A crash anywhere leaves a build that the next
-    attempt goes on with.
+    attempt resumes.
     """
     with stopping_on_signal():
         taken = _instant_to_run(context, instant)
@@ -119,7 +119,7 @@ class _Run:
     def to_the_end(self) -> BuildDone:
         notes = self._with_groups()
         if not notes.has_base:
-            self._beat(notes)
+            self._give_sign(notes)
             with self._blaming_what_is_gone(notes):
                 self._write_base(notes)
             notes = self._publish_base(notes)
@@ -259,7 +259,7 @@ class _Run:
             instant=notes.instant,
         )
 
-    def _beat(self, notes: BuildNotes) -> None:
+    def _give_sign(self, notes: BuildNotes) -> None:
         """Java rolls an instant of the metadata table back that gives no sign."""
         write_first_heartbeat(self._metadata, notes.base_instant, "")
 
@@ -271,7 +271,7 @@ class _Run:
 def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
     """The plan to carry out: the one that is named, or another one in place of one of Java's.
 
-    Step `index-build.start`. What Java has begun is taken for alive as long as Java's own builds
+    Step `index-build.start`. What Java has started is taken for alive as long as Java's own builds
     may go without a sign.
     """
     with context.lock.hold() as held:

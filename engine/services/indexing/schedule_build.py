@@ -11,7 +11,7 @@ from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.building.builds import (
+from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     builds_on,
     list_as_building,
@@ -78,7 +78,7 @@ def schedule_build(context: Context, wanted: Sequence[WantedIndex]) -> Scheduled
 
     Steps of `index-schedule`: recover, lock, reload, refuse, supersede, requested, definitions,
     notes, building, groups, base, unlock. A crash after `index-schedule.requested` leaves a plan;
-    its execution goes on with what is missing.
+    its execution makes what is missing.
     """
     recover_failed_instants(context)
     with context.lock.hold() as held:
@@ -269,7 +269,7 @@ def _same_plan(
 ) -> ScheduledBuild | None:
     """The plan that is there for just this; refuses where another one is being carried out.
 
-    One of Java's that was begun is never gone on with, since nothing tells which of its files are
+    One of Java's that has started is never resumed, since nothing tells which of its files are
     whole.
     """
     for files in rivals:

@@ -7,7 +7,7 @@ partitions, definitions and instants go, first what writers look at, last what s
 from collections.abc import Collection
 
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.building.builds import (
+from lakewarden.engine.metadata.writing.builds import (
     forget_notes,
     planned_partitions,
     read_notes,
@@ -38,7 +38,7 @@ def end_build(
 
     Steps of `index-end`: partitions, instants, notes, timeline. A partition that is ready stays,
     since it is another build's, but for those that the caller names. A crash leaves a build that
-    was cancelled; whoever has the lock next goes on.
+    was cancelled; the next holder of the lock goes on.
     """
     instant = files.instant.requested
     notes = read_notes(context.storage, instant)

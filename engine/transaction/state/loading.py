@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.building.builds import list_as_ready
+from lakewarden.engine.metadata.writing.builds import list_as_ready
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.timeline.instants.instant import Action

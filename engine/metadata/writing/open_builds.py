@@ -8,7 +8,7 @@ write waits a while for a live build of Java's and passes over a dead one.
 from collections.abc import Collection, Iterator
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.building.builds import being_built, builds_on, has_all_groups
+from lakewarden.engine.metadata.writing.builds import being_built, builds_on, has_all_groups
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
     PARTITION_STATS,

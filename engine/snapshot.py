@@ -18,7 +18,6 @@ from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.kernel.zones import Zone
-from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,
@@ -28,6 +27,7 @@ from lakewarden.engine.metadata.reading.definitions import (
 )
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.table import FILES, MetadataTable
+from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import TableSchema, resolve_schema

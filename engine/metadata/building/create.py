@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.metadata.writing.builds import reserved_instants
 from lakewarden.engine.metadata.building.initialise import (
     NewShard,
     forget_unfinished,
@@ -39,6 +38,7 @@ from lakewarden.engine.metadata.reading.table import (
     MetadataTable,
     load_metadata_table,
 )
+from lakewarden.engine.metadata.writing.builds import reserved_instants
 from lakewarden.engine.metadata.writing.definitions_file import (
     NewDefinition,
     column_stats_definition,

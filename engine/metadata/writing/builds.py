@@ -111,7 +111,7 @@ def has_all_groups(state: MetadataTable, partition: str) -> bool:
 
 
 def read_notes(storage: Storage, instant: str) -> BuildNotes | None:
-    """What the build of an instant began with; None for a plan that no attempt of ours has started."""
+    """What the build of an instant began with; None where no attempt of ours has started."""
     path = _notes_path(instant)
     payload = storage.read_if_present(path)
     if not payload or not payload.endswith(b"}"):

@@ -8,12 +8,13 @@ write waits a while for a live build of Java's and passes over a dead one.
 from collections.abc import Collection, Iterator
 
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.writing.builds import being_built, builds_on, has_all_groups
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     PARTITION_STATS,
     MetadataTable,
 )
+from lakewarden.engine.metadata.writing.builds import being_built, builds_on, has_all_groups
 from lakewarden.engine.run.ports import Ports
 
 GROUPS_WAIT_SECONDS = 10.0
@@ -33,6 +34,9 @@ def open_builds(state: MetadataTable, unknown: Collection[str], ports: Ports) ->
 
 def _waits_for_another(state: MetadataTable, partition: str) -> bool:
     """Whether it is made from one that is not there yet, so that only its builder can tell."""
+    if partition.startswith(EXPRESSION_INDEX_PREFIX):
+        # It has statistics of partitions among those of files.
+        return True
     return partition == PARTITION_STATS and not state.config.has_metadata(COLUMN_STATS)
 
 

@@ -16,7 +16,6 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.writing.open_builds import open_builds
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.content import content_of, unmaintained
 from lakewarden.engine.metadata.reading.definitions import (
@@ -47,6 +46,7 @@ from lakewarden.engine.metadata.writing.deltacommit import (
 )
 from lakewarden.engine.metadata.writing.instants import begin, complete, is_compaction
 from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
+from lakewarden.engine.metadata.writing.open_builds import open_builds
 from lakewarden.engine.metadata.writing.upkeep import keep_up
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage

@@ -14,19 +14,20 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hashing import file_group_index
+from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
+from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.entries.changes import Located, TableChange
+from lakewarden.engine.metadata.entries.content import content_of
+from lakewarden.engine.metadata.entries.record_index_entries import record_entries
+from lakewarden.engine.metadata.entries.row_indexes import row_indexes
+from lakewarden.engine.metadata.reading.shards import file_id, record_shard, shard_of
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     FinishedGroup,
     finished_groups,
     note_group,
 )
-from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.encoding.entries import Entries
-from lakewarden.engine.metadata.entries.changes import Located, TableChange
-from lakewarden.engine.metadata.entries.content import content_of
-from lakewarden.engine.metadata.entries.record_index_entries import record_entries
-from lakewarden.engine.metadata.reading.shards import file_id, record_shard, shard_of
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.services.indexing.past import Until
 from lakewarden.engine.services.indexing.present import PresentTable, repeated_keys_found
 from lakewarden.engine.snapshot import Snapshot
@@ -90,11 +91,19 @@ class BaseWriter:
     def _of_files(self, partition: str) -> None:
         """What is known of files needs no bound: it is small beside them."""
         present, columns = self.present, self._columns()
-        wants_files = partition == COLUMN_STATS or COLUMN_STATS in self.notes.partitions
+        own = (one for one in self.snapshot.definitions if one.partition == partition)
+        schema = self.snapshot.schema().columns
+        indexes = row_indexes(own, schema, self.context.settings)
+        is_of_statistics = partition in (COLUMN_STATS, PARTITION_STATS)
+        wants_files = indexes.has_filters or bool(indexes.expressions)
+        wants_files |= partition == COLUMN_STATS or COLUMN_STATS in self.notes.partitions
         change = TableChange(
             instant=self.notes.upto or _NEVER,
-            new_files=present.files(columns) if wants_files else (),
-            live_files=present.live_files() if partition == PARTITION_STATS else {},
+            new_files=present.files(columns if is_of_statistics else (), indexes)
+            if wants_files
+            else (),
+            live_files={} if partition == COLUMN_STATS else present.live_files(),
+            valued=present.valued(indexes.secondary),
         )
         content = content_of(self.snapshot.metadata, self.snapshot.definitions, change)
         for shard, entries in content.of(partition).items():

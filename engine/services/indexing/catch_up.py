@@ -11,13 +11,18 @@ from dataclasses import dataclass, field
 from lakewarden.engine.formats.instant_metadata import rollback
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.metadata.entries.content import content_of
+from lakewarden.engine.metadata.entries.row_indexes import row_indexes
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    RECORD_INDEX,
+    load_metadata_table,
+)
 from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     caught_up,
     note_caught_up,
 )
-from lakewarden.engine.metadata.entries.content import content_of
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.deltacommit import reported_to, write_late
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.services.indexing.past import PastChanges
@@ -88,18 +93,14 @@ class CatchUp:
         if not lacking or instant.action is Action.ROLLBACK:
             self.settled.add(instant.requested)
             return
-        change = self._changes(snapshot).of(instant)
         if reported is not None:
-            definitions = snapshot.definitions
-            content = content_of(snapshot.metadata, definitions, change)
+            change = self._changes(snapshot).of(instant)
+            # What was said of the instants before belongs to what is known now.
+            state = load_metadata_table(self.context.storage, snapshot.config)
+            content = content_of(state, snapshot.definitions, change)
             own = {one: content.of(one) for one in lacking}
-            write_late(
-                snapshot.metadata,
-                instant.requested,
-                own,
-                self.attempt.number,
-                self.context.ports,
-            )
+            number, ports = self.attempt.number, self.context.ports
+            write_late(state, instant.requested, own, number, ports)
         elif is_locked:
             self._report_all(snapshot, instant)
         else:
@@ -128,7 +129,7 @@ class CatchUp:
             self.context.ports.executor,
             columns=columns,
             tracks_keys=RECORD_INDEX in defined,
-            has_live_files=True,
+            indexes=row_indexes(defined.values(), snapshot.schema().columns, self.context.settings),
         )
 
 

@@ -5,20 +5,23 @@ reported to it, it finds out from the write's files what that would have said.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.file_groups.visibility import replaced_by
-from lakewarden.engine.formats.instant_metadata import clean, commit, replace
+from lakewarden.engine.formats.instant_metadata import clean, commit
+from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, value_changes
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.write.replaced_rows import rows_with_keys
 
 # Services that put the same keys into the same file groups.
 _KEEP_KEYS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
@@ -60,7 +63,7 @@ class PastChanges:
     # The columns of statistics, and whether places of keys are wanted.
     columns: tuple[str, ...] = ()
     tracks_keys: bool = False
-    has_live_files: bool = False
+    indexes: RowIndexes = field(default_factory=RowIndexes)
 
     def of(self, instant: Instant) -> TableChange:
         """The change of a completed write or clean; one that says nothing of any other action."""
@@ -87,28 +90,44 @@ class PastChanges:
         after = Until(self.snapshot.timeline, completed_until=instant.completed)
         replaced = self._replaced(instant)
         present = PresentTable(self.snapshot, self.executor, after)
-        new = present.files(self.columns, self._partitions(instant), instant.requested)
+        new = present.files(
+            self.columns, self.indexes, self._partitions(instant), instant.requested
+        )
         partitions = sorted({file.partition for file in new} | {one.partition for one in replaced})
-        located: tuple[Located, ...] = ()
-        removed: tuple[Removed, ...] = ()
-        if self.tracks_keys and self._started_as(instant) not in _KEEP_KEYS:
+        change = TableChange(instant=instant.requested, new_files=new)
+        if self._started_as(instant) not in _KEEP_KEYS:
             earlier = PresentTable(self.snapshot, self.executor, before)
             touched = {*replaced, *self._groups(instant, partitions)}
+            change = self._with_rows(change, earlier, present, partitions, touched)
+        live = present.live_files(partitions)
+        return replace(change, live_files={one: live.get(one, ()) for one in partitions})
+
+    def _with_rows(
+        self,
+        change: TableChange,
+        earlier: PresentTable,
+        present: PresentTable,
+        partitions: Sequence[str],
+        touched: set[FileGroupId],
+    ) -> TableChange:
+        """What has become of keys and values in some file groups."""
+        if self.tracks_keys:
             located, removed = _difference(
                 _keys(earlier, partitions, touched), _keys(present, partitions, touched)
             )
-        live = present.live_files(partitions) if self.has_live_files else {}
-        return TableChange(
-            instant=instant.requested,
-            new_files=new,
-            located=located,
-            removed=removed,
-            live_files={one: live.get(one, ()) for one in partitions} if live else {},
-        )
+            change = replace(change, located=located, removed=removed)
+        if self.indexes.secondary:
+            columns = self.indexes.value_columns
+            was = _rows(earlier, partitions, touched, columns)
+            now = _rows(present, partitions, touched, columns)
+            change = replace(change, valued=value_changes(self.indexes.secondary, was, now))
+        return change
 
     def _partitions(self, instant: Instant) -> tuple[str, ...]:
         active = self.snapshot.timeline.active
-        decode = replace.decode if instant.action is Action.REPLACE_COMMIT else commit.decode
+        decode = (
+            replace_payload.decode if instant.action is Action.REPLACE_COMMIT else commit.decode
+        )
         metadata = decode(active.read(instant), active.path(instant))
         return tuple(sorted(metadata.partition_to_write_stats))
 
@@ -138,6 +157,18 @@ def _keys(
     """The keys of some file groups."""
     slices = [one for one in table.slices(partitions) if one.key in groups]
     return {one.home: one.keys for one in table.executor.map(table.keys_of, slices)}
+
+
+def _rows(
+    table: PresentTable,
+    partitions: Sequence[str],
+    groups: set[FileGroupId],
+    columns: Sequence[str],
+) -> pa.Table | None:
+    """The keys of some file groups with some columns; None if there are none."""
+    slices = [one for one in table.slices(partitions) if one.key in groups]
+    parts = list(table.executor.map(lambda one: rows_with_keys(table.state, one, columns), slices))
+    return pa.concat_tables(parts, promote_options="permissive") if parts else None
 
 
 def _difference(

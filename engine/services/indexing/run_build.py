@@ -15,6 +15,9 @@ from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.instant_metadata.indexing import IndexMetadata, IndexPartition
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.building.initialise import base_stat, next_initial_instant
+from lakewarden.engine.metadata.reading.shards import file_groups_by_shard
+from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     being_built,
@@ -25,9 +28,6 @@ from lakewarden.engine.metadata.writing.builds import (
     read_notes,
     write_notes,
 )
-from lakewarden.engine.metadata.building.initialise import base_stat, next_initial_instant
-from lakewarden.engine.metadata.reading.shards import file_groups_by_shard
-from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged

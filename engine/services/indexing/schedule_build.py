@@ -11,14 +11,6 @@ from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.writing.builds import (
-    BuildNotes,
-    builds_on,
-    list_as_building,
-    planned_partitions,
-    reserved_instants,
-    write_notes,
-)
 from lakewarden.engine.metadata.building.initialise import (
     create_partitions,
     forget_unfinished,
@@ -32,6 +24,14 @@ from lakewarden.engine.metadata.reading.table import (
     FILES,
     RECORD_INDEX,
     load_metadata_table,
+)
+from lakewarden.engine.metadata.writing.builds import (
+    BuildNotes,
+    builds_on,
+    list_as_building,
+    planned_partitions,
+    reserved_instants,
+    write_notes,
 )
 from lakewarden.engine.metadata.writing.definitions_file import (
     column_stats_definition,

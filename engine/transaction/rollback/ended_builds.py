@@ -7,15 +7,15 @@ partitions, definitions and instants go, first what writers look at, last what s
 from collections.abc import Collection
 
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.building.drop import drop_partitions
+from lakewarden.engine.metadata.building.initialise import forget_unfinished
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.builds import (
     forget_notes,
     planned_partitions,
     read_notes,
     reserved_instants,
 )
-from lakewarden.engine.metadata.building.drop import drop_partitions
-from lakewarden.engine.metadata.building.initialise import forget_unfinished
-from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.instants import remove
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER

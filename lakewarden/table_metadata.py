@@ -11,6 +11,7 @@ from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
+    build_index,
     build_metadata_table,
     create_index,
     refresh_index,
@@ -19,6 +20,7 @@ from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
 from lakewarden.engine.services.indexing.index_views import IndexView, index_views
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex
 from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped, IndexSet
+from lakewarden.engine.services.indexing.run_build import BuildDone, pending_indexing, run_build
 from lakewarden.engine.services.indexing.set_index import set_index
 from lakewarden.engine.services.inspection.column_statistics import (
     FileColumn,
@@ -63,10 +65,50 @@ class TableMetadata:
         if_not_exists: bool = False,
         dry_run: bool = False,
     ) -> IndexBuilt:
-        """Build an index on the existing rows, while no other writer is running.
+        """Build an index on the existing rows, beside other writers.
 
-        `options` are the index's options, and Hudi's settings by name.
+        `options` are the index's options, and Hudi's settings by name. A build that was interrupted
+        is resumed.
         """
+        context, request = self._asked(name, columns, index_type, options, column_options)
+        return create_index(context, request, if_not_exists=if_not_exists, dry_run=dry_run)
+
+    def build_index(
+        self,
+        name: str,
+        columns: Sequence[str] = (),
+        index_type: str | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        op: str = "scheduleAndExecute",
+        dry_run: bool = False,
+    ) -> IndexBuilt:
+        """Build an index in steps: `op` is schedule, execute, resume or scheduleAndExecute.
+
+        From the schedule on, writes report to the index; it is used once it is executed. Resuming
+        is executing: base files that are finished are kept.
+        """
+        context, request = self._asked(name, columns, index_type, options, None)
+        return build_index(context, request, op, dry_run=dry_run)
+
+    def run_indexing(self, instants: Sequence[str] | None = None) -> tuple[BuildDone, ...]:
+        """Carry out pending plans of index builds, ours or Java's; all of them without a choice."""
+        context = self._context_factory()
+        chosen = instants or pending_indexing(self._state())
+        return tuple(run_build(context, instant) for instant in chosen)
+
+    def pending_indexing(self) -> tuple[str, ...]:
+        """The instants of index builds that have not ended, oldest first."""
+        return pending_indexing(self._state())
+
+    def _asked(
+        self,
+        name: str,
+        columns: Sequence[str],
+        index_type: str | None,
+        options: Mapping[str, str] | None,
+        column_options: Mapping[str, str] | None,
+    ) -> tuple[Context, IndexRequest]:
         settings, own = _divided(options or {})
         request = IndexRequest(
             name=name,
@@ -75,8 +117,7 @@ class TableMetadata:
             options=own,
             column_options=column_options or {},
         )
-        context = self._context_factory(settings)
-        return create_index(context, request, if_not_exists=if_not_exists, dry_run=dry_run)
+        return self._context_factory(settings), request
 
     def refresh_index(self, name: str, *, dry_run: bool = False) -> IndexBuilt:
         """Rebuild an index from its definition."""

@@ -1,9 +1,8 @@
-"""`build_index`: build an index, all at once for now."""
+"""`build_index`: build an index, at once or in steps."""
 
 from collections.abc import Iterable
 from typing import Annotated
 
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import (
     Call,
@@ -28,39 +27,30 @@ _OPERATIONS = ("schedule", "execute", _AT_ONCE, "resume")
 
 @procedure("build_index", is_mutating=True)
 class BuildIndex(Call):
-    """Build an index while the table has no writes; one that is there is left as it is."""
+    """Build an index beside writers, at once or in steps; one that is there is left as it is.
+
+    From the schedule on, writes report to the index; queries use it once it is executed. A build
+    whose process died is resumed by execute or resume: base files that are finished are kept.
+    """
 
     index_name: IndexName
     table: TableName = None
     index_type: IndexTypeName = None
     columns: IndexColumns = None
     options: IndexOptions = None
-    op: Annotated[str, "scheduleAndExecute; building beside writes is not there yet."] = _AT_ONCE
+    op: Annotated[str, "schedule, execute, scheduleAndExecute or resume."] = _AT_ONCE
     dry_run: DryRun = False
     path: TablePath = None
 
     Row = BuiltRow
 
     def run(self, caller: Caller) -> Iterable[BuiltRow]:
-        operation = one_word("op", self.op, _OPERATIONS)
-        if operation != _AT_ONCE:
-            raise _not_yet(operation)
-        done = open_table(caller, self.table, self.path).create_index(
+        done = open_table(caller, self.table, self.path).build_index(
             self.index_name,
             self.columns or (),
             self.index_type,
             self.options,
-            if_not_exists=True,
+            op=one_word("op", self.op, _OPERATIONS),
             dry_run=self.dry_run,
         )
         yield built_row(done)
-
-
-def _not_yet(operation: str) -> InvalidRequest:
-    return InvalidRequest(
-        "index_op_not_built_yet",
-        what=f"build_index cannot {operation} yet.",
-        why="Lakewarden builds an index in one go, while no writer is running.",
-        now=f"Use op => '{_AT_ONCE}'.",
-        operation=operation,
-    )

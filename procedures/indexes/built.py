@@ -12,9 +12,9 @@ class BuiltRow:
 
     index_name: str
     partition_name: Annotated[str, "The partition of the metadata table that it is."]
-    instant: Annotated[str | None, "None if no write runs in the meantime."]
-    state: Annotated[str, "READY, as soon as the call is over."]
-    indexed_up_to: Annotated[str | None, "The newest write when the build started."]
+    instant: Annotated[str | None, "The build; None where the table was at rest."]
+    state: Annotated[str, "READY, or PLANNED after a schedule."]
+    indexed_up_to: Annotated[str | None, "The write that its base files go up to."]
     caught_up_to: Annotated[str | None, "The newest write that it covers."]
     records_count: Annotated[int | None, "Keys that were indexed, for a record index."]
     file_groups_count: int
@@ -25,10 +25,10 @@ def built_row(done: IndexBuilt) -> BuiltRow:
     return BuiltRow(
         index_name=done.name,
         partition_name=done.partition,
-        instant=None,
+        instant=done.instant,
         state=str(done.state),
         indexed_up_to=done.indexed_up_to,
-        caught_up_to=done.indexed_up_to,
+        caught_up_to=done.caught_up_to or done.indexed_up_to,
         records_count=done.records_count,
         file_groups_count=done.file_groups_count,
         message=done.message,

@@ -22,7 +22,7 @@ class ShowIndexes(Call):
         partition_name: Annotated[str, "The partition of the metadata table that it is."]
         index_type: str
         columns: Annotated[str, "Separated by commas."]
-        state: Annotated[str, "REQUESTED, INFLIGHT, READY or ABANDONED"]
+        state: Annotated[str, "PLANNED, BUILDING, CATCHING_UP, READY, ABANDONED or STALE"]
         instant: Annotated[str | None, "The instant at which it was or will be built, if known."]
         file_groups_count: int
         bytes: int

@@ -8,6 +8,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.golden_tables import GoldenTable
 from tests.procedures.calling import assert_promises, call
 
@@ -80,11 +81,12 @@ def states(path: Path) -> dict[str, str]:
 
 def test_a_record_index_is_built_once(table: Path) -> None:
     (row,) = call("create_index", table, index_name="record_index", columns=["k", "id"])
-    newest = Table(str(table)).timeline().instants[-1].requested
+    newest = Table(str(table)).timeline().completed()[-1].requested
+    (built,) = Table(str(table)).timeline().completed((Action.INDEXING,))
     assert row | {"message": ""} == {
         "index_name": "record_index",
         "partition_name": "record_index",
-        "instant": None,
+        "instant": built.requested,
         "state": "READY",
         "indexed_up_to": newest,
         "caught_up_to": newest,
@@ -188,8 +190,8 @@ def test_indexes_are_built_and_refreshed_all_at_once(table: Path) -> None:
     for name in ("build_index", "build_index", "refresh_index"):
         (row,) = call(name, table, index_name="record_index")
         assert row["state"] == "READY"
-    with pytest.raises(InvalidRequest, match="cannot schedule yet"):
-        call("build_index", table, index_name="record_index", op="schedule")
+    (there,) = call("build_index", table, index_name="record_index", op="schedule")
+    assert "already" in there["message"]
     with pytest.raises(InvalidRequest, match="no index 'by_city'"):
         call("refresh_index", table, index_name="by_city")
 
@@ -234,7 +236,7 @@ def test_an_index_that_another_one_needs_stays(golden_copy: GoldenTable) -> None
 
 def test_the_building_of_an_index_can_be_ended(golden_copy: GoldenTable) -> None:
     path = golden_copy("mor_indexing_inflight")
-    assert states(path)["bloom_filters"] == "INFLIGHT"
+    assert states(path)["bloom_filters"] == "BUILDING"
     call("drop_index", path, index_name="bloom_filters")
     assert "bloom_filters" not in states(path)
 

@@ -93,7 +93,7 @@ def create_metadata_table(
     refers to what is there, and another call begins anew.
     """
     choices = choices or BuildOptions()
-    wanted = _in_order(storage, config, partitions, choices)
+    wanted = in_order(storage, config, partitions, choices)
     if config.metadata_partitions:
         raise _exists(config)
     columns = _columns(config, wanted, choices)
@@ -126,7 +126,7 @@ def add_partitions(
     """
     choices = choices or BuildOptions()
     missing = [one for one in (FILES, *partitions) if one not in config.metadata_partitions]
-    wanted = _in_order(storage, config, missing, choices)
+    wanted = in_order(storage, config, missing, choices)
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         _begin_anew(storage, config)
@@ -149,7 +149,7 @@ def _begin_anew(storage: Storage, config: TableConfig) -> None:
     write_properties(storage.below(METADATA_FOLDER), _properties(config))
 
 
-def _in_order(
+def in_order(
     storage: Storage, config: TableConfig, partitions: Sequence[str], choices: BuildOptions
 ) -> tuple[str, ...]:
     """The partitions to make, each once; what cannot be made is refused."""

@@ -1,16 +1,16 @@
-"""Building indexes while the table is at rest: under its lock, with nothing else under way.
+"""Building indexes: beside writers where the table has a metadata table, by a plan.
 
-Steps of `metadata-build`: recover, lock, reload, refuse, gather, commits, definitions, properties,
-overtaken, unlock. Until `metadata-build.properties` no reader or writer looks at what was made, and
-a later build replaces what a crash leaves. An instant that has started or completed by
-`metadata-build.overtaken` did so because the lock was lost, and the new partitions lack what it
-wrote: then they are dropped again.
+A table without one gets it while it is at rest, with its first indexes. Steps of `metadata-build`:
+recover, lock, reload, refuse, gather, commits, definitions, properties, overtaken, unlock. Until
+`metadata-build.properties` no reader or writer looks at what was made, and a later build replaces
+what a crash leaves. An instant that has started or completed by `metadata-build.overtaken` did so
+because the lock was lost, and the new partitions lack what it wrote: then they are dropped again.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.create import add_partitions
 from lakewarden.engine.metadata.building.drop import drop_partitions
@@ -22,17 +22,22 @@ from lakewarden.engine.metadata.reading.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
+from lakewarden.engine.metadata.writing.builds import builds_on
+from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
-from lakewarden.engine.services.indexing.gather import gather, newest_write
+from lakewarden.engine.services.indexing.gather import gather, newest_write, statistics_columns
 from lakewarden.engine.services.indexing.index_views import IndexState
+from lakewarden.engine.services.indexing.present import has_renamed_columns
 from lakewarden.engine.services.indexing.refusals import (
     index_exists,
     no_index,
     no_statistics,
-    not_built_yet,
+    renamed_columns,
 )
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
+from lakewarden.engine.services.indexing.run_build import UNDONE, BuildDone, run_build
+from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
@@ -40,11 +45,14 @@ from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 
+# A rollback or restore ends a build; nothing else that happens beside it does.
+_BUILDS_MAX = 3
+
 
 def create_index(
     context: Context, request: IndexRequest, *, if_not_exists: bool = False, dry_run: bool = False
 ) -> IndexBuilt:
-    """Build an index on the rows that there are; from then on writes keep it true."""
+    """Build an index on the rows that there are, beside writers; from then on it is kept true."""
     snapshot = load_for_writing(context)
     wanted = _wanted(context, snapshot, request)
     if wanted.partition in snapshot.config.metadata_partitions:
@@ -55,6 +63,12 @@ def create_index(
         gather(context, snapshot, [wanted])
         return _would_be(snapshot, wanted.partition, "It would be built.")
     recover_failed_instants(context)
+    if snapshot.config.metadata_partitions:
+        # A build that had committed and was not published is ready now.
+        snapshot = load_for_writing(context)
+        if if_not_exists and wanted.partition in snapshot.config.metadata_partitions:
+            return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+        return _beside_writers(context, [wanted], f"It was built as {wanted.partition}.")
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         if wanted.partition in snapshot.config.metadata_partitions:
@@ -63,37 +77,114 @@ def create_index(
     return _built(context, wanted.partition, records, f"It was built as {wanted.partition}.")
 
 
+def build_index(
+    context: Context, request: IndexRequest, operation: str, *, dry_run: bool = False
+) -> IndexBuilt:
+    """Build an index at once or in steps; resuming is executing what was scheduled."""
+    match operation:
+        case "schedule" if not dry_run:
+            return _schedule(context, request)
+        case "execute" | "resume" if not dry_run:
+            return _execute(context, request)
+        case "schedule" | "execute" | "resume" | "scheduleAndExecute":
+            return create_index(context, request, if_not_exists=True, dry_run=dry_run)
+    raise InvalidRequest(
+        "bad_argument",
+        what=f"An index cannot be built by the operation {operation!r}.",
+        why="It must be one of schedule, execute, resume and scheduleAndExecute.",
+        now="Give one of these.",
+        argument="op",
+    )
+
+
+def _schedule(context: Context, request: IndexRequest) -> IndexBuilt:
+    """Plan an index, which writes report to from then on."""
+    snapshot = load_for_writing(context)
+    wanted = _wanted(context, snapshot, request)
+    if wanted.partition in snapshot.config.metadata_partitions:
+        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+    if not snapshot.config.metadata_partitions:
+        raise _no_metadata_table(request.name)
+    plan = schedule_build(context, [wanted])
+    now = load_for_writing(context)
+    word = "It is planned" if plan.is_new else "It was planned before"
+    built = _as_it_is(context, now, wanted.partition, f"{word}, at {plan.instant}.")
+    return replace(
+        built,
+        state=IndexState.PLANNED,
+        instant=plan.instant,
+        indexed_up_to=plan.upto or None,
+        is_changed=plan.is_new,
+    )
+
+
+def _execute(context: Context, request: IndexRequest) -> IndexBuilt:
+    """Carry out, or resume, the plan of an index that was scheduled before."""
+    snapshot = load_for_writing(context)
+    partition = _wanted(context, snapshot, request).partition
+    if partition in snapshot.config.metadata_partitions:
+        return _as_it_is(context, snapshot, partition, "It already exists.")
+    for files, names in builds_on(snapshot.timeline.active):
+        if partition in names:
+            done = run_build(context, files.instant.requested)
+            return _finished(context, partition, done, f"It was built as {partition}.")
+    raise _no_plan(request.name)
+
+
 def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> IndexBuilt:
-    """Drop an index and build it anew, as it was defined, in one go."""
+    """Drop an index and build it anew, as it was defined, beside writers."""
     snapshot = load_for_writing(context)
     known = {one.partition: one for one in snapshot.definitions}
     index = known.get(name) or next((one for one in known.values() if one.name == name), None)
     if index is None or index.partition == FILES:
         raise no_index(name, list(known))
-    if index.partition not in (RECORD_INDEX, COLUMN_STATS, PARTITION_STATS):
-        raise not_built_yet(name, index.index_type)
     names = [index.partition]
     if index.partition == COLUMN_STATS and PARTITION_STATS in known:
         names.append(PARTITION_STATS)
+    records = snapshot.stored_definitions.records
     wanted = [
         WantedIndex(
             partition=one,
             columns=known[one].columns if one == COLUMN_STATS else (),
             is_partitioned=known[one].is_partitioned,
+            definition=NewDefinition(one, records[one]) if one in records else None,
         )
         for one in names
     ]
     if dry_run:
-        gather(context, snapshot, wanted)
         return _would_be(snapshot, index.partition, "It would be rebuilt.")
     recover_failed_instants(context)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        refuse_busy(context, snapshot)
         held.assert_held()
         drop_partitions(context.storage, snapshot.config, names, snapshot.times, context.ports)
-        records = _build(context, held, reload_under_lock(context), wanted)
-    return _built(context, index.partition, records, "It was rebuilt.")
+    return _beside_writers(context, wanted, "It was rebuilt.")
+
+
+def _beside_writers(context: Context, wanted: Sequence[WantedIndex], message: str) -> IndexBuilt:
+    """Schedule and carry out, again if a rollback or restore takes away what was read."""
+    for left in reversed(range(_BUILDS_MAX)):
+        plan = schedule_build(context, wanted)
+        try:
+            done = run_build(context, plan.instant)
+        except Conflict as error:
+            if error.code != UNDONE or not left:
+                raise
+            continue
+        break
+    return _finished(context, wanted[0].partition, done, message)
+
+
+def _finished(context: Context, partition: str, done: BuildDone, message: str) -> IndexBuilt:
+    built = _as_it_is(context, load_for_writing(context), partition, message)
+    return replace(
+        built,
+        instant=done.instant,
+        indexed_up_to=done.upto or None,
+        caught_up_to=done.caught_up_to or None,
+        records_count=done.records_count if partition == RECORD_INDEX else None,
+        is_changed=not done.was_completed_before,
+    )
 
 
 def build_metadata_table(
@@ -122,7 +213,11 @@ def _wanted(context: Context, snapshot: Snapshot, request: IndexRequest) -> Want
     for name in wanted.columns:
         if value_type(columns.field(name).type) is None:
             raise no_statistics(name)
-    return wanted
+    if wanted.partition != COLUMN_STATS:
+        return wanted
+    if has_renamed_columns(snapshot):
+        raise renamed_columns(snapshot.config)
+    return replace(wanted, columns=statistics_columns(context, snapshot, wanted))
 
 
 def _build(context: Context, held: HeldLock, snapshot: Snapshot, wanted: list[WantedIndex]) -> int:
@@ -199,3 +294,23 @@ def _built(context: Context, partition: str, records: int, message: str) -> Inde
     done = _as_it_is(context, load_for_writing(context), partition, message)
     records_count = records if partition == RECORD_INDEX else None
     return replace(done, records_count=records_count, is_changed=True)
+
+
+def _no_metadata_table(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "no_metadata_table",
+        what=f"The index {name!r} was not scheduled.",
+        why="The table has no metadata table, which indexes are part of.",
+        now="Create it first: CALL create_metadata_table(...). CREATE INDEX does so by itself.",
+        index=name,
+    )
+
+
+def _no_plan(name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "no_indexing_plan",
+        what=f"No plan to build the index {name!r} is pending.",
+        why="It was never scheduled, or its build was cancelled.",
+        now="Use op => 'scheduleAndExecute'.",
+        index=name,
+    )

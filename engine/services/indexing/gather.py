@@ -48,7 +48,7 @@ def gather(context: Context, snapshot: Snapshot, wanted: list[WantedIndex]) -> G
     if COLUMN_STATS in by_partition:
         if has_renamed_columns(snapshot):
             raise renamed_columns(snapshot.config)
-        columns = _columns(context, snapshot, by_partition[COLUMN_STATS])
+        columns = statistics_columns(context, snapshot, by_partition[COLUMN_STATS])
     located: tuple[Located, ...] = ()
     index = by_partition.get(RECORD_INDEX)
     if index is not None:
@@ -68,7 +68,8 @@ def gather(context: Context, snapshot: Snapshot, wanted: list[WantedIndex]) -> G
     return Gathered(change, located, choices)
 
 
-def _columns(context: Context, state: Snapshot, wanted: WantedIndex) -> tuple[str, ...]:
+def statistics_columns(context: Context, state: Snapshot, wanted: WantedIndex) -> tuple[str, ...]:
+    """The columns that wanted statistics are of, those of the table itself among them."""
     has_meta_fields = state.config.has_meta_fields
     if not wanted.columns:
         columns = state.schema().columns

@@ -9,6 +9,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, undefined
 from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import FILES, RECORD_INDEX
+from lakewarden.engine.metadata.writing.builds import read_notes
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
@@ -17,11 +18,16 @@ from lakewarden.engine.timeline.ledger.ledger import read_ledger
 class IndexState(StrEnum):
     """How far an index is."""
 
-    REQUESTED = "REQUESTED"
-    INFLIGHT = "INFLIGHT"
+    # Writers report to it; no attempt has started.
+    PLANNED = "PLANNED"
+    BUILDING = "BUILDING"
+    # Its base files are there.
+    CATCHING_UP = "CATCHING_UP"
     READY = "READY"
-    # Its building was started and is not on the timeline any more.
+    # No process works on it any more.
     ABANDONED = "ABANDONED"
+    # It is ready, and not used: it does not know of all writes.
+    STALE = "STALE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ def index_views(state: Snapshot) -> tuple[IndexView, ...]:
     builds = _builds(state)
     known = {one.partition: one for one in state.definitions}
     for partition in pending_builds(state):
-        known.setdefault(partition, undefined(partition, IndexState.REQUESTED))
+        known.setdefault(partition, undefined(partition, IndexState.PLANNED))
     known.pop(FILES, None)
     return tuple(_index_view(state, known[name], builds.get(name)) for name in sorted(known))
 
@@ -104,7 +110,11 @@ def _state(state: Snapshot, index: IndexDefinition, build: Instant | None) -> In
         return IndexState.READY
     if build is None or build.is_completed:
         return IndexState.ABANDONED
-    return IndexState.REQUESTED if build.state is State.REQUESTED else IndexState.INFLIGHT
+    if build.state is State.REQUESTED:
+        return IndexState.PLANNED
+    notes = read_notes(state.storage, build.requested)
+    has_base = notes is not None and notes.has_base
+    return IndexState.CATCHING_UP if has_base else IndexState.BUILDING
 
 
 def _owner(state: Snapshot, build: Instant) -> str | None:

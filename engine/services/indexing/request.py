@@ -8,6 +8,7 @@ from enum import StrEnum
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.services.indexing.refusals import not_built_yet
 from lakewarden.engine.table.config import TableConfig
 
@@ -49,6 +50,8 @@ class WantedIndex:
     # Of the statistics; none for those that a new table has.
     columns: tuple[str, ...] = ()
     is_partitioned: bool = False
+    # Of kinds that users name: what the file of definitions says of it.
+    definition: NewDefinition | None = None
 
 
 def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str]) -> WantedIndex:

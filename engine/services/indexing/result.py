@@ -19,6 +19,9 @@ class IndexBuilt:
     file_groups_count: int
     is_changed: bool
     message: str
+    # The build's instant, and the newest write that it had caught up with.
+    instant: str | None = None
+    caught_up_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

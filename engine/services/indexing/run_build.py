@@ -34,8 +34,8 @@ from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
 from lakewarden.engine.services.indexing.catch_up import CatchUp, taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.services.indexing.schedule_build import (
-    plan_of,
     prepare,
+    publish_build,
     supersede_in,
     wanted_of,
 )
@@ -49,7 +49,6 @@ from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.completion import complete
-from lakewarden.engine.transaction.attempts.publish import publish_in
 from lakewarden.engine.transaction.attempts.take_over import (
     pending_of,
     take_over,
@@ -107,6 +106,11 @@ def run_build(context: Context, instant: str) -> BuildDone:
         with started.attempt as attempt, _leaving_nothing(context, attempt):
             done = _Run(context, attempt).to_the_end()
     return done if taken == instant else _instead_of(done, instant)
+
+
+def pending_indexing(snapshot: Snapshot) -> tuple[str, ...]:
+    """The plans of builds that have not ended, oldest first."""
+    return tuple(one.requested for one in snapshot.timeline.active.pending((Action.INDEXING,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,10 +293,7 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
         snapshot = supersede_in(context, held, snapshot, files)
         if not wanted:
             raise _unknown(instant)
-        content = indexing.encode_plan(plan_of(snapshot, wanted))
-        published = publish_in(context, held, snapshot, Action.INDEXING, content, claims=False)
-        prepare(context, held, snapshot, published.instant, wanted)
-        return published.instant
+        return publish_build(context, held, snapshot, wanted).instant
 
 
 def _ended(context: Context, instant: str) -> BuildDone:

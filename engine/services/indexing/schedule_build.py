@@ -11,6 +11,7 @@ from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.building.create import BuildOptions, in_order
 from lakewarden.engine.metadata.building.initialise import (
     create_partitions,
     forget_unfinished,
@@ -21,8 +22,10 @@ from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.shards import GroupCounts, record_shard, shard_of
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     FILES,
     RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
     load_metadata_table,
 )
 from lakewarden.engine.metadata.writing.builds import (
@@ -34,6 +37,7 @@ from lakewarden.engine.metadata.writing.builds import (
     write_notes,
 )
 from lakewarden.engine.metadata.writing.definitions_file import (
+    NewDefinition,
     column_stats_definition,
     define_indexes,
     record_index_definition,
@@ -46,6 +50,7 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger
 from lakewarden.engine.transaction.attempts.publish import publish_in
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
@@ -83,21 +88,32 @@ def schedule_build(context: Context, wanted: Sequence[WantedIndex]) -> Scheduled
     recover_failed_instants(context)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        _refuse_ready(snapshot, wanted)
+        _refuse_impossible(context, snapshot, wanted)
         rivals = _rivals(snapshot, wanted)
         same = _same_plan(context, snapshot, rivals, wanted)
         if same is not None:
             return same
         snapshot = _without(context, held, snapshot, rivals)
-        content = indexing.encode_plan(plan_of(snapshot, wanted))
-        published = publish_in(context, held, snapshot, Action.INDEXING, content, claims=False)
-        notes = prepare(context, held, snapshot, published.instant, wanted)
+        notes = publish_build(context, held, snapshot, wanted)
     return ScheduledBuild(
-        instant=published.instant,
+        instant=notes.instant,
         partitions=notes.partitions,
         upto=notes.upto,
         superseded=tuple(files.instant.requested for files in rivals),
     )
+
+
+def publish_build(
+    context: Context, held: HeldLock, snapshot: Snapshot, wanted: Sequence[WantedIndex]
+) -> BuildNotes:
+    """Steps `index-schedule.requested` to `index-schedule.base`, by a caller that has the lock.
+
+    A build that was ended has left the timeline, and its ledger stays: no time is used twice.
+    """
+    snapshot.times.move_past(max(instants_with_ledger(context.storage), default=None))
+    content = indexing.encode_plan(plan_of(snapshot, wanted))
+    published = publish_in(context, held, snapshot, Action.INDEXING, content, claims=False)
+    return prepare(context, held, snapshot, published.instant, wanted)
 
 
 def prepare(
@@ -178,7 +194,7 @@ def group_counts(
 def _without(
     context: Context, held: HeldLock, snapshot: Snapshot, rivals: Sequence[InstantFiles]
 ) -> Snapshot:
-    """Step `index-schedule.supersede`: the table as it is then; no time is used twice."""
+    """Step `index-schedule.supersede`: the table as it is then."""
     for files in rivals:
         snapshot = supersede_in(context, held, snapshot, files)
     return snapshot
@@ -189,16 +205,14 @@ def supersede_in(
 ) -> Snapshot:
     """End another build by a caller that has the lock: its ledger first, then all it has made.
 
-    The answer is the table then. Its times are later than the build, which has a ledger still.
+    The answer is the table then.
     """
     instant = files.instant.requested
     ledger = snapshot.ledger(instant)
     append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason=SUPERSEDED)
     names = planned_partitions(snapshot.timeline.active, files)
     end_build(context, held, snapshot, files, with_ready=tuple(names))
-    now = reload_under_lock(context)
-    now.times.move_past(instant)
-    return now
+    return reload_under_lock(context)
 
 
 def wanted_of(snapshot: Snapshot, files: InstantFiles) -> list[WantedIndex]:
@@ -212,7 +226,16 @@ def wanted_of(snapshot: Snapshot, files: InstantFiles) -> list[WantedIndex]:
         if defined is not None:
             columns = columns or (defined.columns if name == COLUMN_STATS else ())
             is_partitioned = is_partitioned or defined.is_partitioned
-        wanted.append(WantedIndex(partition=name, columns=columns, is_partitioned=is_partitioned))
+        is_named = name.startswith((SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX))
+        record = snapshot.stored_definitions.records.get(name) if is_named else None
+        wanted.append(
+            WantedIndex(
+                partition=name,
+                columns=columns,
+                is_partitioned=is_partitioned,
+                definition=None if record is None else NewDefinition(name, record),
+            )
+        )
     return wanted
 
 
@@ -242,6 +265,8 @@ def _define(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex])
             definitions.append(column_stats_definition(one.columns))
         elif one.partition == RECORD_INDEX:
             definitions.append(record_index_definition(is_partitioned=one.is_partitioned))
+        elif one.definition is not None:
+            definitions.append(one.definition)
     if definitions:
         path = definitions_path(snapshot.config)
         define_indexes(context.storage, path, definitions)
@@ -249,7 +274,14 @@ def _define(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex])
             update_properties(context.storage, {"hoodie.table.index.defs.path": path})
 
 
-def _refuse_ready(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
+def _refuse_impossible(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
+    """Step `index-schedule.refuse`, but for builds that are under way."""
+    choices = BuildOptions(
+        is_record_index_partitioned=any(one.is_partitioned for one in wanted),
+        definitions=tuple(one.definition for one in wanted if one.definition is not None),
+    )
+    names = [one.partition for one in wanted]
+    in_order(context.storage, snapshot.config, names, choices)
     for one in wanted:
         if one.partition in snapshot.config.metadata_partitions:
             raise index_exists(one.partition, one.partition)
@@ -286,8 +318,9 @@ def _same_plan(
     return None
 
 
-def _what(one: WantedIndex) -> tuple[str, tuple[str, ...], bool]:
-    return one.partition, tuple(sorted(one.columns)), one.is_partitioned
+def _what(one: WantedIndex) -> tuple[str, tuple[str, ...], bool, str]:
+    defined = "" if one.definition is None else repr(sorted(one.definition.record.items()))
+    return one.partition, tuple(sorted(one.columns)), one.is_partitioned, defined
 
 
 def _being_built(instant: str, builder: str) -> Conflict:

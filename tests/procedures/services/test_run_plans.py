@@ -263,11 +263,29 @@ def test_rows_are_sorted_in_the_order_that_is_asked_for(path: str, strategy: str
     assert Table(path).read_arrow(["id", "v"]).sort_by("id") == rows
 
 
-def test_indexing_is_refused_by_name(path: str) -> None:
+def test_an_index_is_scheduled_and_built_by_its_plan(path: str) -> None:
     assert "No indexing is pending" in call_one("run_indexing", "execute", path)["message"]
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest, match="index_name"):
         call("run_indexing", "schedule", path)
-    assert refused.value.code == "unsupported_indexing"
+    plan = call_one("run_indexing", "schedule", path, index_name="record_index")["timestamp"]
+    (planned,) = (one for one in Table(path).index_states() if one.name == "record_index")
+    assert (planned.state, planned.instant) == ("PLANNED", plan)
+    done = call_one("run_indexing", path=path, instants=plan)
+    assert (done["timestamp"], done["message"]) == (plan, "Built: record_index.")
+    assert Table(path).config.has_metadata("record_index")
+
+
+def test_an_index_is_built_in_steps_and_a_plan_is_cancelled_like_any(path: str) -> None:
+    asked = {"index_name": "record_index", "path": path}
+    (plan,) = call("build_index", op="schedule", **asked)
+    assert call_one("cancel_plan", path=path, instant=plan["instant"])["outcome"] == "cancelled"
+    with pytest.raises(InvalidRequest) as missing:
+        call("build_index", op="resume", **asked)
+    assert missing.value.code == "no_indexing_plan"
+    call("build_index", op="schedule", **asked)
+    (built,) = call("build_index", op="resume", **asked)
+    assert (built["state"], built["partition_name"]) == ("READY", "record_index")
+    assert call("build_index", **asked)[0]["message"] == "It already exists."
 
 
 def test_read_only_callers_may_only_try(path: str) -> None:

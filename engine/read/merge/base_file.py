@@ -4,7 +4,7 @@ Row groups are skipped by their statistics, and then by the columns that choose 
 first, the others only for row groups that have such a row.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.formats.parquet_footer import key_footer_of
+from lakewarden.engine.kernel.errors import LakewardenError, corrupt
+from lakewarden.engine.read.merge.key_places import KEY_PLACES, candidates, hashes_of
 from lakewarden.engine.storage.port import Storage
 
 # Java writes one or two huge row groups a file; a small buffer streams inside a row group.
@@ -26,6 +28,9 @@ PLAIN_TEXT_BYTES_MIN = 4
 RowFilter = tuple[pc.Expression, pa.Schema]
 OnFooter = Callable[[pq.FileMetaData], None]
 
+# With more wanted keys than these for each row group nearly all of them have one.
+_KEYS_PER_GROUP_MAX = 4
+_KEYS_TOGETHER = 1 << 16
 # What a part of the other columns may take while the chosen rows are taken out of it.
 _PART_BYTES = 8 << 20
 
@@ -37,6 +42,8 @@ class RowChoice:
     columns: tuple[str, ...]
     # The positions of the wanted rows among those of a table of the columns, ascending.
     positions: Callable[[pa.Table], np.ndarray]
+    # The keys that the only column has to have one of; None where something else decides.
+    keys: pa.Array | None = None
 
 
 class BaseReader:
@@ -78,8 +85,11 @@ class BaseReader:
             if keep_dictionaries:
                 options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
                 file = pq.ParquetFile(source, **options)
-            groups = _matching_groups(file, source, row_filter)
-            if choice is not None and set(choice.columns) <= set(file.schema_arrow.names):
+            has_choice = choice is not None and stored.issuperset(choice.columns)
+            groups = self._groups_of_keys(file, path, choice) if choice and has_choice else None
+            if groups is None:
+                groups = _matching_groups(file, source, row_filter)
+            if choice is not None and has_choice:
                 steps = [groups] if batch_rows is None else [[group] for group in groups]
                 for step in steps:
                     yield from _chosen(file, step, present, choice, use_threads=use_threads)
@@ -89,6 +99,32 @@ class BaseReader:
                 return
             for batch in file.iter_batches(batch_rows, groups, present, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
+
+    def _groups_of_keys(
+        self, file: pq.ParquetFile, path: str, choice: RowChoice
+    ) -> list[int] | None:
+        """The row groups that can have one of the wanted keys; None where that hardly differs.
+
+        The bloom filter may rule a file out before its keys are read for the first time.
+        """
+        keys, count = choice.keys, file.num_row_groups
+        if keys is None or count < 2 or len(keys) > count * _KEYS_PER_GROUP_MAX:
+            return None
+        footer = file.metadata
+        texts = footer.metadata or {}
+        parts = footer.num_rows, footer.serialized_size, hash(frozenset(texts.items()))
+        identity = (self._storage.uri(path), *parts)
+        hashes = KEY_PLACES.get(identity)
+        if hashes is None:
+            if _are_ruled_out(keys, texts, path):
+                return []
+            batches = file.iter_batches(_KEYS_TOGETHER, columns=choice.columns, use_threads=False)
+            hashes = hashes_of(batch.column(0) for batch in batches)
+            KEY_PLACES.keep(identity, hashes, hashes.nbytes)
+        ends = np.cumsum([footer.row_group(group).num_rows for group in range(count)])
+        hit = np.searchsorted(ends, candidates(hashes, keys), "right")
+        found: list[int] = np.unique(hit).tolist()
+        return found
 
     def metadata(self, path: str) -> pq.FileMetaData:
         """What the footer of a base file says."""
@@ -114,6 +150,16 @@ class BaseReader:
             raise corrupt(path, None, f"It is no readable Parquet file: {reason}.") from None
 
 
+def _are_ruled_out(keys: pa.Array, texts: Mapping[bytes, bytes], path: str) -> bool:
+    """Whether the bloom filter of a footer has none of some keys."""
+    try:
+        bloom = key_footer_of(texts).bloom_filter(path)
+    except LakewardenError:
+        # A filter of a kind that is not known, or that is broken, rules nothing out.
+        return False
+    return bloom is not None and not np.any(bloom.might_contain(keys))
+
+
 def _chosen(
     file: pq.ParquetFile,
     groups: list[int],
@@ -123,6 +169,8 @@ def _chosen(
     use_threads: bool,
 ) -> Iterator[pa.Table]:
     """The chosen rows of some row groups: one table, or none."""
+    if not groups:
+        return
     first = file.read_row_groups(groups, choice.columns, use_threads=use_threads)
     positions = choice.positions(first)
     if not len(positions):

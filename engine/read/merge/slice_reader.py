@@ -219,7 +219,7 @@ class SliceReader:
         """
         keys, predicate = self._spec.keys, self._spec.predicate
         if keys is not None and self._spec.has_meta_fields:
-            return RowChoice((RECORD_KEY,), partial(_with_keys, keys))
+            return RowChoice((RECORD_KEY,), partial(_with_keys, keys), keys)
         if predicate is None or slice_.log_files or not self._are_stored(predicate, sources):
             return None
         fields = [self._spec.schema.field(name) for name in predicate.columns]

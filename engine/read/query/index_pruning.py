@@ -38,6 +38,9 @@ from lakewarden.engine.snapshot import Snapshot
 
 # An index of more keys than this would cost more than the files that it may save.
 KEYS_MAX = 10_000
+# The record index is asked for so many keys whatever the number of file groups, and for so many for
+# each of them: of more keys, each file group is likely to have some.
+_KEYS_ASKED, _KEYS_PER_SLICE = 64, 4
 # For which types it is certain how Java spells a value.
 _SPELLED = (pa.types.is_string, pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
 _EQUAL = frozenset({"=", "=="})
@@ -128,13 +131,16 @@ def not_asked(scan: Scan, index: str, reason: str) -> Scan:
 def _by_record_index(read: ReadOf, scan: Scan) -> Scan:
     if not read.state.config.has_metadata(RECORD_INDEX) or not scan.slices:
         return scan
-    if scan.spec.keys is None:
+    keys = scan.spec.keys
+    if keys is None:
         return scan
     try:
         _check_asked(read, RECORD_INDEX)
+        if len(keys) > max(_KEYS_ASKED, len(scan.slices) * _KEYS_PER_SLICE):
+            raise NotUsable(f"{len(keys)} keys are in nearly all of {len(scan.slices)} file groups")
     except NotUsable as reason:
         return not_asked(scan, RECORD_INDEX, str(reason))
-    homes = _homes(read, scan, scan.spec.keys.to_pylist())
+    homes = _homes(read, scan, keys.to_pylist())
     return skipping(scan, RECORD_INDEX, lambda one: one.key in homes, what="keys")
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.column_stats import column_ranges
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.conditions.needs import Need, Needs, needs_of
 from lakewarden.engine.read.merge.predicate import Filter, Predicate, bind_filter, check_columns
 from lakewarden.engine.read.merge.spec import BlockJudge, ReadSpec
@@ -92,7 +92,11 @@ def _with_indexes(read: ReadOf | None, scan: Scan) -> Scan:
     """The scan without the slices that statistics and indexes exclude."""
     if read is None or not scan.slices:
         return scan
-    scan = narrow(read.state, prune_by_keys(read, scan))
+    scan = prune_by_keys(read, scan)
+    if any(one.index == RECORD_INDEX and one.reason is None for one in scan.indexes):
+        # Each of them has a wanted row: what is known of files has nothing to add.
+        return scan
+    scan = narrow(read.state, scan)
     return prune_by_filters(read, prune_by_expressions(read, scan))
 
 

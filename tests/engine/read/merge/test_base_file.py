@@ -13,31 +13,10 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.read.merge.base_file import BaseReader, RowChoice
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from tests.engine.read.counted_reads import CountedReads
 
 ROWS = pa.table({"n": list(range(100)), "s": [f"text {n % 7}" for n in range(100)]})
 PATH = "p/base.parquet"
-
-
-class CountedReads:
-    """Opens the files of a storage, and counts the bytes of them that are fetched."""
-
-    def __init__(self, inner: MemoryStorage) -> None:
-        self._inner = inner
-        self.fetched: list[int] = []
-
-    def open(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_CountedFile(self._inner.read(path), self.fetched), "r")
-
-
-class _CountedFile(io.BytesIO):
-    def __init__(self, content: bytes, fetched: list[int]) -> None:
-        super().__init__(content)
-        self._fetched = fetched
-
-    def read(self, size: int | None = -1) -> bytes:
-        found = super().read(size)
-        self._fetched.append(len(found))
-        return found
 
 
 def stored(rows: pa.Table, **options: object) -> MemoryStorage:

@@ -1,6 +1,8 @@
 """A filter on the record key is a lookup: the same rows as a scan, and no other file is opened."""
 
 from collections.abc import Sequence
+from random import Random
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,7 +11,9 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.faults import FaultyStorage
+from tests.engine.read.counted_reads import CountedReads
 
 SCHEMA = pa.schema(
     [
@@ -114,6 +118,45 @@ def test_reads_of_the_past_and_of_base_files_alone_do_not_ask_the_index() -> Non
     assert len(then) == 1
     base = table.read_arrow(filter=[("id", "=", "key7")], mode="read_optimized")
     assert len(base) == 1
+
+
+def test_so_many_keys_that_nearly_every_file_group_has_some_are_not_asked_for() -> None:
+    table = made(FaultyStorage(fresh_memory_storage()))
+    keys = [f"key{number}" for number in range(65)]
+    explained = table.explain(filter=[("id", "in", keys)])
+    (use,) = (use for use in explained.indexes if use.index == "record_index")
+    assert use.reason == "65 keys are in nearly all of 3 file groups"
+    assert len(table.read_arrow(filter=[("id", "in", keys)])) == 29
+
+
+def test_a_second_lookup_in_a_file_reads_the_row_group_of_the_key_alone() -> None:
+    storage = fresh_memory_storage()
+    table = Table.create("", SCHEMA, ["id"], storage=storage)
+    chance = Random(1)
+    texts = [chance.randbytes(50).hex() for _ in range(60_000)]
+    table.bulk_insert([{**row(number, 1), "p": text} for number, text in enumerate(texts)])
+    fetched: list[int] = []
+    counted = Table.on(cast(Storage, CountedReads(storage, fetched)))
+    for number in (5, 50_000):
+        fetched.clear()
+        found = counted.read_arrow(["id", "p"], [("id", "=", f"key{number}")])
+        assert found["p"].to_pylist() == [texts[number]]
+    (slice_,) = table.file_slices()
+    # One of four row groups, and the footer with its bloom filter.
+    assert sum(fetched) < 0.4 * slice_.size_bytes
+
+
+def test_a_bloom_filter_rules_a_file_out_before_any_key_is_read() -> None:
+    storage = fresh_memory_storage()
+    table = Table.create("", SCHEMA, ["id"], storage=storage)
+    chance = Random(2)
+    texts = [chance.randbytes(50).hex() for _ in range(60_000)]
+    table.bulk_insert([{**row(number, 1), "p": text} for number, text in enumerate(texts)])
+    fetched: list[int] = []
+    counted = Table.on(cast(Storage, CountedReads(storage, fetched)))
+    found = counted.read_arrow(filter=[("id", "=", "key5 and more")], use_metadata=False)
+    (slice_,) = table.file_slices()
+    assert (len(found), sum(fetched) < 0.2 * slice_.size_bytes) == (0, True)
 
 
 def test_an_explanation_names_the_index() -> None:

@@ -1,11 +1,13 @@
 """Base files: how their rows are cut into row groups."""
 
+import io
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lakewarden.engine.write.files.base_files import row_group_rows
 from lakewarden.engine.write.files.spec import FileOptions
-from tests.engine.write.files.test_write_groups import parquet
 from tests.engine.write.small_table import SmallTable, keyed, write_spec_of
 
 
@@ -15,7 +17,9 @@ def test_row_groups_are_small_enough_to_find_a_row_in() -> None:
     narrow = pa.table({"k": pa.array(np.arange(count)).cast(pa.string()), "v": ["v"] * count})
     table = SmallTable(write_spec_of())
     rows = narrow.append_column("ts", pa.array(np.ones(count, np.int64)))
-    found = parquet(table, table.write(inserts=keyed(rows))).metadata
+    written = table.write(inserts=keyed(rows))
+    content = table.storage.read(str(written.stat.path))
+    found = pq.ParquetFile(io.BytesIO(content)).metadata
     sizes = [found.row_group(number).num_rows for number in range(found.num_row_groups)]
     assert sizes == [1 << 14, 1 << 14, count - (1 << 15)]
     many = pa.table({str(number): pa.nulls(1 << 17, pa.int8()) for number in range(256)})

@@ -184,7 +184,7 @@ def list_as_ready(storage: Storage, config: TableConfig, content: bytes, path: s
     """Let the table's properties list what a build has completed, all of it at once."""
     done = indexing.decode(content, path)
     names = {one.metadata_partition_path or "" for one in done.index_partition_infos}
-    if names <= set(config.metadata_partitions):
+    if names <= set(config.metadata_partitions) - set(config.metadata_partitions_inflight):
         return
     ready = sorted({*config.metadata_partitions, *names})
     left = [one for one in config.metadata_partitions_inflight if one not in names]

@@ -36,12 +36,14 @@ from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.services.indexing.schedule_build import (
     prepare,
     publish_build,
+    refuse_impossible,
     supersede_in,
     wanted_of,
 )
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER
+from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat, write_first_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -147,6 +149,7 @@ class _Run:
                 files = pending_of(snapshot, Action.INDEXING, self.attempt.instant)
                 assert files is not None
                 wanted = wanted_of(snapshot, files)
+                refuse_impossible(self.context, snapshot, wanted)
                 return prepare(self.context, held, snapshot, self.attempt.instant, wanted)
             self._assert_there(held, snapshot, notes)
             if notes.has_base or _is_completed(state, notes.base_instant):
@@ -284,16 +287,39 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
         if files is None:
             return _ended(context, instant)
         ledger = snapshot.ledger(instant)
+        wanted = wanted_of(snapshot, files)
         if ledger.last_claim is not None or files.inflight is None:
+            ready = snapshot.config.metadata_partitions
+            if wanted and all(one.partition in ready for one in wanted):
+                return _satisfied(context, held, snapshot, files)
             return instant
         live = working_attempt(context, ledger, files)
         if live is not None:
             raise _held(instant, str(live))
-        wanted = wanted_of(snapshot, files)
+        refuse_impossible(context, snapshot, wanted)
         snapshot = supersede_in(context, held, snapshot, files)
         if not wanted:
             raise _unknown(instant)
         return publish_build(context, held, snapshot, wanted).instant
+
+
+def _satisfied(
+    context: Context, held: HeldLock, snapshot: Snapshot, files: InstantFiles
+) -> BuildDone:
+    """End a plan whose partitions another one has made; they stay as they are."""
+    instant = files.instant.requested
+    names = tuple(one.partition for one in wanted_of(snapshot, files))
+    ledger = snapshot.ledger(instant)
+    append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason="Its index is ready.")
+    end_build(context, held, snapshot, files)
+    newest = newest_write(snapshot) or ""
+    return BuildDone(
+        instant=instant,
+        partitions=names,
+        upto=newest,
+        caught_up_to=newest,
+        was_completed_before=True,
+    )
 
 
 def _ended(context: Context, instant: str) -> BuildDone:

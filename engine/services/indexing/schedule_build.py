@@ -88,7 +88,8 @@ def schedule_build(context: Context, wanted: Sequence[WantedIndex]) -> Scheduled
     recover_failed_instants(context)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
-        _refuse_impossible(context, snapshot, wanted)
+        _refuse_ready(snapshot, wanted)
+        refuse_impossible(context, snapshot, wanted)
         rivals = _rivals(snapshot, wanted)
         same = _same_plan(context, snapshot, rivals, wanted)
         if same is not None:
@@ -274,14 +275,17 @@ def _define(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex])
             update_properties(context.storage, {"hoodie.table.index.defs.path": path})
 
 
-def _refuse_impossible(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
-    """Step `index-schedule.refuse`, but for builds that are under way."""
+def refuse_impossible(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
+    """Refuse partitions that cannot be made of what the table has, or not be kept true."""
     choices = BuildOptions(
         is_record_index_partitioned=any(one.is_partitioned for one in wanted),
         definitions=tuple(one.definition for one in wanted if one.definition is not None),
     )
     names = [one.partition for one in wanted]
     in_order(context.storage, snapshot.config, names, choices)
+
+
+def _refuse_ready(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
     for one in wanted:
         if one.partition in snapshot.config.metadata_partitions:
             raise index_exists(one.partition, one.partition)

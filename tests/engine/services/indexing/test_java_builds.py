@@ -1,0 +1,88 @@
+"""Builds that Java has planned, or begun and left: each ends ready and true, or is refused."""
+
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.timeline.instants.instant import Action
+from tests.golden_tables import GoldenTable
+
+# A state of Java's, the partition that is built in it, and whether Java had begun.
+BUILDS = {
+    "cow_build_record_planned": ("record_index", False),
+    "cow_build_bloom_planned": ("bloom_filters", False),
+    "cow_build_record_dead": ("record_index", True),
+    "cow_build_record_partitioned_dead": ("record_index", True),
+    "cow_build_secondary_dead": ("secondary_index_by_name", True),
+    "cow_build_secondary_listed": ("secondary_index_by_name", True),
+    "cow_build_expression_stats_dead": ("expr_index_by_day", True),
+    "cow_indexing_record_groups": ("record_index", True),
+    "cow_indexing_record_hfiles": ("record_index", True),
+    "cow_indexing_record_listed": ("record_index", True),
+    "mor_indexing_bloom_logged": ("bloom_filters", True),
+}
+
+
+def table_of(golden_copy: GoldenTable, name: str) -> Table:
+    return Table(str(golden_copy(f"indexing/{name}")))
+
+
+def assert_valid(table: Table) -> None:
+    bad = [one for one in table.validate() if one.finding.verdict not in ("ok", "skipped")]
+    assert not bad
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_build_of_java_ends_ready(golden_copy: GoldenTable, name: str) -> None:
+    partition, has_begun = BUILDS[name]
+    table = table_of(golden_copy, name)
+    rows = table.read_arrow(use_metadata=False)
+    (plan,) = table.pending_indexing()
+    (done,) = table.run_indexing()
+    assert done.partitions == (partition,)
+    assert (done.superseded == plan) is has_begun
+    assert table.pending_indexing() == ()
+    assert partition in table.config.metadata_partitions
+    assert table.config.metadata_partitions_inflight == ()
+    assert_valid(table)
+    own = [one for one in rows.column_names if not one.startswith("_hoodie_")]
+    table.upsert(rows.select(own).slice(0, 3))
+    assert_valid(table)
+    assert table.read_arrow().num_rows == rows.num_rows
+
+
+def test_a_write_reports_nothing_to_a_dead_build_without_all_its_groups(
+    golden_copy: GoldenTable,
+) -> None:
+    path = golden_copy("indexing/cow_indexing_record_groups")
+    folder = path / ".hoodie/metadata/record_index"
+    before = sorted(one.name for one in folder.iterdir())
+    table = Table(str(path))
+    rows = table.read_arrow(use_metadata=False)
+    own = [one for one in rows.column_names if not one.startswith("_hoodie_")]
+    table.upsert(rows.select(own))
+    assert sorted(one.name for one in folder.iterdir()) == before
+    table.run_indexing()
+    assert_valid(table)
+
+
+def test_statistics_of_partitions_alone_are_refused(golden_copy: GoldenTable) -> None:
+    table = table_of(golden_copy, "cow_build_partition_stats_planned")
+    with pytest.raises(InvalidRequest, match="column_stats") as refused:
+        table.run_indexing()
+    assert refused.value.code == "unsupported_metadata_partition"
+    assert table.pending_indexing() == ()
+    assert_valid(table)
+
+
+def test_a_second_plan_for_what_is_ready_ends_and_changes_nothing(
+    golden_copy: GoldenTable,
+) -> None:
+    table = table_of(golden_copy, "cow_indexing_scheduled_twice")
+    built = table.timeline().completed((Action.INDEXING,))
+    (done,) = table.run_indexing()
+    assert done.was_completed_before
+    assert table.pending_indexing() == ()
+    assert table.timeline().completed((Action.INDEXING,)) == built
+    assert "bloom_filters" in table.config.metadata_partitions
+    assert_valid(table)

@@ -5,10 +5,11 @@ engines that do not look for builds, and what was pending when the plan was made
 these, so that none of them completes unseen once the index is ready.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata import rollback
+from lakewarden.engine.file_groups.file_names import BaseFile, parse_file_name
+from lakewarden.engine.formats.instant_metadata import clean, rollback
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, whole_number
 from lakewarden.engine.metadata.entries.content import content_of
@@ -150,8 +151,15 @@ def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantF
 
 
 def taken_from_base(snapshot: Snapshot, notes: BuildNotes) -> str | None:
-    """The rollback or restore since the plan that has undone what the base holds."""
+    """What has undone, since the plan, a write that the base holds, or cleaned what it reads."""
     active = snapshot.timeline.active
+    for one in active.completed((Action.CLEAN,)):
+        if one.requested > notes.instant or one.requested in notes.pending:
+            metadata = clean.decode(active.read(one), active.path(one))
+            for partition, gone in metadata.partition_metadata.items():
+                names = (*gone.success_delete_files, *gone.delete_path_patterns)
+                if _has_newest(snapshot, partition, names, notes.upto):
+                    return one.requested
     for one in active.completed((Action.RESTORE,)):
         if one.requested > notes.instant:
             return one.requested
@@ -161,6 +169,20 @@ def taken_from_base(snapshot: Snapshot, notes: BuildNotes) -> str | None:
             if any(name <= notes.upto and name not in notes.pending for name in undone):
                 return one.requested
     return None
+
+
+def _has_newest(snapshot: Snapshot, partition: str, paths: Sequence[str], upto: str) -> bool:
+    """Whether some removed files are what their file groups had as of an instant."""
+    removed = [parse_file_name(path.rpartition("/")[2], 0) for path in paths]
+    gone = [one for one in removed if one is not None and one.instant <= upto]
+    if not gone:
+        return False
+    there = snapshot.source(use_metadata=True).files((partition,)).get(partition, ())
+    starts: dict[str, str] = {}
+    for file in (*gone, *there):
+        if isinstance(file, BaseFile) and file.instant <= upto:
+            starts[file.file_id] = max(starts.get(file.file_id, ""), file.instant)
+    return any(one.instant >= starts.get(one.file_id, "") for one in gone)
 
 
 def waits_for(notes: BuildNotes, waiting: InstantFiles) -> Conflict:

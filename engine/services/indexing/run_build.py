@@ -250,7 +250,7 @@ class _Run:
             return
         files = pending_of(snapshot, Action.INDEXING, notes.instant)
         why = (
-            f"{undone} undid a write that it holds."
+            f"{undone} undid a write that it holds, or cleaned what it reads."
             if undone
             else f"The file groups of {lost[0]} are gone."
         )
@@ -291,7 +291,7 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
         if ledger.last_claim is not None or files.inflight is None:
             ready = snapshot.config.metadata_partitions
             if wanted and all(one.partition in ready for one in wanted):
-                return _satisfied(context, held, snapshot, files)
+                return _end_satisfied(context, held, snapshot, files)
             return instant
         live = working_attempt(context, ledger, files)
         if live is not None:
@@ -303,7 +303,7 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
         return publish_build(context, held, snapshot, wanted).instant
 
 
-def _satisfied(
+def _end_satisfied(
     context: Context, held: HeldLock, snapshot: Snapshot, files: InstantFiles
 ) -> BuildDone:
     """End a plan whose partitions another one has made; they stay as they are."""

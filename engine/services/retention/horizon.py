@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
 from lakewarden.engine.kernel.zones import Zone
+from lakewarden.engine.metadata.writing.builds import read_notes
 from lakewarden.engine.services.retention.clean_settings import CleanRetention
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Instant, time_text
+from lakewarden.engine.timeline.instants.instant import Action, Instant, epoch_ms, time_text
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 _HOUR_MS = 3_600_000
+# For how long a build of an index holds back a clean; what it misses then, it reads anew.
+BUILD_KEEPS_SECONDS = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +39,22 @@ class Writes:
     completed: Sequence[Instant]
     # Plans of services among them.
     pending: Sequence[Instant]
+    # Builds of indexes, each with the instant as of which it reads the table.
+    builds: Sequence[tuple[Instant, str]] = ()
 
 
 def writes_of(snapshot: Snapshot) -> Writes:
     """The completed writes, and what may become one."""
     active = snapshot.timeline.active
-    return Writes(completed=active.completed(), pending=active.pending(INGESTION | TABLE_SERVICES))
+    notes = (
+        (one, read_notes(snapshot.storage, one.requested))
+        for one in active.pending((Action.INDEXING,))
+    )
+    return Writes(
+        completed=active.completed(),
+        pending=active.pending(INGESTION | TABLE_SERVICES),
+        builds=tuple((one, found.upto) for one, found in notes if found is not None),
+    )
 
 
 def find_horizon(
@@ -62,7 +75,7 @@ def find_horizon(
         return Horizon(why=_too_few(writes.completed, retention))
     earliest = min(retained)
     earliest, is_limited = _limited(writes.completed, earliest, last, commits_max)
-    horizon = _held_back(writes, earliest)
+    horizon = _held_by_build(writes, _held_back(writes, earliest), now_ms, zone)
     if horizon.held_by is None and is_limited:
         return Horizon(instant=earliest, why=f"At most {commits_max} commits are cleaned at once.")
     return horizon
@@ -107,6 +120,20 @@ def _held_back(writes: Writes, earliest: Instant) -> Horizon:
         held_by=first,
         why=f"The {first.action.value} {first.requested} has not ended.",
     )
+
+
+def _held_by_build(writes: Writes, horizon: Horizon, now_ms: int, zone: Zone) -> Horizon:
+    """A build of an index reads the table as it was; it keeps that for a while, dead or alive."""
+    if horizon.instant is None:
+        return horizon
+    for build, upto in writes.builds:
+        began_ms = epoch_ms(build.requested, zone) or 0
+        is_older = upto < horizon.instant.requested
+        if is_older and now_ms - began_ms < BUILD_KEEPS_SECONDS * 1000:
+            before = [one for one in writes.completed if one.requested <= upto]
+            why = f"The index build {build.requested} reads the table as of {upto or 'its start'}."
+            return Horizon(instant=max(before, default=None), held_by=build, why=why)
+    return horizon
 
 
 def _completion(instant: Instant) -> str:

@@ -99,6 +99,8 @@ class Remedies:
         match action:
             case Action.CLEAN:
                 return self.clean()
+            case Action.INDEXING:
+                return self.cancel(requested)
             case Action.ROLLBACK:
                 return self.roll_back_failed()
             case Action.RESTORE:

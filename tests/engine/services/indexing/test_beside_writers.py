@@ -3,10 +3,12 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
+from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.indexing.catch_up import CHECK_TIMEOUT_SECONDS
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.services.indexing.run_build import run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
+from lakewarden.engine.services.inspection.state.blockers import blockers
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.cancel.cancellation import Ending
 from tests.crash.dying_operations import DEAD_AFTER_MS, killed
@@ -335,3 +337,22 @@ def test_rows_that_cannot_be_indexed_end_the_build() -> None:
         run_build(world.context(61), scheduled(world))
     assert refused.value.code == "repeated_keys"
     assert_gone(world)
+
+
+def test_a_build_holds_back_a_clean_for_a_bounded_time_and_blockers_names_it() -> None:
+    world = new_service_world(COW, *HISTORY)
+    instant = scheduled(world)
+    world.write(*(updated(ts=10 + number) for number in range(3)))
+    retained = world.context(60, hoodie__clean__commits__retained=1)
+    assert clean(retained).held_by == instant
+    (held,) = (one for one in blockers(retained) if one.instant == instant)
+    assert (held.blocked_service, held.action) == ("clean", "indexing")
+    assert instant in held.remedy_sql
+    world.clock.advance(2 * 3_600_000)
+    assert clean(retained).files_deleted
+    with pytest.raises(Conflict) as undone:
+        run(world)
+    assert undone.value.code == "index_build_undone"
+    assert_gone(world)
+    run_build(world.context(62), scheduled(world))
+    assert_true(world.table(70))

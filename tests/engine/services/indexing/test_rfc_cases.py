@@ -9,7 +9,7 @@ from lakewarden.engine.services.indexing.run_build import run_build
 from lakewarden.engine.services.indexing.schedule_build import base_of, schedule_build
 from lakewarden.engine.testing.faults import Crashed
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.attempts.publish import publish
+from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
 from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.services.indexing.builds_kit import (
     INDEX,
@@ -145,6 +145,8 @@ def test_the_example_of_the_design_is_caught_up_with_in_its_order() -> None:
     """DC1 to DC3, CLEAN4 inflight, DC5, DC6, COMPACT7 requested, DC8, the plan, DC10 inflight."""
     world = new_service_world(MOR, *HISTORY, updated(ts=3))
     fourth = publish(world.context(40), Action.CLEAN, claims=True)
+    assert fourth.attempt is not None
+    to_inflight(world.context(40), fourth.attempt)
     world.write(updated(ts=4), updated(ts=5))
     sixth = world.snapshot().timeline.active.completed()[-1].requested
     seventh = world.table(41).compaction.schedule()

@@ -14,6 +14,7 @@ from bench import (
     merge_on_read,
     opening,
     planning,
+    remote_requests,
     results,
     sql,
     sql_tables,
@@ -44,6 +45,7 @@ TOPICS: dict[str, ModuleType] = {
         planning,
         table_functions,
         storage_calls,
+        remote_requests,
     )
 }
 

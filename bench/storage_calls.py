@@ -1,19 +1,14 @@
 """Storage calls of a small upsert: 10 rows into 5 file groups, with a record index."""
 
-import subprocess
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from uuid import uuid4
 
 import pyarrow as pa
-import s3fs
 
 from bench.measure import Bound, Measure, Rounds
-from bench.places import CHECKOUT
+from bench.remote_requests import distant_s3
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
@@ -32,7 +27,6 @@ PROPERTIES = {
     "hoodie.index.bloom.num_entries": 50,
 }
 LOCKS = (".hoodie/lock", ".hoodie/.locks/table_lock.json")
-_SERVER = CHECKOUT / "tests" / "engine" / "storage" / "s3_server.py"
 # What the same upsert made at commit 4706c4f, counted by this module.
 BEFORE: Mapping[str, Mapping[str, int]] = {
     "the local disk": {
@@ -69,8 +63,8 @@ SHARE_MAX = 0.75
 
 def run() -> list[Measure]:
     """Count the calls on both kinds of storage, and compare them with those of before."""
-    with tempfile.TemporaryDirectory() as folder, _s3() as bucket:
-        places = {"the local disk": Location(f"{folder}/table", {}), "S3": bucket}
+    with tempfile.TemporaryDirectory() as folder, distant_s3() as s3:
+        places = {"the local disk": Location(f"{folder}/table", {}), "S3": s3.fresh_place()}
         return [
             _measure(name, small_upsert(open_storage(location)))
             for name, location in places.items()
@@ -138,19 +132,3 @@ def _measure(place: str, calls: Sequence[StorageCall]) -> Measure:
         "`column_stats` and a global record index; each group gets two rows",
         Rounds({}, 0.0),
     )
-
-
-@contextmanager
-def _s3() -> Iterator[Location]:
-    """A folder in a bucket of an S3 server of its own."""
-    command = [sys.executable, str(_SERVER)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            address = f"http://127.0.0.1:{int(server.stdout.readline())}"
-            options = {"key": "key", "secret": "secret", "client_kwargs": {"endpoint_url": address}}
-            bucket = f"bench-{uuid4().hex}"
-            s3fs.S3FileSystem(**options).call_s3("create_bucket", Bucket=bucket)
-            yield Location(f"s3://{bucket}/table", options)
-        finally:
-            server.terminate()

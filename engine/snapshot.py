@@ -6,7 +6,9 @@ is proved afterwards by a second look at the timeline, for a clean may have run 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -29,17 +31,18 @@ from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.table import FILES, MetadataTable
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import TableSchema, resolve_schema
 from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
-from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles, load_active
+from lakewarden.engine.timeline.active import UNDER_WAY, Contents, InstantFiles, load_active
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
 from lakewarden.engine.timeline.roll_forward import RolledForward
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import Timeline, open_archive
 
 # Cleans end one by one, and a snapshot takes less time than what leads to an end.
 SNAPSHOTS_MAX = 5
@@ -166,6 +169,25 @@ class Snapshot:
         """Whether all files of this snapshot are there still; costs a listing of the timeline."""
         return not may_have_removed(self.timeline.active, load_active(self.storage, self.layout))
 
+    def read_ahead(self, *, definitions: bool = True) -> None:
+        """Read at once what a query or a write is going to ask for, one thing after the other."""
+        if not asks_ahead(self.storage):
+            return
+        wanted: list[Callable[[], object]] = [self._newest_commit, lambda: self.history]
+        if definitions:
+            wanted.append(lambda: self.stored_definitions)
+        if self.config.has_metadata(FILES):
+            wanted.append(lambda: self.metadata.partition(FILES).read_ahead())
+        # What is damaged, or gone by now, is said where it is needed.
+        with suppress(CorruptTable):
+            together(self.storage, wanted)
+
+    def _newest_commit(self) -> None:
+        """What the schema is going to be read from."""
+        completed = self.timeline.active.completed()
+        if completed:
+            self.timeline.active.is_torn(completed[-1])
+
     def _prove(self) -> None:
         """Refuse what was listed if files of this snapshot may have gone meanwhile."""
         if not self.is_whole():
@@ -190,10 +212,45 @@ class _ProvedListing:
         return found
 
 
-def load_snapshot(storage: Storage) -> Snapshot:
+# Properties and timeline that belong together.
+Loaded = tuple[TableConfig, Timeline]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What earlier looks at a table have read, and need not be read again.
+
+    Completed instants never change. The properties may: they are only compared.
+    """
+
+    config: TableConfig | None = None
+    completed: Contents = field(default_factory=Contents, repr=False)
+
+
+def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:
     """The table as it is now, for reading: one object and one listing."""
-    config = load_config(storage)
-    return Snapshot(storage, config, Timeline.load(storage, config.layout))
+    return Snapshot(storage, *load_table(storage, memory or Memory()))
+
+
+def load_table(storage: Storage, memory: Memory) -> Loaded:
+    """Properties and timeline as they are now: the timeline is not older than the properties.
+
+    Where earlier ones are known, both are asked for side by side: properties that say the same
+    after as before have said so when the timeline was listed.
+    """
+    known, active = memory.config, None
+    if known is None or not asks_ahead(storage):
+        config = load_config(storage)
+    else:
+        listed = partial(load_active, storage, known.layout)
+        config, active = both(storage, partial(load_config, storage), listed)
+        if config.properties != known.properties:
+            active = None
+    if active is None:
+        active = load_active(storage, config.layout)
+    memory.config = config
+    active.share_contents(memory.completed)
+    return config, Timeline(active, open_archive(storage, config.layout))
 
 
 def retrying_view(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:

@@ -1,6 +1,6 @@
 """The front door: a Hudi table, opened by its path."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -18,13 +18,14 @@ from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
 from lakewarden.engine.read.query.plan_query import Query, plan_query, slices_as_of
 from lakewarden.engine.read.query.retention import Retention, retention
+from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.inspection.history.history import History
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options, in_our_words
-from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
+from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot, load_table, retrying_view
 from lakewarden.engine.spark.scan.frames import scan_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.spark.write.incoming import fetched, incoming_frame, is_frame
@@ -83,7 +84,7 @@ class Table(TableServices, TableMetadata):
         self._executor = ports.executor
         # They hold for all tables of a session, so that those which mean nothing here are let be.
         self._session = dict(session or {})
-        load_config(storage)
+        self._memory = Memory(load_config(storage))
 
     @classmethod
     def named(cls, spark: "SparkSession", name: str) -> Self:
@@ -253,19 +254,15 @@ class Table(TableServices, TableMetadata):
     ) -> pa.Table:
         """The rows of commits that completed after `since`, and at or before `until`."""
         query = Query(columns, filter)
-        changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
+        changes = self._planned(lambda state: plan_changes(state, since, until, query))
         return changes.table(self._executor)
 
     def lookup(
-        self,
-        keys: Sequence[object],
-        columns: Sequence[str] | None = None,
-        *,
-        by: str | None = None,
+        self, keys: Sequence[object], columns: Sequence[str] | None = None, *, by: str | None = None
     ) -> pa.Table:
         """The rows with the given record keys, or values of the column `by`, through an index of
         these if there is one."""
-        answer = Answer(self._storage, lambda state: plan_lookup(state, keys, columns, by))
+        answer = self._planned(lambda state: plan_lookup(state, keys, columns, by))
         return answer.table(self._executor)
 
     def read(
@@ -293,7 +290,7 @@ class Table(TableServices, TableMetadata):
     ) -> "DataFrame":
         """The rows of later commits as a Spark DataFrame."""
         query = Query(columns, filter)
-        changes = Answer(self._storage, lambda state: plan_changes(state, since, until, query))
+        changes = self._planned(lambda state: plan_changes(state, since, until, query))
         return scan_frame(spark, self._storage, changes.scan(), self._executor)
 
     def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
@@ -396,9 +393,10 @@ class Table(TableServices, TableMetadata):
     def _write(
         self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
     ) -> Commit:
-        refuse_other(config := self.config, given := given_options(options, keywords, OF_WRITES))
+        config, _ = loaded = load_table(self._storage, self._memory)
+        refuse_other(config, given := given_options(options, keywords, OF_WRITES))
         context = self._context(given, config.properties)
-        return after_write(context, TableWriter(context).write(request, config)).commit
+        return after_write(context, TableWriter(context).write(request, loaded)).commit
 
     def _taken(
         self, rows: Taken, options: Options, keywords: Mapping[str, object]
@@ -431,7 +429,7 @@ class Table(TableServices, TableMetadata):
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
         settings = self._settings(given, properties)
         lock = open_lock(self._storage, settings, self._ports)
-        return Context(self._storage, lock, self._ports, settings)
+        return Context(self._storage, lock, self._ports, settings, self._memory)
 
     def _settings(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Settings:
         return Settings.of(
@@ -442,7 +440,10 @@ class Table(TableServices, TableMetadata):
         )
 
     def _answer(self, query: Query) -> Answer:
-        return Answer(self._storage, lambda state: plan_query(state, query))
+        return self._planned(lambda state: plan_query(state, query))
+
+    def _planned(self, plan: Callable[[Snapshot], Scan]) -> Answer:
+        return Answer(self._storage, plan, self._memory)
 
     def _state(self) -> Snapshot:
-        return load_snapshot(self._storage)
+        return load_snapshot(self._storage, self._memory)

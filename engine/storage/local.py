@@ -11,7 +11,7 @@ parquet, and a mapped file that another process cuts short kills this one.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -41,6 +41,7 @@ from lakewarden.engine.storage.port import (
     Won,
 )
 from lakewarden.engine.storage.scan import entry_of, remove_tree, scan_folder, scan_tree
+from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingFile
 
 LINK_ATTEMPTS_MAX = 3
@@ -55,6 +56,7 @@ class LocalStorage:
 
     has_exclusive_create = True
     has_conditional_replace = False
+    concurrency = IN_TURN
 
     def __init__(self, location: Location, *, root: LocalRoot | None = None) -> None:
         uri, self._place = absolute(location.uri)
@@ -194,6 +196,10 @@ class LocalStorage:
                 self._root.assert_present("delete", self.uri(path))
                 return False
         return True
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> int:
         place = self._folder_place(folder)

@@ -4,7 +4,7 @@ A store lives as long as any storage object refers to it; by its name the same p
 again. Times come from a clock, so that every run shows the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -20,6 +20,7 @@ from lakewarden.engine.storage.failures import required
 from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined, prefix_of
 from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Versioned, Won
+from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingBuffer
 
 SCHEME = "memory://"
@@ -112,6 +113,7 @@ class MemoryStorage:
 
     has_exclusive_create = True
     has_conditional_replace = True
+    concurrency = IN_TURN
 
     def __init__(self, store: _Store, folder: str = "") -> None:
         self._store = store
@@ -184,6 +186,10 @@ class MemoryStorage:
 
     def delete(self, path: str) -> bool:
         return self._store.remove(self._key(path))
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> int:
         prefix = prefix_of(checked_folder(folder))

@@ -8,7 +8,6 @@ abandoned stream leaves no unfinished upload behind.
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -30,10 +29,23 @@ from lakewarden.engine.storage.paths import checked_file, checked_folder, joined
 from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Versioned
 from lakewarden.engine.storage.protocols import Connection
 from lakewarden.engine.storage.range_reader import RangeReader
-from lakewarden.engine.storage.s3_versions import s3_put_if_match, s3_read_versioned
+from lakewarden.engine.storage.s3_requests import (
+    Tail,
+    s3_below,
+    s3_children,
+    s3_put_if_match,
+    s3_read_versioned,
+    s3_remove,
+    s3_tail,
+)
+from lakewarden.engine.storage.side_by_side import AtOnce, Concurrency, together
 from lakewarden.engine.storage.streams import PendingFile
 
-DELETES_AT_ONCE = 16
+_CONCURRENCY = AtOnce(16)
+# As many as S3 takes by one request.
+DELETES_PER_REQUEST = 1000
+# Small files, footers and the index of an HFile are in it; more would take longer than a request.
+TAIL_BYTES = 1 << 19
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 T = TypeVar("T")
@@ -71,6 +83,10 @@ class ObjectStorage:
     def has_conditional_replace(self) -> bool:
         return self._connection.replaces_conditionally
 
+    @property
+    def concurrency(self) -> Concurrency:
+        return _CONCURRENCY
+
     def below(self, folder: str) -> "ObjectStorage":
         if not checked_folder(folder):
             return self
@@ -87,7 +103,10 @@ class ObjectStorage:
 
     def list(self, folder: str) -> Listing:
         key = self._folder_key(folder)
-        answer = self._ask("list", folder, partial(self._fs.ls, key, detail=True)) or []
+        ls = partial(self._fs.ls, key, detail=True)
+        if self._connection.is_s3:
+            ls = partial(s3_children, self._fs, key)
+        answer = self._ask("list", folder, ls) or []
         # Asked for a file, most protocols answer with that file.
         details = [one for one in answer if str(one["name"]).startswith(f"{key}/")]
         return listing(relative_files(details, self._root), relative_folders(details, self._root))
@@ -103,11 +122,9 @@ class ObjectStorage:
         return self._ask("read", path, partial(self._fs.cat_file, self._key(path), **options))
 
     def open(self, path: str) -> pa.NativeFile:
-        entry = self.stat(path)
-        if entry is None:
-            raise missing_file(self.uri(path))
-        reader = RangeReader(entry.size_bytes, partial(self._fetch, path, self._key(path)))
-        return pa.PythonFile(reader, mode="r")
+        tail = self._tail(path)
+        fetch = partial(self._fetch, path, self._key(path))
+        return pa.PythonFile(RangeReader(tail.size_bytes, fetch, tail.content), mode="r")
 
     def put(self, path: str, payload: bytes) -> None:
         key = self._key(path)
@@ -155,12 +172,12 @@ class ObjectStorage:
         # S3 does not say whether there was anything to delete.
         return self.stat(path) is not None and self._remove(path, key)
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        self._remove_all("", [self._key(path) for path in paths])
+
     def delete_folder(self, folder: str) -> int:
         details = self._find(folder)
-        keys = [str(one["name"]) for one in details if one["type"] == "file"]
-        with ThreadPoolExecutor(DELETES_AT_ONCE) as threads:
-            for removal in [threads.submit(self._remove, folder, key) for key in keys]:
-                removal.result()
+        self._remove_all(folder, [str(one["name"]) for one in details if one["type"] == "file"])
         if not self._connection.is_flat:
             self._remove_empty_folders(folder)
         return len(relative_files(details, self._root))
@@ -180,8 +197,23 @@ class ObjectStorage:
     def _find(self, folder: str, *, withdirs: bool = False) -> Sequence[Details]:
         key = self._folder_key(folder)
         find = partial(self._fs.find, key, withdirs=withdirs, detail=True)
-        found = self._ask("list", folder, find) or {}
-        return [one for one in found.values() if str(one["name"]).startswith(f"{key}/")]
+        if self._connection.is_s3:
+            found = self._ask("list", folder, partial(s3_below, self._fs, key)) or []
+        else:
+            found = list((self._ask("list", folder, find) or {}).values())
+        return [one for one in found if str(one["name"]).startswith(f"{key}/")]
+
+    def _tail(self, path: str) -> Tail:
+        """The size of a file, with its end where that comes in the same answer."""
+        if self._connection.is_s3:
+            tail = self._ask("read", path, partial(s3_tail, self._fs, self._key(path), TAIL_BYTES))
+            if tail is None:
+                raise missing_file(self.uri(path))
+            return tail
+        entry = self.stat(path)
+        if entry is None:
+            raise missing_file(self.uri(path))
+        return Tail(b"", entry.size_bytes)
 
     def _fetch(self, path: str, key: str, start: int, end: int) -> bytes:
         fetch = partial(self._fs.cat_file, key, start=start, end=end)
@@ -196,6 +228,18 @@ class ObjectStorage:
         if not self._connection.is_flat:
             parent = key.rpartition("/")[0]
             self._done(operation, path, partial(self._fs.makedirs, parent, exist_ok=True))
+
+    def _remove_all(self, folder: str, keys: Sequence[str]) -> None:
+        """Remove objects, those of S3 many at once."""
+        if self._connection.is_s3 and keys:
+            parts = range(0, len(keys), DELETES_PER_REQUEST)
+            removals = [
+                partial(s3_remove, self._fs, keys[first : first + DELETES_PER_REQUEST])
+                for first in parts
+            ]
+            together(self, [partial(self._done, "delete", folder, one) for one in removals])
+            return
+        together(self, [partial(self._remove, folder, key) for key in keys])
 
     def _remove(self, path: str, key: str) -> bool:
         return self._ask("delete", path, partial(self._removed, key)) or False

@@ -1,11 +1,17 @@
 """Opening a storage: which adapter serves an address."""
 
+from weakref import WeakKeyDictionary
+
 from lakewarden.engine.storage.conditional import ConditionalRequests
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import SCHEME, open_memory_storage
 from lakewarden.engine.storage.object_store import ObjectStorage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.storage.protocols import connect, scheme_of
+
+_PROVEN: WeakKeyDictionary[object, tuple[ConditionalRequests, ConditionalRequests]] = (
+    WeakKeyDictionary()
+)
 
 
 def open_storage(location: Location) -> Storage:
@@ -15,4 +21,13 @@ def open_storage(location: Location) -> Storage:
         return LocalStorage(location)
     if location.uri.startswith(SCHEME):
         return open_memory_storage(location)
-    return ObjectStorage(location, connect(location), ConditionalRequests(), ConditionalRequests())
+    connection = connect(location)
+    creates, replaces = _conditions_of(connection.filesystem)
+    return ObjectStorage(location, connection, creates, replaces)
+
+
+def _conditions_of(filesystem: object) -> tuple[ConditionalRequests, ConditionalRequests]:
+    """What is proven of a connection to a service, which many tables may share."""
+    if filesystem not in _PROVEN:
+        _PROVEN[filesystem] = ConditionalRequests(), ConditionalRequests()
+    return _PROVEN[filesystem]

@@ -4,11 +4,13 @@ Paths are relative to the storage's root, separated by `/`; "" is the root itsel
 depend on other writers are values, so that the caller has to think about each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
+
+from lakewarden.engine.storage.side_by_side import Concurrency
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ class Storage(Protocol):
         """Whether `replace_if` has exactly one winner; without it both calls are refused."""
         ...
 
+    @property
+    def concurrency(self) -> Concurrency:
+        """How calls are made that do not wait for each other."""
+        ...
+
     def below(self, folder: str) -> "Storage":
         """The same storage, seen from a folder."""
         ...
@@ -161,6 +168,10 @@ class Storage(Protocol):
 
     def delete(self, path: str) -> bool:
         """Remove a file; False when it was not there."""
+        ...
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Remove files, whether they are there or not."""
         ...
 
     def delete_folder(self, folder: str) -> int:

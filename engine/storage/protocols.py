@@ -45,6 +45,7 @@ class Connection:
     creates_exclusively: bool
     replaces_conditionally: bool
     in_one_piece: Mapping[str, object]
+    is_s3: bool
 
     def below(self, folder: str) -> "Connection":
         """The same connection, seen from a folder."""
@@ -111,7 +112,8 @@ def _connect(protocol: str, rest: str, location: Location) -> Connection:
         raise ValueError("no bucket")
     creates, replaces = _has(_CREATES_SINCE, protocol), _has(_REPLACES_SINCE, protocol)
     in_one_piece = _IN_ONE_PIECE.get(protocol, {})
-    return Connection(filesystem, root, is_flat, creates, replaces, in_one_piece)
+    is_s3 = protocol == "s3" and hasattr(filesystem, "_call_s3")
+    return Connection(filesystem, root, is_flat, creates, replaces, in_one_piece, is_s3)
 
 
 def _has(since: Mapping[str, _Needed], protocol: str) -> bool:

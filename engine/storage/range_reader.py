@@ -1,6 +1,7 @@
-"""Random access to a remote file: each read is one range request, and nothing is kept.
+"""Random access to a remote file: each read is one range request, but for the end of the file.
 
-Arrow asks for the ranges it needs, and merges neighbours itself with `pre_buffer`. A cache below it
+The end comes with the size, by one request: a footer, or all of a small file. Nothing else is kept.
+Arrow asks for the ranges it needs, and merges neighbours itself with `pre_buffer`; a cache below it
 would fetch bytes that Arrow did not ask for, and hide errors.
 """
 
@@ -13,8 +14,10 @@ Fetch = Callable[[int, int], bytes]
 class RangeReader:
     """What Arrow needs to wrap a Python object as a file."""
 
-    def __init__(self, size_bytes: int, fetch: Fetch) -> None:
+    def __init__(self, size_bytes: int, fetch: Fetch, end: bytes = b"") -> None:
         self._size_bytes = size_bytes
+        self._end = end
+        self._end_starts = size_bytes - len(end)
         self._fetch = fetch
         self._position = 0
         self.closed = False
@@ -38,7 +41,10 @@ class RangeReader:
         end = self._size_bytes if size_bytes < 0 else min(start + size_bytes, self._size_bytes)
         if end <= start:
             return b""
-        content = self._fetch(start, end)
+        if start >= self._end_starts:
+            content = self._end[start - self._end_starts : end - self._end_starts]
+        else:
+            content = self._fetch(start, end)
         self._position += len(content)
         return content
 

@@ -25,6 +25,7 @@ from lakewarden.engine.storage.port import (
     Unknown,
     Versioned,
 )
+from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.storage.streams import PendingBuffer
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan, StorageCall
 
@@ -67,6 +68,11 @@ class FaultyStorage:
     @property
     def has_conditional_replace(self) -> bool:
         return self._inner.has_conditional_replace
+
+    @property
+    def concurrency(self) -> Concurrency:
+        """Calls have an order, so that a plan means the same ones each time."""
+        return IN_TURN
 
     def below(self, folder: str) -> "FaultyStorage":
         inner = FaultyStorage(self._inner.below(folder))
@@ -130,6 +136,10 @@ class FaultyStorage:
 
     def delete(self, path: str) -> bool:
         return self._made("delete", path, partial(self._inner.delete, path))
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)
 
     def delete_folder(self, folder: str) -> int:
         effect = partial(self._inner.delete_folder, folder)

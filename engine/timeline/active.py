@@ -59,6 +59,23 @@ class InstantFiles:
                 yield file
 
 
+class Contents:
+    """Contents of completed instants, which never change again; the newest ones that were read."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def get(self, path: str) -> bytes | None:
+        return self._kept.get(path)
+
+    def keep(self, path: str, content: bytes) -> None:
+        if len(content) > _KEPT_BYTES_MAX:
+            return
+        self._kept[path] = content
+        for oldest in list(self._kept)[:-_KEPT_MAX]:
+            self._kept.pop(oldest, None)
+
+
 class ActiveTimeline(ShownRows):
     """What one listing has shown; it never changes, a newer one must be loaded."""
 
@@ -69,7 +86,7 @@ class ActiveTimeline(ShownRows):
         self._storage = storage
         self._by_key = {group.instant.key: group for group in files}
         # Contents of completed instants that are whole, which never change again.
-        self._contents: dict[str, bytes] = {}
+        self._contents = Contents()
 
     def _shown_rows(self) -> Sequence[Row]:
         return [row_of(instant) for instant in self.instants]
@@ -168,20 +185,19 @@ class ActiveTimeline(ShownRows):
     def is_torn(self, instant: Instant) -> bool:
         """Whether the file of a completed instant was cut short by a crash."""
         path = self.path(instant)
-        if path in self._contents:
+        if self._contents.get(path) is not None:
             return False
         content = self._storage.read(path)
         self._keep(instant, path, content)
         return not is_whole_container(content)
 
-    def share_contents(self, earlier: "ActiveTimeline") -> None:
-        """Read nothing again that an earlier look at the same timeline has read."""
-        self._contents = earlier._contents
+    def share_contents(self, contents: "Contents") -> None:
+        """Read nothing again that earlier looks at the same timeline have read."""
+        self._contents = contents
 
     def _keep(self, instant: Instant, path: str, content: bytes) -> None:
-        is_small = len(content) <= _KEPT_BYTES_MAX and len(self._contents) < _KEPT_MAX
-        if is_small and instant.is_completed and is_whole_container(content):
-            self._contents[path] = content
+        if instant.is_completed and is_whole_container(content):
+            self._contents.keep(path, content)
 
     def _read_archived(self, instant: Instant) -> bytes:
         row = None
@@ -195,8 +211,13 @@ class ActiveTimeline(ShownRows):
 
 def load_active(storage: Storage, layout: Layout) -> ActiveTimeline:
     """The active timeline as it is now, from one listing of its folder."""
+    return active_timeline(storage, layout, storage.list(layout.folder).files)
+
+
+def active_timeline(storage: Storage, layout: Layout, entries: Sequence[Entry]) -> ActiveTimeline:
+    """The active timeline that the files of its folder make."""
     states: dict[tuple[str, str], dict[State, StateFile]] = {}
-    for entry in storage.list(layout.folder).files:
+    for entry in entries:
         instant = layout.parse(entry)
         if instant is None:
             continue

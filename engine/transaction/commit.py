@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from lakewarden.engine.conflicts.conflicts import (
     ConflictKind,
@@ -31,6 +32,7 @@ from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Entry
+from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
@@ -69,8 +71,6 @@ class Outcome:
     read_scopes: tuple[ReadScope, ...] = ()
     # What the timeline showed when it chose them; a plan has chosen when it was published.
     seen: ObservedInstants | None = None
-    # The snapshot that it was made from, of which nothing has to be read again.
-    snapshot: Snapshot | None = field(default=None, repr=False)
     strategy: ConflictStrategy = field(default_factory=ConflictStrategy)
     # Of a write that took keys for new: whether others have brought them as well.
     key_check: KeyCheck | None = None
@@ -141,7 +141,7 @@ def _commit_unfenced(
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
         ledger = attempt.check_claim()
-        snapshot = reload_under_lock(context, ledger, earlier=outcome.snapshot)
+        snapshot = reload_under_lock(context, ledger)
         _assert_pending(snapshot, attempt)
         if not fence_rivals(context, snapshot, attempt.instant):
             continue
@@ -174,10 +174,12 @@ def _commit_under_lock(
     preempted = _resolve_conflicts(context, snapshot, attempt, outcome)
     if preempted is None:
         return None
-    leftovers = _verify_outputs(context, attempt, outcome)
+    verify = partial(_verify_outputs, context, attempt, outcome)
+    leftovers, _ = both(context.storage, verify, partial(_look_ahead, held, snapshot))
     change = _change_now(snapshot, outcome)
     if snapshot.config.metadata_partitions:
-        held.assert_held()
+        if not asks_ahead(context.storage):
+            held.assert_held()
         _update_metadata(context, snapshot, attempt, change)
     completion = complete(context, held, snapshot, ledger, _content(outcome.metadata))
     assert completion.instant.completed is not None
@@ -190,6 +192,19 @@ def _commit_under_lock(
         leftovers_deleted=leftovers,
     )
     return ledger, receipt
+
+
+def _look_ahead(held: HeldLock, snapshot: Snapshot) -> None:
+    """Ask for the lock and for what the next steps want, while the outputs are looked at.
+
+    Where calls are made in turn, the lock is asked for right before the metadata table is written.
+    """
+    if not asks_ahead(snapshot.storage):
+        return
+    wanted: list[Callable[[], object]] = [held.assert_held]
+    if snapshot.config.metadata_partitions:
+        wanted += [lambda: snapshot.stored_definitions, lambda: snapshot.metadata.timeline]
+    together(snapshot.storage, wanted)
 
 
 def _update_metadata(
@@ -272,7 +287,13 @@ def _resolve_of_plan(
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
     """Step `commit.outputs`: they are there as recorded; how many leftovers were removed."""
-    marked = {file.path for file in read_markers(context.storage, attempt.instant) or ()}
+    paths = sorted(outcome.outputs)
+    markers, entries = both(
+        context.storage,
+        partial(read_markers, context.storage, attempt.instant),
+        partial(look_at_paths, context, paths),
+    )
+    marked = {file.path for file in markers or ()}
     unmarked = sorted(set(outcome.outputs) - marked)
     if unmarked:
         raise Defect(
@@ -281,8 +302,7 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
             why="After a crash no rollback would find it, and its rows would appear later.",
             path=unmarked[0],
         )
-    paths = sorted(outcome.outputs)
-    for path, entry in zip(paths, look_at_paths(context, paths), strict=True):
+    for path, entry in zip(paths, entries, strict=True):
         if entry is None or entry.size_bytes != outcome.outputs[path]:
             # If it was cancelled this very moment, that is the reason.
             attempt.check_claim()
@@ -310,13 +330,17 @@ def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receip
     """Step `commit.tidy`, and what others have left; nothing of it can fail a commit any more."""
     attempt.stop_heartbeats()
     try:
-        clean_up_instant(context.storage, ledger)
-        for plan in receipt.preempted:
-            abort(context, plan)
-        sweep(context)
+        clean_up = partial(clean_up_instant, context.storage, ledger)
+        both(context.storage, clean_up, partial(_tidy_up_others, context, receipt))
     except LakewardenError as error:
         figures = {"instant": attempt.instant, "reason": str(error)}
         context.ports.events(Event("left_for_later", figures))
+
+
+def _tidy_up_others(context: Context, receipt: Receipt) -> None:
+    for plan in receipt.preempted:
+        abort(context, plan)
+    sweep(context)
 
 
 def _lost_output(attempt: Attempt, path: str, entry: Entry | None) -> Conflict:

@@ -6,6 +6,7 @@ with them), publish an instant, find the keys and plan, make the files, commit.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -25,7 +26,8 @@ from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Loaded, Snapshot
+from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
@@ -132,25 +134,25 @@ class TableWriter:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def write(self, request: WriteRequest, config: TableConfig | None = None) -> Commit:
+    def write(self, request: WriteRequest, loaded: Loaded | None = None) -> Commit:
         """Commit a write; one that lost to another writer begins anew as often as is set.
 
-        The properties that the context's settings are from need not be read twice.
+        The properties that the context's settings are from need not be loaded twice.
         """
         retries = self._context.settings[CONFLICT_RETRIES]
         while True:
             try:
                 with stopping_on_signal():
-                    return self._write(request, config)
+                    return self._write(request, loaded)
             except Conflict as error:
                 if retries == 0 or error.code not in _MENDED_BY_RETRY:
                     raise
-                retries, config = retries - 1, None
+                retries, loaded = retries - 1, None
 
-    def _write(self, request: WriteRequest, config: TableConfig | None) -> Commit:
+    def _write(self, request: WriteRequest, loaded: Loaded | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)
         with phases("settle"):
-            snapshot = load_recovered(self._context, config)
+            snapshot = load_recovered(self._context, loaded)
             if ensure_metadata_table(self._context, snapshot):
                 snapshot = load_recovered(self._context)
         with naming_removals(snapshot):
@@ -164,9 +166,7 @@ class TableWriter:
             return nothing_committed(request.operation, phases.seconds)
         action, content = _action(prepared.config, request)
         with phases("publish"):
-            published = publish(
-                self._context, action, claims=True, content=content, earlier=snapshot
-            )
+            published = publish(self._context, action, claims=True, content=content)
             attempt = published.attempt
             assert attempt is not None
         with attempt:
@@ -282,7 +282,6 @@ class TableWriter:
     ) -> tuple[Outcome, Effect]:
         """Everything between the instant and its commit: keys, files, and what they mean."""
         context = self._context
-        to_inflight(context, attempt, _inflight_content(request), is_just_published=True)
         # What reading the rows has taken besides them goes back to the system.
         pa.default_memory_pool().release_unused()
         with phases("find keys"):
@@ -293,7 +292,12 @@ class TableWriter:
                 context.ports,
                 unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
             )
-            plan = planner.plan(prepared.rows, request, prepared.placement)
+            content = _inflight_content(request)
+            _, plan = both(
+                context.storage,
+                partial(to_inflight, context, attempt, content, is_just_published=True),
+                partial(planner.plan, prepared.rows, request, prepared.placement),
+            )
         with phases("write files"):
             files = tuple(self._files(request, prepared, planner, plan, attempt))
         with phases("replaced keys"):
@@ -345,7 +349,6 @@ class TableWriter:
             | stays,
             read_scopes=read_scopes_of(request, plan, prepared.findings),
             seen=seen,
-            snapshot=prepared.state,
             strategy=strategy_of(
                 context.settings, has_bucket_index=prepared.index.buckets is not None
             ),

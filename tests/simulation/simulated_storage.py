@@ -1,6 +1,6 @@
 """The storage as an actor of a simulation has it: every call is two turns, and may go wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakewarden.engine.storage.failures import unavailable
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Creation, Storage, Unknown
+from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingBuffer
 from tests.simulation.scheduler import Actor, Killed, Scheduler
 
@@ -32,6 +33,7 @@ class StagedStorage:
 
     has_exclusive_create = True
     has_conditional_replace = True
+    concurrency = IN_TURN
 
     def __init__(
         self,
@@ -67,6 +69,10 @@ class StagedStorage:
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         effect = self._inner.create_exclusive
         return self._change("create_exclusive", effect, path, payload, lost=Unknown)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self.delete(path)  # type: ignore[attr-defined]
 
     def _read(self, operation: str, effect: Callable[[str], T], path: str) -> T:
         """Reading changes nothing, so one turn before it is enough."""

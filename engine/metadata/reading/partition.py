@@ -14,6 +14,7 @@ from lakewarden.engine.metadata.reading.file_group import (
     MetadataFileGroup,
     beginning_with,
     exactly,
+    read_ahead,
 )
 from lakewarden.engine.run.executor import Executor
 
@@ -27,6 +28,10 @@ class MetadataPartition:
     @property
     def file_group_ids(self) -> tuple[str, ...]:
         return tuple(group.file_id for group in self._groups)
+
+    def read_ahead(self) -> None:
+        """Read the logs of all groups, and what every look at a base file needs, at once."""
+        read_ahead(self._groups)
 
     def all(self, columns: Sequence[str]) -> Versions:
         """Every version of every key."""
@@ -82,6 +87,7 @@ class MetadataPartition:
     def _versions(
         self, asked: Sequence[tuple[MetadataFileGroup, KeySelection]], columns: Sequence[str]
     ) -> Versions:
+        read_ahead([group for group, _ in asked])
         runs = [run for group, selection in asked for run in group.runs(selection)]
         return decode_runs(runs, columns)
 

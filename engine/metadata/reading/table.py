@@ -6,6 +6,7 @@ Writers to it use the same snapshot: it is the part that is about the metadata t
 """
 
 from collections.abc import Collection
+from functools import partial
 
 from lakewarden.engine.file_groups.file_names import DataFile
 from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
@@ -21,16 +22,17 @@ from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.validity import Validity
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.side_by_side import asks_ahead, both
 from lakewarden.engine.table.config import (
     METADATA_FOLDER,
     PROPERTIES_PATH,
     TableConfig,
     load_config,
 )
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.active import InstantFiles, active_timeline
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import Timeline, open_archive
 
 FILES = "files"
 COLUMN_STATS = "column_stats"
@@ -99,7 +101,8 @@ class MetadataTable:
 
     def slices(self, name: str) -> tuple[FileSlice, ...]:
         """The newest slices of a partition's file groups; none where it has no files."""
-        files = self._own_files(name)
+        # Only where calls wait for their answers; the order of the two means nothing.
+        files, _ = both(self.storage, lambda: self._own_files(name), lambda: self.timeline)
         self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
         return tuple(group.latest_merged() for group in groups)
 
@@ -164,7 +167,7 @@ class MetadataTable:
     def timeline(self) -> Timeline:
         """The metadata table's own timeline."""
         given = self._own_timeline
-        return given if given is not None else _own_timeline(self.storage)
+        return given or _own_timeline(self.storage, self.config.layout)
 
     @property
     def layout(self) -> Layout:
@@ -195,10 +198,20 @@ def load_metadata_table(root: Storage, config: TableConfig) -> MetadataTable:
 
     Its own timeline comes first: what is started there has started on the data's timeline before.
     """
-    own = _own_timeline(root.below(METADATA_FOLDER))
+    own = _own_timeline(root.below(METADATA_FOLDER), config.layout)
     return MetadataTable(root, config, Timeline.load(root, config.layout), own)
 
 
-def _own_timeline(storage: Storage) -> Timeline:
-    properties = parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
-    return Timeline.load(storage, layout_of(properties))
+def _own_timeline(storage: Storage, likely: Layout) -> Timeline:
+    """The metadata table's timeline; it is looked for where the data's would be first."""
+
+    def layout() -> Layout:
+        return layout_of(parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH))
+
+    if not asks_ahead(storage):
+        return Timeline.load(storage, layout())
+    found, listing = both(storage, layout, partial(storage.list, likely.folder))
+    if found.folder != likely.folder:
+        return Timeline.load(storage, found)
+    active = active_timeline(storage, found, listing.files)
+    return Timeline(active, open_archive(storage, found))

@@ -31,6 +31,7 @@ from lakewarden.engine.metadata.writing.instants import (
 )
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.side_by_side import both, together
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 
@@ -60,16 +61,21 @@ def write_deltacommit(
     Steps `metadata-write.begin`, `metadata-write.shards`, `metadata-write.logs` and
     `metadata-write.complete`; until the last one readers see nothing of it.
     """
-    begin(state, instant, Action.DELTA_COMMIT)
+    start = partial(begin, state, instant, Action.DELTA_COMMIT)
+    _, files = both(state.storage, start, partial(_files, state, content))
     created_ms = ports.clock.now_ms()
     tasks = [
         _GroupTask(partition, group, entries, instant, f"{number}-0-1", created_ms)
         for partition in sorted(content)
         for number, (group, entries) in enumerate(
-            _ensure_groups(state, partition, content[partition], instant)
+            _ensure_groups(state, partition, content[partition], files.get(partition, ()), instant)
         )
     ]
-    stats = list(ports.executor.map(partial(_write_log, state.storage), tasks))
+    write = partial(_write_log, state.storage)
+    if state.storage.concurrency.at_once > ports.executor.workers:
+        stats = together(state.storage, [partial(write, task) for task in tasks])
+    else:
+        stats = list(ports.executor.map(write, tasks))
     extra = {REPORTED_TO_KEY: ",".join(sorted(content))}
     written = commit_content(stats, Operation.UPSERT_PREPPED, extra=extra)
     complete_now(state, instant, written, times)
@@ -84,11 +90,12 @@ def write_late(
     Saying it twice changes nothing.
     """
     created_ms = ports.clock.now_ms()
+    files = _files(state, content)
     tasks = [
         _GroupTask(partition, group, entries, instant, f"{number}-1-{attempt}", created_ms)
         for partition in sorted(content)
         for number, (group, entries) in enumerate(
-            _ensure_groups(state, partition, content[partition], instant)
+            _ensure_groups(state, partition, content[partition], files.get(partition, ()), instant)
         )
     ]
     for task in tasks:
@@ -155,12 +162,22 @@ def create_groups(
     return groups
 
 
+def _files(state: MetadataTable, content: Content) -> dict[str, Sequence[DataFile]]:
+    """The files of the partitions with anything to say to them."""
+    names = [name for name in sorted(content) if any(content[name].values())]
+    listings = [partial(state.files, name) for name in names]
+    return dict(zip(names, together(state.storage, listings), strict=True))
+
+
 def _ensure_groups(
-    state: MetadataTable, partition: str, shards: Mapping[str, Entries], instant: str
+    state: MetadataTable,
+    partition: str,
+    shards: Mapping[str, Entries],
+    files: Sequence[DataFile],
+    instant: str,
 ) -> Iterator[tuple[str, Entries]]:
     """The file groups with something to say to each, those of new shards after their creation."""
     telling = {shard: entries for shard, entries in shards.items() if entries}
-    files = state.files(partition) if telling else ()
     for shard, entries in telling.items():
         groups = _groups(state, partition, shard, files, instant, len(entries.keys))
         for number, own in entries.routed(len(groups)):

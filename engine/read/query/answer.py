@@ -6,7 +6,7 @@ read begins anew on the table as it is then; after that it ends with an error th
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Snapshot, load_snapshot
+from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.removals import removals_between
@@ -28,6 +28,7 @@ class Answer:
 
     storage: Storage
     plan: Callable[[Snapshot], Scan]
+    memory: Memory = field(default_factory=Memory)
 
     def scan(self) -> Scan:
         """The plan alone; its files may vanish before they are read."""
@@ -43,13 +44,14 @@ class Answer:
 
     def _attempt(self, use: Callable[[Snapshot, Scan], ValueT]) -> ValueT:
         for _ in range(SNAPSHOTS_MAX - 1):
-            snapshot = load_snapshot(self.storage)
+            snapshot = load_snapshot(self.storage, self.memory)
             try:
+                snapshot.read_ahead(definitions=False)
                 return use(snapshot, self.plan(snapshot))
             except (CorruptTable, Conflict) as error:
                 if files_vanished(snapshot, error) is None:
                     raise
-        snapshot = load_snapshot(self.storage)
+        snapshot = load_snapshot(self.storage, self.memory)
         with naming_removals(snapshot):
             return use(snapshot, self.plan(snapshot))
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.documents import PRIVATE_FOLDER
 from lakewarden.engine.timeline.ledger.entries import (
@@ -130,6 +131,20 @@ def read_ledger(storage: Storage, instant: str) -> Ledger:
         # What is missing was removed since the listing; a ledger under removal gets no new entry.
         if len(contents) == len(found):
             return _ledger_of(instant, contents)
+
+
+def read_on(storage: Storage, known: Ledger) -> Ledger:
+    """A ledger as it is now, of which some entries were read before.
+
+    No entry changes, so as long as the last one is there and nothing follows, all is as it was.
+    """
+    last, following = (entry_path(known.instant, known.next_number + by) for by in (-1, 0))
+    is_there, has_more = both(
+        storage,
+        lambda: storage.read_if_present(last) is not None,
+        lambda: storage.read_if_present(following) is not None,
+    )
+    return known if is_there and not has_more else read_ledger(storage, known.instant)
 
 
 def _ledger_of(instant: str, contents: Mapping[int, bytes]) -> Ledger:

@@ -35,7 +35,7 @@ from lakewarden.engine.timeline.ledger.entries import (
     Fenced,
     Torn,
 )
-from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger, read_on
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
@@ -57,7 +57,9 @@ class _Progress:
 class Attempt:
     """A claimed attempt; as a context manager it always stops its heartbeats at the end."""
 
-    def __init__(self, context: Context, layout: Layout, claim: Claim) -> None:
+    def __init__(
+        self, context: Context, layout: Layout, claim: Claim, ledger: Ledger | None = None
+    ) -> None:
         self.instant = claim.instant
         self.action: Action = claim.action
         self.number = claim.attempt
@@ -65,6 +67,8 @@ class Attempt:
         self.layout = layout
         self._context = context
         self._claim = claim
+        # As it was when it ended in the claim, if that is known.
+        self._ledger = ledger
         self._progress = _Progress()
         self._sequence = 0
         self._beaten_at = context.ports.clock.elapsed_seconds()
@@ -119,7 +123,7 @@ class Attempt:
 
     def check_claim(self) -> Ledger:
         """Step `work.check-claim`: the ledger as it is now; raises unless it ends in this claim."""
-        ledger = assert_last(self._context.storage, self._claim)
+        ledger = assert_last(self._context.storage, self._claim, self._ledger)
         self._looked_at = self._context.ports.clock.elapsed_seconds()
         return ledger
 
@@ -192,9 +196,9 @@ class Attempt:
         self._beaten_at = self._context.ports.clock.elapsed_seconds()
 
 
-def assert_last(storage: Storage, claim: Claim) -> Ledger:
+def assert_last(storage: Storage, claim: Claim, known: Ledger | None = None) -> Ledger:
     """The ledger as it is now; raises unless it still ends in this claim."""
-    ledger = read_ledger(storage, claim.instant)
+    ledger = read_on(storage, known) if known else read_ledger(storage, claim.instant)
     if ledger.last != claim:
         raise superseded(claim, ledger.last)
     return ledger

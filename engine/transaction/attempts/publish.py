@@ -6,11 +6,13 @@ plan that waits, or a write without a claim, which the failed-writes policy undo
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.kernel.errors import Conflict, Unsettled
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Lost, Unknown, Won
+from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.heartbeats import write_first_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.instants.instant_files import create_instant
@@ -39,7 +41,6 @@ def publish(
     content: bytes = b"",
     *,
     claims: bool,
-    earlier: Snapshot | None = None,
 ) -> Published:
     """Put a new instant on the timeline, later than all that is there.
 
@@ -50,7 +51,7 @@ def publish(
     # An attempt that is interrupted before anybody has it in hand must not go on beating.
     with ExitStack() as on_the_way:
         with context.lock.hold(while_wanted=True) as held:
-            snapshot = reload_under_lock(context, earlier=earlier)
+            snapshot = reload_under_lock(context)
             published = publish_in(context, held, snapshot, action, content, claims=claims)
             if published.attempt is not None:
                 on_the_way.enter_context(published.attempt)
@@ -74,10 +75,12 @@ def publish_in(
         engine_version()
     for _ in range(TIMES_TRIED_MAX):
         requested = Instant(snapshot.times.next(), action, State.REQUESTED)
-        held.assert_held()
         if claims:
-            first_heartbeat = context.ports.processes.mine().text
-            write_first_heartbeat(context.storage, requested.requested, first_heartbeat)
+            first = context.ports.processes.mine().text
+            sign = partial(write_first_heartbeat, context.storage, requested.requested, first)
+            both(context.storage, held.assert_held, sign)
+        else:
+            held.assert_held()
         if _create(context, snapshot.layout, requested, content):
             attempt = _claim(context, snapshot.layout, requested) if claims else None
             return Published(requested.requested, attempt)
@@ -153,7 +156,8 @@ def _claim(context: Context, layout: Layout, requested: Instant) -> Attempt:
             now="Make sure that all writers share one lock, then try again.",
             instant=requested.requested,
         )
-    return Attempt(context, layout, claim).begin(has_first_sign=True)
+    assert isinstance(answer, Appended)
+    return Attempt(context, layout, claim, answer.ledger).begin(has_first_sign=True)
 
 
 def _unsettled(instant: Instant, cause: str) -> Unsettled:

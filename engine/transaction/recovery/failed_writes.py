@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.snapshot import Loaded, Snapshot
+from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -116,13 +117,16 @@ def _as_holder(held: HeldLock) -> Iterator[None]:
         raise
 
 
-def load_recovered(context: Context, config: TableConfig | None = None) -> Snapshot:
+def load_recovered(context: Context, loaded: Loaded | None = None) -> Snapshot:
     """The table as it is now, after every instant was brought to its end that no process works on.
 
-    Where there is nothing to settle it is loaded once, with the properties that are given.
+    Where there is nothing to settle it is loaded once, or by the caller, and what a write is going
+    to ask of it is read meanwhile.
     """
-    snapshot = load_for_writing(context, config=config)
-    if not _candidates(context, snapshot, with_plans=False):
+    snapshot = load_for_writing(context, loaded)
+    find = partial(_candidates, context, snapshot, with_plans=False)
+    candidates, _ = both(context.storage, find, snapshot.read_ahead)
+    if not candidates:
         return snapshot
     recover_failed_instants(context)
     return load_for_writing(context)

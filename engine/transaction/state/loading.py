@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.writing.builds import list_as_ready
-from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.config import TableConfig, load_config
+from lakewarden.engine.snapshot import Loaded, Snapshot, load_table
+from lakewarden.engine.storage.side_by_side import together
+from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -26,39 +28,31 @@ from lakewarden.engine.transaction.state.settings import SKEW_MAX_SECONDS
 WRITABLE_VERSIONS = (9,)
 
 
-def load_for_writing(
-    context: Context, earlier: Snapshot | None = None, config: TableConfig | None = None
-) -> Snapshot:
+def load_for_writing(context: Context, loaded: Loaded | None = None) -> Snapshot:
     """What the table says now; without the lock it is a hint.
 
-    What an earlier snapshot has read, and cannot have changed, is not read again. Nor are the
-    properties where the caller's settings are from ones that were read just before.
+    The caller may have loaded properties and timeline right before, for the settings in them.
     """
-    snapshot = load_for_display(context, config)
-    if earlier is not None:
-        snapshot.timeline.active.share_contents(earlier.timeline.active)
+    snapshot = load_for_display(context, loaded)
     if snapshot.config.version not in WRITABLE_VERSIONS:
         raise _read_only(snapshot.config.version)
     return snapshot
 
 
-def load_for_display(context: Context, config: TableConfig | None = None) -> Snapshot:
+def load_for_display(context: Context, loaded: Loaded | None = None) -> Snapshot:
     """The same for display: all versions that can be read."""
-    config = config or load_config(context.storage)
-    timeline = Timeline.load(context.storage, config.layout)
+    config, timeline = loaded or load_table(context.storage, context.memory)
     times = _times(context, config.layout, timeline)
     return Snapshot(context.storage, config, timeline, next_times=times)
 
 
-def reload_under_lock(
-    context: Context, *known: Ledger, earlier: Snapshot | None = None
-) -> Snapshot:
+def reload_under_lock(context: Context, *known: Ledger) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
     Steps of `reload`: load, ledgers, ready, roll-forward, load-again. A crash in the
     middle leaves some of the committed instants unpublished; the next one goes on.
     """
-    snapshot = load_for_writing(context, earlier)
+    snapshot = load_for_writing(context)
     ledgers = pending_ledgers(context, snapshot, *known)
     unpublished = list(unpublished_in(snapshot, ledgers))
     torn = torn_completion(context, snapshot)
@@ -70,7 +64,7 @@ def reload_under_lock(
         roll_forward(context.storage, snapshot.timeline, ledger) for ledger in unpublished
     )
     if rolled:
-        snapshot = load_for_writing(context, earlier)
+        snapshot = load_for_writing(context)
     return replace(snapshot, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
 
 
@@ -89,7 +83,10 @@ def pending_ledgers(context: Context, snapshot: Snapshot, *known: Ledger) -> dic
     """The ledgers of all pending instants, oldest first; known ones are not read again."""
     have = {ledger.instant: ledger for ledger in known}
     pending = dict.fromkeys(instant.requested for instant in snapshot.timeline.active.pending())
-    return {one: have.get(one) or read_ledger(context.storage, one) for one in pending}
+    unread = [one for one in pending if one not in have]
+    reads = [partial(read_ledger, context.storage, one) for one in unread]
+    have |= dict(zip(unread, together(context.storage, reads), strict=True))
+    return {one: have[one] for one in pending}
 
 
 def unpublished_in(snapshot: Snapshot, ledgers: Mapping[str, Ledger]) -> Iterator[Ledger]:

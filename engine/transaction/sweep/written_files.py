@@ -1,15 +1,20 @@
 """The data files an instant has made: where to look for them, and how they are removed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
 
 from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.storage.side_by_side import asks_ahead, together
 from lakewarden.engine.timeline.ledger.ledger import Ledger, assert_may_delete
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.markers import MarkedFile, read_markers
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
+
+AnswerT = TypeVar("AnswerT")
 
 
 def find_written(
@@ -62,17 +67,22 @@ def remove_written(
 
 def delete_paths(context: Context, paths: list[str]) -> int:
     """Delete files side by side; how many were there."""
-    return sum(_threads(context, len(paths)).map(context.storage.delete, paths))
+    return sum(_answers(context, context.storage.delete, paths))
 
 
 def look_at_paths(context: Context, paths: list[str]) -> tuple[Entry | None, ...]:
     """The entries of files, side by side; None for one that is not there."""
-    return tuple(_threads(context, len(paths)).map(context.storage.stat, paths))
+    return tuple(_answers(context, context.storage.stat, paths))
 
 
-def _threads(context: Context, count: int) -> LocalExecutor:
-    # Threads of this process whatever executor the work has: it waits for the storage.
-    return LocalExecutor(min(context.settings[STORAGE_THREADS], max(count, 1)))
+def _answers(
+    context: Context, call: Callable[[str], AnswerT], paths: list[str]
+) -> Iterable[AnswerT]:
+    """What a call says of each path; it waits for the storage, not for a processor."""
+    if asks_ahead(context.storage):
+        return together(context.storage, [partial(call, path) for path in paths])
+    threads = min(context.settings[STORAGE_THREADS], max(len(paths), 1))
+    return LocalExecutor(threads).map(call, paths)
 
 
 def attempt_of(name: str) -> int:

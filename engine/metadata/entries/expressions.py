@@ -38,6 +38,7 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "regexp_replace": frozenset({"pattern", "replacement"}),
     "split": frozenset({"pattern"}),
 }
+FUNCTIONS = frozenset(_OPTIONS)
 # Java's regular expressions are not Python's.
 _INEXACT = frozenset({"regexp_extract", "regexp_replace", "split"})
 

@@ -38,17 +38,6 @@ def no_statistics(column: str) -> InvalidRequest:
     )
 
 
-def not_built_yet(name: str, kind: str) -> InvalidRequest:
-    return InvalidRequest(
-        "index_not_built_yet",
-        what=f"Lakewarden cannot build the index {name} of type {kind} yet.",
-        why="Writes cannot keep an index of this type up to date.",
-        now="Use record_index, column_stats or partition_stats.",
-        index=name,
-        index_type=str(kind),
-    )
-
-
 def renamed_columns(config: TableConfig) -> InvalidRequest:
     return InvalidRequest(
         "renamed_columns",

@@ -1,21 +1,33 @@
 """Requests for an index: which partition of the metadata table is meant, and what is refused."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.entries.expressions import FUNCTIONS, IDENTITY, unknown_options
+from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
-from lakewarden.engine.services.indexing.refusals import not_built_yet
 from lakewarden.engine.table.config import TableConfig
 
 _PARTITIONED_OPTION = "ispartitioned"
 # Hudi calls it by both.
 _EXPRESSION_OPTIONS = frozenset({"expr", "func"})
-_IDENTITY = "identity"
+_NOT_OF_EXPRESSIONS = _EXPRESSION_OPTIONS | {_PARTITIONED_OPTION}
+_FILTER_OPTIONS = frozenset({"filtertype", "numentries", "fpp", "maxentries"})
+# The one option of Hudi's functions that has a capital letter.
+_SPELLED = {"trimstring": "trimString"}
+_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 class IndexType(StrEnum):
@@ -26,6 +38,9 @@ class IndexType(StrEnum):
     COLUMN_STATS = "column_stats"
     PARTITION_STATS = "partition_stats"
     BLOOM_FILTERS = "bloom_filters"
+
+
+_OF_EXPRESSIONS = frozenset({IndexType.COLUMN_STATS, IndexType.BLOOM_FILTERS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +70,16 @@ class WantedIndex:
 
 
 def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str]) -> WantedIndex:
-    """What is to be built; `known` are the table's columns."""
+    """What is to be built, and what is to be defined about it; `known` are the table's columns."""
     for column in request.columns:
         if column not in known:
             raise _unknown_column(column, known)
     kind = _kind(request, config)
     own = _options(request)
-    if _EXPRESSION_OPTIONS & own.keys() or request.column_options:
-        _refuse_expression(request, own)
+    function = _function(request, own)
+    if function is not None and kind in _OF_EXPRESSIONS:
+        return _expression(request, kind, function, own)
+    _refuse_options(request, own, _NOT_OF_EXPRESSIONS)
     match kind:
         case IndexType.RECORD_INDEX:
             _check_key(request, config)
@@ -72,9 +89,74 @@ def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str
             return WantedIndex(partition=COLUMN_STATS, columns=request.columns)
         case IndexType.PARTITION_STATS:
             return WantedIndex(partition=PARTITION_STATS)
-        case IndexType.SECONDARY_INDEX:
-            _check_secondary(request, config)
-    raise not_built_yet(request.name, kind)
+        case IndexType.BLOOM_FILTERS:
+            _check_filtered(request, config)
+            return WantedIndex(partition=BLOOM_FILTERS)
+    if function is not None:
+        raise _no_expression(request, function)
+    _check_secondary(request, config)
+    if not config.has_metadata(RECORD_INDEX):
+        raise _needs_record_index(request, config)
+    return _named(request, SECONDARY_INDEX_PREFIX, kind, IDENTITY, {})
+
+
+def _expression(
+    request: IndexRequest, kind: IndexType, function: str, own: Mapping[str, str]
+) -> WantedIndex:
+    """An index of a function of a column."""
+    if function not in FUNCTIONS:
+        nearest = get_close_matches(function, sorted(FUNCTIONS), n=1)
+        raise InvalidRequest(
+            "unknown_index_function",
+            what=f"An index cannot be of the function {function!r}.",
+            why="It is none of those that Hudi has for indexes.",
+            now=f"Did you mean {nearest[0]!r}?"
+            if nearest
+            else f"Use one of {', '.join(sorted(FUNCTIONS))}.",
+            function=function,
+        )
+    if len(request.columns) != 1:
+        raise InvalidRequest(
+            "bad_index_columns",
+            what=f"An index of {function} cannot be created on ({', '.join(request.columns)}).",
+            why="An expression index is of a function of one column.",
+            now=f"Name one column: USING {kind}(column) OPTIONS(expr='{function}').",
+            index=request.name,
+        )
+    options = {name: text for name, text in own.items() if name not in _EXPRESSION_OPTIONS}
+    filter_options = _FILTER_OPTIONS if kind is IndexType.BLOOM_FILTERS else frozenset()
+    of_function = {name: text for name, text in options.items() if name not in filter_options}
+    if unknown := unknown_options(function, of_function):
+        raise _unknown_option(request, unknown[0], f"{function} does not take it")
+    return _named(request, EXPRESSION_INDEX_PREFIX, kind, function, {"expr": function, **options})
+
+
+def _named(
+    request: IndexRequest,
+    prefix: str,
+    kind: IndexType,
+    function: str,
+    options: Mapping[str, str],
+) -> WantedIndex:
+    """An index that users name, with what the file of definitions says of it."""
+    if not _NAME.fullmatch(request.name):
+        raise InvalidRequest(
+            "bad_index_name",
+            what=f"An index cannot be called {request.name!r}.",
+            why="Its name is part of the name of a folder.",
+            now="Use letters, digits and underscores.",
+            index=request.name,
+        )
+    partition = f"{prefix}{request.name}"
+    record = {
+        "indexName": partition,
+        "indexType": str(kind),
+        "indexFunction": function,
+        "sourceFields": list(request.columns),
+        "indexOptions": dict(options),
+        "version": "V2",
+    }
+    return WantedIndex(partition=partition, definition=NewDefinition(partition, record))
 
 
 def _kind(request: IndexRequest, config: TableConfig) -> IndexType:
@@ -103,21 +185,71 @@ def _named_kind(text: str) -> IndexType:
 
 
 def _options(request: IndexRequest) -> dict[str, str]:
-    """The options by their names in lower case."""
-    own = {key.replace("_", "").lower(): value for key, value in request.options.items()}
-    unknown = sorted(own.keys() - {_PARTITIONED_OPTION} - _EXPRESSION_OPTIONS)
+    """The options, those behind the columns too, by the names that Hudi has for them."""
+    given = {**request.options, **request.column_options}
+    return {_option_name(key): str(value) for key, value in given.items()}
+
+
+def _option_name(key: str) -> str:
+    plain = key.replace("_", "").lower()
+    return _SPELLED.get(plain, plain)
+
+
+def _function(request: IndexRequest, own: Mapping[str, str]) -> str | None:
+    """The function that an index is of; None for the columns as they are."""
+    named = {own[name].strip().lower() for name in _EXPRESSION_OPTIONS & own.keys()}
+    if len(named) > 1:
+        raise _unknown_option(request, "func", "expr names another function")
+    function = next(iter(named), IDENTITY)
+    return None if function == IDENTITY else function
+
+
+def _refuse_options(request: IndexRequest, own: Mapping[str, str], known: Collection[str]) -> None:
+    unknown = sorted(own.keys() - set(known))
     if unknown:
+        raise _unknown_option(request, unknown[0], "it belongs to no function that is named")
+
+
+def _unknown_option(request: IndexRequest, option: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unknown_index_option",
+        what=f"The index {request.name} cannot have the option {option!r}: {reason}.",
+        why="A record index takes isPartitioned, an expression index what its function takes.",
+        now="Leave it out, or name the function with expr.",
+        option=option,
+    )
+
+
+def _no_expression(request: IndexRequest, function: str) -> InvalidRequest:
+    return InvalidRequest(
+        "no_index_of_expressions",
+        what=f"A secondary index cannot be of {function}({', '.join(request.columns)}).",
+        why="It is of the values of a column.",
+        now="Use USING column_stats or USING bloom_filters with OPTIONS(expr=...).",
+        index=request.name,
+    )
+
+
+def _needs_record_index(request: IndexRequest, config: TableConfig) -> InvalidRequest:
+    return InvalidRequest(
+        "record_index_needed",
+        what=f"The index {request.name} cannot be created yet.",
+        why="A secondary index names record keys, and a record index has to say where these are.",
+        now=f"First CREATE INDEX record_index ON <table> ({', '.join(config.key_fields)}).",
+        index=request.name,
+    )
+
+
+def _check_filtered(request: IndexRequest, config: TableConfig) -> None:
+    """Bloom filters without an expression are of the record key."""
+    if request.columns and set(request.columns) != set(config.key_fields):
         raise InvalidRequest(
-            "unknown_index_option",
-            what=f"The index {request.name} has no option {unknown[0]!r}.",
-            why=(
-                "It takes isPartitioned (for a record index), expr, and Hudi's settings by "
-                "their full names."
-            ),
-            now="Leave it out.",
-            option=unknown[0],
+            "not_the_record_key",
+            what=f"Bloom filters cannot be created on {', '.join(request.columns)}.",
+            why=f"Without an expression they are of the key: {', '.join(config.key_fields)}.",
+            now="Name the key, or OPTIONS(expr='lower') for an index of an expression.",
+            index=request.name,
         )
-    return own
 
 
 def _check_key(request: IndexRequest, config: TableConfig) -> None:
@@ -132,7 +264,7 @@ def _check_key(request: IndexRequest, config: TableConfig) -> None:
 
 
 def _check_secondary(request: IndexRequest, config: TableConfig) -> None:
-    """What will be wrong with a secondary index once they can be built is wrong today."""
+    """A secondary index is of one column, which is not of the key."""
     keys = [column for column in request.columns if column in config.key_fields]
     if keys or len(request.columns) != 1:
         raise InvalidRequest(
@@ -146,12 +278,6 @@ def _check_secondary(request: IndexRequest, config: TableConfig) -> None:
             now="Name all columns of the record key, or one other column.",
             index=request.name,
         )
-
-
-def _refuse_expression(request: IndexRequest, own: Mapping[str, str]) -> None:
-    expressions = [own[name] for name in sorted(_EXPRESSION_OPTIONS & own.keys())]
-    if request.column_options or any(one.lower() != _IDENTITY for one in expressions):
-        raise not_built_yet(request.name, "expression index")
 
 
 def _unknown_column(column: str, known: Sequence[str]) -> InvalidRequest:

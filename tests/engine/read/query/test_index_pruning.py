@@ -210,3 +210,71 @@ def test_nulls_of_files_without_a_column_are_never_skipped() -> None:
     table = orders()
     table.upsert([{"id": "k00", "city": "c0", "ts": 2, "qty": None}])
     assert table.read_arrow(filter=[("qty", "is null", None)]).num_rows == 1
+
+
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_indexes_that_are_built_here_serve_and_stay_true(type: str) -> None:
+    table, seed = with_all_indexes(type), random.Random(type)
+    for step in range(4):
+        rows = [row for row in table.read_arrow(use_metadata=False).to_pylist() if row["name"]]
+        for _ in range(FILTERS_EACH):
+            for drawn in (drawn_filter(rows, seed), drawn_text(rows, seed)):
+                plain = table.read_arrow(filter=drawn, use_metadata=False)
+                assert sorted_rows(table.read_arrow(filter=drawn)) == sorted_rows(plain), drawn
+        table.upsert(
+            [
+                {**people(step)[0], "name": None, "ts": 900_000 + step},
+                {**people(step)[1], "name": f"Moved{step}", "ts": 900_000 + step},
+                {"id": f"new{step}", "p": "q", "name": "New", "ts": step, "n": step},
+            ]
+        )
+        table.delete([f"k{step}2"])
+    used = {one.index for one in table.explain(filter="lower(name) = 'n31'").indexes}
+    assert "by_low" in used
+    reasons = {one.index: one.reason for one in table.explain(filter="name is null").indexes}
+    assert reasons == {"partition_stats": None, "by_name": None}
+
+
+def people(step: int) -> list[dict[str, object]]:
+    return [
+        {
+            "id": f"k{step}{n}",
+            "p": f"p{step % 2}",
+            "name": f"N{step}{n}",
+            "ts": 86_400 * step,
+            "n": step * 10 + n,
+        }
+        for n in range(3)
+    ]
+
+
+def with_all_indexes(type: str) -> Table:
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("p", pa.string()),
+            ("name", pa.string()),
+            ("ts", pa.int64()),
+            ("n", pa.int32()),
+        ]
+    )
+    table = Table.create(
+        "people",
+        schema,
+        key=["id"],
+        partition=["p"],
+        ordering=["ts"],
+        type=type,
+        index="GLOBAL_SIMPLE",
+        properties={"hoodie.parquet.small.file.limit": 0},
+        storage=fresh_memory_storage(),
+    )
+    for step in range(4):
+        table.upsert(people(step))
+    table.create_index("record_index")
+    table.create_index("by_name", ["name"])
+    table.create_index("by_low", ["name"], "bloom_filters", {"expr": "lower"})
+    days = {"expr": "from_unixtime", "format": "yyyy-MM-dd"}
+    table.create_index("by_day", ["ts"], "column_stats", days)
+    table.create_index("bloom_filters", ["id"], "bloom_filters")
+    return table

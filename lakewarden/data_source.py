@@ -4,10 +4,17 @@ It has what Spark lets a data source in Python have. `Table.read` and `Table.ups
 leave plain files to Spark's own scan, and large frames to its workers.
 """
 
-from collections.abc import Mapping
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -17,7 +24,9 @@ from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.spark.scan.merging import ScanReader
+from lakewarden.engine.spark.scan.merging import MergeTask, MergeTasks, merge_tasks
+from lakewarden.engine.spark.workers.addresses import check_reachable
+from lakewarden.engine.spark.workers.cores import CORES_WHEN_UNKNOWN
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
@@ -45,7 +54,7 @@ class LakewardenSource(DataSource):
     def schema(self) -> str:
         return ddl(self._scan().spec.output_schema)
 
-    def reader(self, schema: StructType) -> ScanReader:
+    def reader(self, schema: StructType) -> "ScanReader":
         return ScanReader(self._location, self._scan())
 
     def writer(self, schema: StructType, overwrite: object) -> DataSourceArrowWriter:
@@ -89,3 +98,27 @@ def asked_scan(state: Snapshot, options: Mapping[str, str], query: Query | None 
     if kind == "incremental":
         return plan_changes(state, options.get(SINCE, "0"), options.get(UNTIL), query)
     return plan_query(state, replace(query, as_of=options.get(AS_OF), mode=kind))
+
+
+class ScanReader(DataSourceReader):
+    """Reads a scan; each partition is one task of about the same size."""
+
+    def __init__(self, location: Location, scan: Scan) -> None:
+        check_reachable(location)
+        self._tasks = merge_tasks(location, scan.spec, scan.slices, CORES_WHEN_UNKNOWN)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        # Without any, Spark would read a partition that was never planned.
+        empty = pickle.dumps(MergeTask((), {}))
+        return [InputPartition(packed) for packed in self._tasks.packed or (empty,)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        tasks: MergeTasks = replace(self._tasks, packed=(partition.value,))
+        return tasks(iter([pa.record_batch({"number": [0]})]))
+
+    def __getstate__(self) -> MergeTasks:
+        # Partitions travel by themselves: none of them has to carry the others.
+        return replace(self._tasks, packed=())
+
+    def __setstate__(self, state: MergeTasks) -> None:
+        self._tasks = state

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakewarden.engine.spark.workers.older_sparks import OLDEST_WITH_SQL, check_spark
 from lakewarden.late_imports import install_sql, spark_source
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> 
     """
     # PySpark is needed here and nowhere else in the package's front doors.
     if isinstance(spark, import_module("pyspark.sql").SparkSession):
+        check_spark(spark, OLDEST_WITH_SQL)
         install_sql(spark, settings or {})
     spark.dataSource.register(spark_source())
     return spark

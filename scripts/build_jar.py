@@ -20,10 +20,12 @@ from pathlib import Path
 JVM = Path(__file__).parents[1] / "sql_ext" / "jvm"
 SOURCES = JVM / "io"
 JAR = JVM / "lakewarden.jar"
-# Interfaces as they were in an older Spark, and the class that is compiled against them.
-OLD_SHAPES = JVM / "shapes" / "spark-4.1"
-OF_OLD_SHAPES = "PlainParser.java"
-ITS_PARENT = "RewritingParser.java"
+# Interfaces as they were in older Sparks, and the class that is compiled against each.
+OLD_SHAPES = {
+    JVM / "shapes" / "spark-4.0": "FormerParser.java",
+    JVM / "shapes" / "spark-4.1": "PlainParser.java",
+}
+THEIR_PARENTS = ("RewritingParser.java", "ParameterParser.java")
 # The oldest moment that a zip file can name.
 MOMENT = (1980, 1, 1, 0, 0, 0)
 
@@ -53,10 +55,12 @@ def build(target: Path) -> None:
 def compile_all(classes: Path, shapes: Path) -> None:
     """Whatever names the class of the old shapes comes after it, whatever it extends before."""
     sources = sorted(SOURCES.rglob("*.java"))
-    old = [source for source in sources if source.name == OF_OLD_SHAPES]
-    javac(shapes, sorted(OLD_SHAPES.rglob("*.java")), [])
-    javac(classes, [source for source in sources if source.name == ITS_PARENT], [])
-    javac(classes, old, [shapes, classes])
+    old = [source for source in sources if source.name in OLD_SHAPES.values()]
+    javac(classes, [source for source in sources if source.name in THEIR_PARENTS], [])
+    for number, (shape, name) in enumerate(OLD_SHAPES.items()):
+        shaped = shapes.with_name(f"{shapes.name}-{number}")
+        javac(shaped, sorted(shape.rglob("*.java")), [])
+        javac(classes, [source for source in old if source.name == name], [shaped, classes])
     javac(classes, [source for source in sources if source not in old], [classes])
 
 

@@ -1,5 +1,6 @@
 """Checked reads for many records at once: some bytes, and where each record stands in them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -101,7 +102,7 @@ class RecordWindow:
         stops = ~words & _HIGH_BITS
         # All bits below the one that ends the number, or all there are if none of the eight does.
         below = (stops & (~stops + _ONE)) - _ONE
-        sizes = (np.bitwise_count(below) >> 3).astype(np.int64) + 1
+        sizes = (bits_of(below) >> 3).astype(np.int64) + 1
         folded = _closed(words & below & _LOW_BITS)
         unfinished = stops == 0
         if used is not None:
@@ -139,3 +140,13 @@ def _closed(groups: Words) -> Words:
 def _unfolded(folded: Words) -> Integers:
     """Zigzag undone: the halved number, its bits turned over where it was odd."""
     return ((folded >> _ONE) ^ -(folded & _ONE)).view(np.int64)
+
+
+def counted_bits(words: Words) -> Integers:
+    """How many bits are set in each word, where numpy 1 cannot say."""
+    octets = np.ascontiguousarray(words).view(np.uint8).reshape(-1, words.itemsize)
+    counts: Integers = np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+bits_of: Callable[[Words], npt.NDArray[np.integer]] = getattr(np, "bitwise_count", counted_bits)

@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.merge.spec import ReadSpec
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.spark.workers.addresses import check_reachable
-from lakewarden.engine.spark.workers.cores import CORES_WHEN_UNKNOWN
 from lakewarden.engine.spark.workers.types import wire_schema
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
@@ -90,27 +86,3 @@ def handed_over(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordB
     length = -(-batch.num_rows // max(pieces, 1))
     for start in range(0, batch.num_rows, max(length, 1)):
         yield batch.slice(start, length).cast(schema)
-
-
-class ScanReader(DataSourceReader):
-    """Reads a scan; each partition is one task of about the same size."""
-
-    def __init__(self, location: Location, scan: Scan) -> None:
-        check_reachable(location)
-        self._tasks = merge_tasks(location, scan.spec, scan.slices, CORES_WHEN_UNKNOWN)
-
-    def partitions(self) -> Sequence[InputPartition]:
-        # Without any, Spark would read a partition that was never planned.
-        empty = pickle.dumps(MergeTask((), {}))
-        return [InputPartition(packed) for packed in self._tasks.packed or (empty,)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        tasks: MergeTasks = replace(self._tasks, packed=(partition.value,))
-        return tasks(iter([pa.record_batch({"number": [0]})]))
-
-    def __getstate__(self) -> MergeTasks:
-        # Partitions travel by themselves: none of them has to carry the others.
-        return replace(self._tasks, packed=())
-
-    def __setstate__(self, state: MergeTasks) -> None:
-        self._tasks = state

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import LakewardenError, Unavailable
+from lakewarden.engine.spark.workers.older_sparks import arrow_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +39,7 @@ def reported(work: Callable[[], Iterator[object]]) -> Batches:
 def reports_of(frame: "DataFrame") -> Iterator[object]:
     """The values that workers have handed over, in the order of their tasks."""
     try:
-        cells = frame.toArrow().column(0)
+        cells = arrow_of(frame).column(0)
     except Exception as failure:
         words = _IN_WORDS.search(str(failure))
         if words is None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lakewarden.engine.spark.workers.cores import cores_of
 from lakewarden.engine.spark.workers.keying import Hashes, KeyedBatch, Keying, keyed, row_hashes
+from lakewarden.engine.spark.workers.older_sparks import placed_by
 from lakewarden.engine.spark.workers.reports import REPORT_DDL, reports_of
 from lakewarden.engine.spark.workers.types import quoted
 from lakewarden.engine.spark.write.assigning import (
@@ -115,10 +116,8 @@ class KeyedFrame:
             self.source.location, self.preparation, job, tuple(map(pickle.dumps, tasks))
         )
         written = (
-            frame.mapInArrow(assigning, _with_numbers(frame))
-            .repartitionById(len(tasks), TASK)
-            .mapInArrow(writing, REPORT_DDL)
-        )
+            placed_by(frame.mapInArrow(assigning, _with_numbers(frame)), len(tasks), TASK)
+        ).mapInArrow(writing, REPORT_DDL)
         return map(_file, reports_of(written))
 
 

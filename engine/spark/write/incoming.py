@@ -1,12 +1,13 @@
 """Incoming frames: Spark DataFrames as rows to write, fetched if they are small."""
 
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings, flag
 from lakewarden.engine.spark.workers.addresses import check_reachable
+from lakewarden.engine.spark.workers.older_sparks import arrow_of
 from lakewarden.engine.spark.write.distributed_frame import DistributedFrame
 from lakewarden.engine.spark.write.rewrite_workers import SparkWorkers
 from lakewarden.engine.storage.port import Location
@@ -59,7 +60,7 @@ def incoming_frame(
 
 def fetched(frame: "DataFrame") -> pa.Table:
     """All rows of a frame."""
-    return cast(pa.Table, frame.toArrow())
+    return arrow_of(frame)
 
 
 def guessed_bytes(frame: "DataFrame") -> int | None:

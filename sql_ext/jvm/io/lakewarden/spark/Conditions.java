@@ -1,11 +1,11 @@
 package io.lakewarden.spark;
 
 import java.lang.reflect.Field;
+import java.util.Map;
 import org.apache.spark.ErrorClassesJsonReader;
 import org.apache.spark.ErrorInfo;
 import org.apache.spark.SparkThrowableHelper;
 import scala.Option;
-import scala.collection.immutable.Map;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
@@ -25,10 +25,10 @@ final class Conditions {
       return;
     }
     Seq<String> template = (Seq<String>) (Seq<?>) Nil$.MODULE$.$colon$colon(TEMPLATE);
-    ErrorInfo info =
-        new ErrorInfo(template, Option.empty(), Option.apply(sqlState), Option.empty());
-    Map<String, ErrorInfo> conditions = reader.errorInfoMap().updated(condition, info);
     try {
+      Object state = Option.apply(sqlState);
+      ErrorInfo info = Classes.made(ErrorInfo.class, Map.of(0, template, 2, state));
+      scala.collection.immutable.Map<String, ErrorInfo> conditions = reader.errorInfoMap().updated(condition, info);
       Field field = ErrorClassesJsonReader.class.getDeclaredField("errorInfoMap");
       field.setAccessible(true);
       field.set(reader, conditions);

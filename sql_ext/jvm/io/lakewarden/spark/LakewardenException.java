@@ -15,6 +15,8 @@ public final class LakewardenException extends AnalysisException {
   // In whose pools a Thrift server's statements run. Elsewhere its classes may be missing.
   private static final String THRIFT_THREADS = "HiveServer2-";
 
+  private final String sqlState;
+
   private LakewardenException(
       String condition,
       String sqlState,
@@ -30,9 +32,14 @@ public final class LakewardenException extends AnalysisException {
         Option.empty(),
         Option.apply(condition),
         asScala(parts),
-        context,
-        Option.apply(sqlState),
-        Option.apply(Conditions.TEMPLATE));
+        context);
+    this.sqlState = sqlState;
+  }
+
+  // Not by the constructor, which has a place for it only since Spark 4.1.
+  @Override
+  public String getSqlState() {
+    return sqlState;
   }
 
   /** Never returns; has a type so that a caller can say `throw`, which the compiler understands. */

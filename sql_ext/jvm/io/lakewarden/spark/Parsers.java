@@ -15,9 +15,15 @@ final class Parsers {
     if (next instanceof RewritingParser) {
       return next;
     }
-    boolean splits =
-        Arrays.stream(ParserInterface.class.getMethods())
-            .anyMatch(method -> method.getName().equals("splitStatements"));
-    return splits ? new SplittingParser(session, next) : new PlainParser(session, next);
+    if (has("splitStatements")) {
+      return new SplittingParser(session, next);
+    }
+    boolean hasParameters = has("parsePlanWithParameters");
+    return hasParameters ? new PlainParser(session, next) : new FormerParser(session, next);
+  }
+
+  private static boolean has(String name) {
+    return Arrays.stream(ParserInterface.class.getMethods())
+        .anyMatch(method -> method.getName().equals(name));
   }
 }

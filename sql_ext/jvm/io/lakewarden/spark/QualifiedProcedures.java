@@ -3,8 +3,6 @@ package io.lakewarden.spark;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
 import org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -12,9 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
-import org.apache.spark.sql.execution.command.DescribeProcedureCommand;
 import org.apache.spark.sql.execution.command.ExplainCommand;
-import org.apache.spark.sql.execution.command.ShowProceduresCommand;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -40,18 +36,14 @@ final class QualifiedProcedures {
     if (plan.containsPattern(TreePattern$.MODULE$.UNRESOLVED_PROCEDURE())) {
       return plan.resolveOperatorsDown(new Qualification());
     }
-    if (plan instanceof DescribeProcedureCommand) {
-      return described((DescribeProcedureCommand) plan);
-    }
-    if (plan instanceof ShowProceduresCommand) {
-      return shown((ShowProceduresCommand) plan);
-    }
     if (plan instanceof ExplainCommand) {
       // What is explained is no child of the command.
       ExplainCommand command = (ExplainCommand) plan;
       return new ExplainCommand(in(command.logicalPlan()), command.mode());
     }
-    return plan;
+    return Classes.PROCEDURE_COMMANDS
+        ? ProcedureCommands.in(plan, this::qualified, this::shown)
+        : plan;
   }
 
   /** Part by part: a block that Spark makes anew from its children has lost its handlers. */
@@ -82,27 +74,11 @@ final class QualifiedProcedures {
     return part;
   }
 
-  private LogicalPlan described(DescribeProcedureCommand command) {
-    if (!(command.child() instanceof UnresolvedIdentifier)) {
-      return command;
-    }
-    UnresolvedIdentifier given = (UnresolvedIdentifier) command.child();
-    Seq<String> name = qualified(given.nameParts());
-    return new DescribeProcedureCommand(
-        new UnresolvedIdentifier(name, given.allowTemp()), command.output());
-  }
-
-  /** Without a catalog that has procedures, ours are meant. */
-  private LogicalPlan shown(ShowProceduresCommand command) {
-    LogicalPlan child = command.child();
-    boolean isNamed = child instanceof UnresolvedNamespace;
-    Seq<String> given = isNamed ? ((UnresolvedNamespace) child).multipartIdentifier() : names();
+  /** The namespace to show; without a catalog that has procedures, ours; null for another one. */
+  private Seq<String> shown(Seq<String> named) {
+    Seq<String> given = named == null ? names() : named;
     boolean isOurs = owner(given) == null && (given.isEmpty() || !Catalogs.isCatalog(given.head()));
-    if (!isOurs) {
-      return command;
-    }
-    Seq<String> ours = names(Procedures.CATALOG, Procedures.NAMESPACE);
-    return new ShowProceduresCommand(new UnresolvedNamespace(ours, false), command.output());
+    return isOurs ? names(Procedures.CATALOG, Procedures.NAMESPACE) : null;
   }
 
   private Seq<String> qualified(Seq<String> name) {

@@ -4,7 +4,6 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.parser.ParameterContext;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -23,11 +22,16 @@ abstract class RewritingParser implements ParserInterface {
     this.procedures = new QualifiedProcedures(session);
   }
 
-  private static String rewritten(String statement) {
+  static String rewritten(String statement) {
     if (!StatementHead.mayBeOurs(statement)) {
       return statement;
     }
     return (String) PythonBridge.ask("rewrite", "statement", statement, "has_hudi", hasHudi());
+  }
+
+  /** A plan with the full names of our procedures. */
+  final LogicalPlan qualified(LogicalPlan plan) {
+    return procedures.in(plan);
   }
 
   /** Whether Hudi's own extension is there, too: its tables are its business then. */
@@ -38,17 +42,7 @@ abstract class RewritingParser implements ParserInterface {
   @Override
   public LogicalPlan parsePlan(String statement) throws ParseException {
     try {
-      return procedures.in(next.parsePlan(rewritten(statement)));
-    } catch (ParseException error) {
-      throw LakewardenException.raise(error);
-    }
-  }
-
-  @Override
-  public LogicalPlan parsePlanWithParameters(String statement, ParameterContext parameters)
-      throws ParseException {
-    try {
-      return procedures.in(next.parsePlanWithParameters(rewritten(statement), parameters));
+      return qualified(next.parsePlan(rewritten(statement)));
     } catch (ParseException error) {
       throw LakewardenException.raise(error);
     }

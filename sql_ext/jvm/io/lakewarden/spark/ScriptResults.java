@@ -26,7 +26,7 @@ final class ScriptResults extends PlanRule {
             && result.commandLogicalPlan() instanceof Call call
             && call.procedure() instanceof ResolvedProcedure procedure
             && procedure.catalog() instanceof Procedures;
-    if (!isOurs || SqlScriptingContextManager.get().isEmpty()) {
+    if (!isOurs || !Classes.SCRIPT_CONTEXT || SqlScriptingContextManager.get().isEmpty()) {
       return null;
     }
     return new Project((Seq<NamedExpression>) (Seq<?>) node.output(), node);

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.parser.SqlStatementSplitResult;
 
 /** For the interface of Spark 4.3, which also splits a text into statements. */
-final class SplittingParser extends RewritingParser {
+final class SplittingParser extends ParameterParser {
   SplittingParser(SparkSession session, ParserInterface next) {
     super(session, next);
   }

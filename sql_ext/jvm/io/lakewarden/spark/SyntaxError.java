@@ -10,20 +10,10 @@ final class SyntaxError {
   private SyntaxError() {}
 
   static ParseException of(Map<?, ?> error) {
-    Option<Object> none = Option.empty();
-    Option<String> nothing = Option.empty();
     Origin origin =
-        new Origin(
-            Option.apply(error.get("line")),
-            Option.apply(error.get("position")),
-            none,
-            none,
-            nothing,
-            nothing,
-            nothing,
-            Option.empty(),
-            Option.empty(),
-            Option.empty());
+        Classes.made(
+            Origin.class,
+            Map.of(0, Option.apply(error.get("line")), 1, Option.apply(error.get("position"))));
     return new ParseException(
         Option.apply((String) error.get("statement")),
         origin,

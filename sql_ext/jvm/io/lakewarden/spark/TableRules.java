@@ -46,6 +46,10 @@ final class TableRules {
     FIRST.forEach(rule -> extensions.injectHintResolutionRule(asScala(rule)));
     RESOLVING.forEach(rule -> extensions.injectResolutionRule(asScala(rule)));
     RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
+    if (!Classes.PROCEDURE_COMMANDS) {
+      // Spark 4.0 makes the changes of rows after the rules of its analyser that others may add.
+      extensions.injectOptimizerRule(asScala(WriteStatements::new));
+    }
     extensions.injectPreCBORule(asScala(ScanSubstitution::new));
     extensions.injectCheckRule(
         new AbstractFunction1<>() {

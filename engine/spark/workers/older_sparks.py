@@ -1,0 +1,77 @@
+"""Older Sparks: what PySpark 4 has and 3.5 lacks, with the same answer from both."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+from lakewarden.engine.kernel.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OLDEST = (3, 5)
+OLDEST_WITH_SQL = (4, 0)
+# Values to try for each task, so that Spark's hash of one of them falls on it.
+_TRIED_FOR_EACH = 64
+
+
+def arrow_of(frame: "DataFrame") -> pa.Table:
+    """All rows of a frame."""
+    collect: Callable[[], pa.Table] | None = getattr(frame, "toArrow", None)
+    if collect is not None:
+        return collect()
+    batches = cast("list[pa.RecordBatch]", cast("Any", frame)._collect_as_arrow())
+    if batches:
+        return pa.Table.from_batches(batches)
+    return import_module("pyspark.sql.pandas.types").to_arrow_schema(frame.schema).empty_table()
+
+
+def placed_by(frame: "DataFrame", count: int, column: str) -> "DataFrame":
+    """The frame with each row in the partition whose number a column has."""
+    place: Callable[[int, str], object] | None = getattr(frame, "repartitionById", None)
+    if place is not None:
+        return cast("DataFrame", place(count, column))
+    seeds = ", ".join(map(str, _seeds(frame.sparkSession, count)))
+    functions = import_module("pyspark.sql.functions")
+    return frame.repartition(count, functions.expr(f"element_at(array({seeds}), {column} + 1)"))
+
+
+def check_spark(spark: "SparkSession", oldest: tuple[int, int] = OLDEST) -> None:
+    """Refuse a Spark that is too old, in one sentence of what it is and what is needed."""
+    found = spark_version(spark.version)
+    if found < oldest:
+        needed = ".".join(map(str, oldest))
+        raise InvalidRequest(
+            "old_spark",
+            what=f"This is Spark {spark.version}, and Lakewarden needs {needed} for this.",
+            why="Older ones lack interfaces that it uses."
+            if oldest == OLDEST
+            else "Its SQL needs procedures and Python data sources; Table works without them.",
+            now=f"Install pyspark {needed} or newer.",
+            version=spark.version,
+        )
+
+
+def spark_version(text: str) -> tuple[int, int]:
+    """The two numbers that tell Sparks apart.
+
+    >>> spark_version("3.5.7-amzn-0")
+    (3, 5)
+    """
+    major, minor = re.findall(r"\d+", text)[:2]
+    return int(major), int(minor)
+
+
+@lru_cache(maxsize=64)
+def _seeds(spark: "SparkSession", count: int) -> tuple[int, ...]:
+    """For each partition a number that Spark's own hash sends there."""
+    tried = count * _TRIED_FOR_EACH
+    sent = f"transform(sequence(0, {tried}), one -> pmod(hash(cast(one as int)), {count}))"
+    first: dict[int, int] = {}
+    for seed, place in enumerate(spark.sql(f"SELECT {sent} AS places").collect()[0].places):
+        first.setdefault(place, seed)
+    return tuple(first[place] for place in range(count))

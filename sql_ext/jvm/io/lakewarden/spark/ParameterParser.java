@@ -1,0 +1,24 @@
+package io.lakewarden.spark;
+
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+
+/** What parsers have from Spark 4.1 on: parameters reach a statement before it is parsed. */
+abstract class ParameterParser extends RewritingParser {
+  ParameterParser(SparkSession session, ParserInterface next) {
+    super(session, next);
+  }
+
+  @Override
+  public LogicalPlan parsePlanWithParameters(String statement, ParameterContext parameters)
+      throws ParseException {
+    try {
+      return qualified(next.parsePlanWithParameters(rewritten(statement), parameters));
+    } catch (ParseException error) {
+      throw LakewardenException.raise(error);
+    }
+  }
+}

@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from lakewarden.engine.index.kinds import KeyScope
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.entries.changes import Located, Removed
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, unkept_index
 from lakewarden.engine.metadata.reading.record_locations import locate_many
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.files.written import WrittenFile
@@ -64,6 +66,21 @@ def refuse_second_homes(
             if one.home.partition != partition:
                 second = one.keys.filter(pc.is_in(one.keys, value_set=there))
                 _refuse(second[0].as_py() if len(second) else None, scope)
+
+
+def for_keys_once(indexes: RowIndexes, state: Snapshot, scope: KeyScope) -> RowIndexes:
+    """The same indexes; refused is one of values where a key may be in several partitions.
+
+    Its entries name a key and no partition: with one of two equal rows the entry of both would go.
+    """
+    if not indexes.secondary or not state.config.is_partitioned or scope is KeyScope.TABLE:
+        return indexes
+    defined = {one.partition: one for one in state.definitions}
+    of_keys = defined.get(RECORD_INDEX)
+    if of_keys is None or of_keys.is_partitioned:
+        why = "It names rows by their keys alone, and here a key is one row in each partition."
+        raise unkept_index(defined[indexes.secondary[0].partition], why)
+    return indexes
 
 
 def _refuse(key: str | None, scope: KeyScope) -> None:

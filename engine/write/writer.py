@@ -71,7 +71,7 @@ from lakewarden.engine.write.result import Commit, committed, count_rows, nothin
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.schema_keeping import history_to_keep
-from lakewarden.engine.write.second_homes import refuse_second_homes
+from lakewarden.engine.write.second_homes import for_keys_once, refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
     EVOLVE,
@@ -224,6 +224,7 @@ class TableWriter:
         is_nothing = is_seen and not len(rows) and not says_more
         if not is_nothing:
             record_identity(context, state, chosen)
+        indexes = row_indexes(state.definitions, schema.columns, context.settings)
         return Prepared(
             state,
             current,
@@ -232,7 +233,7 @@ class TableWriter:
             rows,
             chosen.identity,
             state.definitions,
-            row_indexes(state.definitions, schema.columns, context.settings),
+            for_keys_once(indexes, state, chosen.identity.scope),
             distributed,
             rewrite_workers,
             effect,

@@ -8,10 +8,17 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.ids import SeededIds
+from lakewarden.engine.metadata.reading.definitions import definitions_path
+from lakewarden.engine.metadata.writing.definitions_file import (
+    define_indexes,
+    expression_index_definition,
+)
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.table.properties_file import update_properties
 from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, differences, give
 from tests.histories.guards import GUARDS
 
@@ -43,7 +50,12 @@ FIRST = rows(
 SECOND = rows(("k0", "a", 5 * DAY, 9, "second"), ("k5", "a", 2, 5, "N5"), ("k3", "b", 9, 3, "N3"))
 
 
-def small_table(type_: str, index: str = "RECORD_INDEX") -> Table:
+ALL_KINDS = (BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW)
+
+
+def small_table(
+    type_: str, index: str = "RECORD_INDEX", kinds: tuple[str, ...] = ALL_KINDS
+) -> Table:
     """A table with every kind of index, and two writes with all of them on it."""
     clock = ManualClock()
     ports = Ports(clock=clock, ids=SeededIds(1), executor=LocalExecutor(1))
@@ -67,7 +79,7 @@ def small_table(type_: str, index: str = "RECORD_INDEX") -> Table:
         },
     )
     table.upsert(FIRST)
-    give(table, (BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
+    give(table, kinds)
     assert differences(table) == []
     table.upsert(SECOND)
     assert differences(table) == []
@@ -165,6 +177,49 @@ def test_an_action_leaves_every_kind_of_index_true(type_: str, name: str) -> Non
     assert table.config.metadata_partitions == listed
     table.upsert(rows(("k0", "a", 8 * DAY, 1, "last"), ("k50", "c", 1, 1, "last")))
     assert differences(table) == []
+
+
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+def test_values_that_files_keep_as_dictionaries_are_followed(type_: str) -> None:
+    table = small_table(type_)
+    alike: list[Row] = [(f"r{number}", "a", 1, number, "alike") for number in range(100)]
+    table.insert(rows(*alike))
+    table.upsert(rows(*(("r1", "a", 2, 1, "other"), ("r2", "a", 2, 2, "alike"))))
+    table.delete(["r3"])
+    assert differences(table) == []
+
+
+def test_values_of_keys_that_may_repeat_are_refused() -> None:
+    table = small_table("cow", index="GLOBAL_SIMPLE", kinds=(BY_NAME,))
+    assert differences(table) == []
+    with pytest.raises(InvalidRequest, match="secondary_index_by_name") as refused:
+        small_table("cow", index="SIMPLE", kinds=(BY_NAME,))
+    assert refused.value.code == "unsupported_index"
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        ("regexp_extract", {"pattern": "a(.)", "idx": "1"}),
+        ("date_format", {"format": "EEE"}),
+        ("lower", {"format": "yyyy"}),
+        ("year", {}),
+    ],
+)
+def test_an_expression_that_is_not_exact_is_refused_by_name(
+    function: str, options: dict[str, str]
+) -> None:
+    table, partition = small_table("cow"), "expr_index_other"
+    made = expression_index_definition(partition, "column_stats", function, "name", options)
+    path = definitions_path(table.config)
+    define_indexes(table._storage, path, [made])
+    listed = ",".join((*table.config.metadata_partitions, partition))
+    update_properties(table._storage, {"hoodie.table.metadata.partitions": listed})
+    before = table.timeline().instants
+    with pytest.raises(InvalidRequest, match="drop_index") as refused:
+        table.upsert(SECOND)
+    assert refused.value.code == "unsupported_index"
+    assert table.timeline().instants == before
 
 
 # Which action shows that a rule of upkeep is needed, by a part of the guard's name.

@@ -16,8 +16,10 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.zones import UTC, Zone
 
 IDENTITY = "identity"
-_MICROS = 1_000_000
+_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _QUARTER_SECONDS, _DAY_SECONDS = 900, 86_400
+# The years 9000 and 1000, well within those that Python knows, and 400 years.
+_SECONDS_MAX, _SECONDS_MIN, _CYCLE_SECONDS = 221_845_392_000, -30_610_224_000, 12_622_780_800
 _DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _TOKEN = re.compile(r"([A-Za-z])\1*|'((?:[^']|'')*)'|.", re.DOTALL)
@@ -177,7 +179,8 @@ def _date_format(expression: Expression, column: pa.Array) -> pa.Array:
 
 
 def _unix_timestamp(expression: Expression, column: pa.Array) -> pa.Array:
-    return _seconds(column)
+    """Seconds since the epoch; Spark drops the fraction, before the epoch as after it."""
+    return pc.divide(column.cast(pa.int64()), _UNITS[column.type.unit])
 
 
 def _same(expression: Expression, column: pa.Array) -> pa.Array:
@@ -196,8 +199,7 @@ def _wall(expression: Expression, column: pa.Array) -> pa.Array:
 
 def _seconds(column: pa.Array) -> pa.Array:
     """Seconds since the epoch, rounded down."""
-    units = {"s": 1, "ms": 1_000, "us": _MICROS, "ns": 1_000_000_000}[column.type.unit]
-    return _floor_divided(column.cast(pa.int64()), units)
+    return _floor_divided(column.cast(pa.int64()), _UNITS[column.type.unit])
 
 
 def _floor_divided(numbers: pa.Array, by: int) -> pa.Array:
@@ -217,7 +219,11 @@ def _in_zone(seconds: pa.Array, zone: Zone) -> pa.Array:
 
 
 def _offset_seconds(quarter: int, zone: Zone) -> int:
-    moment_ms = quarter * _QUARTER_SECONDS * 1000
+    """How far a zone is from UTC then; far off it is as in the nearest cycle of the calendar."""
+    seconds = quarter * _QUARTER_SECONDS
+    beyond = max(seconds - _SECONDS_MAX, 0) - max(_SECONDS_MIN - seconds, 0)
+    cycles = -(-abs(beyond) // _CYCLE_SECONDS)
+    moment_ms = (seconds - (cycles if beyond > 0 else -cycles) * _CYCLE_SECONDS) * 1000
     away = zone.wall(moment_ms) - UTC.wall(moment_ms)
     return round(away.total_seconds())
 

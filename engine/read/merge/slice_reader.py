@@ -97,12 +97,8 @@ class SliceReader:
         """
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        base = [
-            rows.take(keys.find(self._keys_in(rows))[0])
-            for rows in self._base_rows(
-                slices[0], schema, workers=1, sparing=False, for_merging=True
-            )
-        ]
+        read = self._base_rows(slices[0], schema, workers=1, sparing=True)
+        base = [rows.take(keys.find(self._keys_in(rows))[0]) for rows in read]
         return [self._version(one, base, schema, keys) for one in slices]
 
     def _version(

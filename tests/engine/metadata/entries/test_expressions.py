@@ -1,0 +1,111 @@
+"""Expressions of indexes, against what Spark makes of the same values."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from lakewarden.engine.kernel.zones import UTC as UTC_ZONE
+from lakewarden.engine.kernel.zones import named_zone
+from lakewarden.engine.metadata.entries.expressions import Expression, unknown_options
+
+TEXTS = ["", "Abc", "  two  ", "\u00fcBER", "STR \u00df", "\u0130", "x\U0001d11ey", None, "\t "]
+SECONDS = [0, 1, -1, 90_000, 1_711_846_800, 1_711_850_400, 253_402_300_799, None]
+DAYS = [date(1970, 1, 1), date(1969, 12, 31), date(2024, 2, 29), None]
+MOMENTS = [
+    datetime(2024, 3, 31, 0, 59, 59, 999_999, UTC),
+    datetime(2024, 3, 31, 1, 0, tzinfo=UTC),
+    datetime(1969, 12, 31, 23, 59, 59, 1, UTC),
+    datetime(2024, 12, 31, 23, 30, tzinfo=UTC),
+    None,
+]
+FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
+ZONES = ("UTC", "Europe/Oslo", "America/New_York")
+CASES: list[tuple[str, dict[str, str], str, list[Any]]] = [
+    *((name, {}, "string", TEXTS) for name in ("identity", "lower", "upper", "length")),
+    *((name, {}, "string", TEXTS) for name in ("trim", "ltrim", "rtrim")),
+    ("trim", {"trimString": "x t"}, "string", TEXTS),
+    *(
+        ("substring", {"pos": place, "len": length}, "string", TEXTS)
+        for place in ("0", "1", "3", "-2", "-9")
+        for length in ("0", "2", "9")
+    ),
+    ("from_unixtime", {}, "bigint", SECONDS),
+    ("from_unixtime", {"format": "yyyy-MM-dd"}, "bigint", SECONDS),
+    ("from_unixtime", {"format": FORMAT}, "bigint", SECONDS),
+    *((name, {}, "date", DAYS) for name in ("year", "month", "day", "hour", "to_date")),
+    *((name, {}, "timestamp", MOMENTS) for name in ("year", "month", "day", "hour", "to_date")),
+    *((name, {"days": "3"}, "date", DAYS) for name in ("date_add", "date_sub")),
+    ("date_add", {"days": "-40"}, "timestamp", MOMENTS),
+    ("date_format", {"format": "yyyy/MM"}, "date", DAYS),
+    ("date_format", {"format": FORMAT}, "timestamp", MOMENTS),
+    ("unix_timestamp", {}, "timestamp", MOMENTS),
+]
+TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+
+
+def sparks(function: str, options: dict[str, str]) -> Any:
+    column = f.col("c")
+    match function:
+        case "identity":
+            return column
+        case "trim" | "ltrim" | "rtrim" if options:
+            sides = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}
+            return f.expr(f"trim({sides[function]} '{options['trimString']}' FROM c)")
+        case "substring":
+            return f.substring("c", int(options["pos"]), int(options["len"]))
+        case "day":
+            return f.dayofmonth("c")
+        case "date_add" | "date_sub":
+            return getattr(f, function)("c", int(options["days"]))
+    return getattr(f, function)("c", *options.values())
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("zone", ZONES)
+def test_an_expression_is_what_spark_makes_of_it(spark: SparkSession, zone: str) -> None:
+    kept = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for function, options, type_, values in CASES:
+            rows = [(number, value) for number, value in enumerate(values)]
+            frame = spark.createDataFrame(rows, f"at int, c {type_}").orderBy("at")
+            expected = [row[0] for row in frame.select(sparks(function, options)).collect()]
+            rules = UTC_ZONE if zone == "UTC" else named_zone(zone)
+            expression = Expression(function, options, rules)
+            assert expression.refusal(TYPES[type_]) is None
+            ours = expression.of(pa.array(values, TYPES[type_])).to_pylist()
+            assert ours == expected, (function, options, type_)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", kept or "UTC")
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "type_"),
+    [
+        ("split", {"pattern": ","}, pa.string()),
+        ("from_unixtime", {"format": "MMM"}, pa.int64()),
+        ("from_unixtime", {"format": "yyyy[MM]"}, pa.int64()),
+        ("from_unixtime", {}, pa.float64()),
+        ("to_date", {}, pa.string()),
+        ("lower", {}, pa.int64()),
+        ("no such function", {}, pa.int64()),
+    ],
+)
+def test_what_is_not_exact_has_a_reason(
+    function: str, options: dict[str, str], type_: pa.DataType
+) -> None:
+    assert Expression(function, options).refusal(type_)
+
+
+def test_options_that_a_function_does_not_take_are_named() -> None:
+    assert unknown_options("lower", {"format": "yyyy"}) == ("format",)
+    assert unknown_options("from_unixtime", {"format": "yyyy"}) == ()

@@ -8,12 +8,14 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.index.kinds import KeyScope
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.changes import Located, Removed
-from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, unkept_index
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, row_indexes, unkept_index
 from lakewarden.engine.metadata.reading.record_locations import locate_many
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.files.written import WrittenFile
 
 # By what a key stands for one row in: why it is refused, and what to do.
@@ -68,11 +70,14 @@ def refuse_second_homes(
                 _refuse(second[0].as_py() if len(second) else None, scope)
 
 
-def for_keys_once(indexes: RowIndexes, state: Snapshot, scope: KeyScope) -> RowIndexes:
-    """The same indexes; refused is one of values where a key may be in several partitions.
+def kept_indexes(
+    state: Snapshot, schema: TableSchema, settings: Settings, scope: KeyScope
+) -> RowIndexes:
+    """The indexes of rows; refused is one of values where a key may be in several partitions.
 
     Its entries name a key and no partition: with one of two equal rows the entry of both would go.
     """
+    indexes = row_indexes(state.definitions, schema.columns, settings)
     if not indexes.secondary or not state.config.is_partitioned or scope is KeyScope.TABLE:
         return indexes
     defined = {one.partition: one for one in state.definitions}

@@ -20,7 +20,7 @@ from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, row_indexes
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
@@ -71,7 +71,7 @@ from lakewarden.engine.write.result import Commit, committed, count_rows, nothin
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.schema_keeping import history_to_keep
-from lakewarden.engine.write.second_homes import for_keys_once, refuse_second_homes
+from lakewarden.engine.write.second_homes import kept_indexes, refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
     EVOLVE,
@@ -224,7 +224,6 @@ class TableWriter:
         is_nothing = is_seen and not len(rows) and not says_more
         if not is_nothing:
             record_identity(context, state, chosen)
-        indexes = row_indexes(state.definitions, schema.columns, context.settings)
         return Prepared(
             state,
             current,
@@ -233,7 +232,7 @@ class TableWriter:
             rows,
             chosen.identity,
             state.definitions,
-            for_keys_once(indexes, state, chosen.identity.scope),
+            kept_indexes(state, schema, context.settings, chosen.identity.scope),
             distributed,
             rewrite_workers,
             effect,

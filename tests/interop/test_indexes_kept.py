@@ -86,6 +86,8 @@ def test_java_skips_by_every_kind_of_index_and_loses_no_row(
             "hoodie.metadata.global.record.level.index.enable": "true",
             "hoodie.metadata.index.bloom.filter.enable": "true",
             "hoodie.index.type": "RECORD_INDEX",
+            # Without it Java cannot read statistics of partitions in its tasks.
+            "hoodie.embed.timeline.server": "true",
         }
     )
     java.write(

@@ -12,6 +12,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
+from lakewarden.engine.run.executor import available_cores
 from lakewarden.engine.services.compaction.plan import Rules, select_partitions
 from lakewarden.engine.services.compaction.strategies import UnBounded
 from lakewarden.engine.services.planning.plan_request import PlanRequest
@@ -141,3 +142,32 @@ def test_a_record_index_spares_a_second_look_at_the_file_groups_of_an_upsert() -
         work = counted(act).of_ours
         assert work["key_changes.key_changes"] == 0
         assert work["slice_reader.SliceReader.batches"] == 0
+
+
+@pytest.mark.parametrize("kind", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("partitions", [1, 40])
+def test_only_files_are_opened_whose_keys_leave_room_for_one_of_the_write(
+    kind: str, partitions: int
+) -> None:
+    split = {
+        "hoodie.copyonwrite.insert.auto.split": False,
+        "hoodie.copyonwrite.insert.split.size": 10,
+        "hoodie.parquet.small.file.limit": 0,
+        "hoodie.index.type": kind,
+    }
+    table = table_of(partitions=partitions, rows=10, type="cow", properties=split)
+    for number in range(40):
+        more = rows_of(2, 1, 10)
+        ids = [f"{number:03d} {place}" for place in range(10)]
+        columns = {"id": ids, "p": [f"p{number % partitions}"] * 10}
+        own = {name: more.column(name) for name in ("c0", "c1")}
+        table.insert(pa.table({**columns, **own}))
+    one = table.read_arrow(filter=[("id", "==", "017 3")]).select(["id", "p", "c0", "c1"])
+    work = counted(lambda: table.upsert(one))
+    # One slice, which the workers share.
+    assert 1 <= work.of_ours["slice_keys.SliceKeys.find"] <= available_cores()
+    assert len(table.read_arrow()) == 410
+    # A new key between those of a group, and one that logs brought.
+    between = one.set_column(0, "id", [["017 35"]])
+    assert table.upsert(between).rows_inserted == 1
+    assert table.upsert(between).rows_updated == 1

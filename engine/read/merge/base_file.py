@@ -22,6 +22,9 @@ from lakewarden.engine.storage.port import Storage
 # Java writes one or two huge row groups a file; a small buffer streams inside a row group.
 STREAM_BUFFER_BYTES = 1 << 20
 
+# What a batch may take, whatever rows it could have: a few rows of documents fill the memory.
+BATCH_BYTES_MAX = 32 << 20
+
 # A text that is no dictionary's is stored behind its length.
 PLAIN_TEXT_BYTES_MIN = 4
 
@@ -58,6 +61,7 @@ class BaseReader:
         columns: Sequence[str],
         *,
         batch_rows: int | None = None,
+        batch_bytes: int = BATCH_BYTES_MAX,
         use_threads: bool = False,
         row_filter: RowFilter | None = None,
         choice: RowChoice | None = None,
@@ -97,7 +101,8 @@ class BaseReader:
             if batch_rows is None:
                 yield file.read_row_groups(groups, present, use_threads=use_threads)
                 return
-            for batch in file.iter_batches(batch_rows, groups, present, use_threads=use_threads):
+            step_rows = _rows_within(batch_bytes, batch_rows, file.metadata, groups, present)
+            for batch in file.iter_batches(step_rows, groups, present, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
 
     def _groups_of_keys(
@@ -222,6 +227,29 @@ def _taken(
         parts.append(batch.take(pa.array(own)))
         start = end
     return pa.Table.from_batches(parts)
+
+
+def _rows_within(
+    size_bytes: int,
+    rows_max: int,
+    footer: pq.FileMetaData,
+    groups: Sequence[int],
+    columns: Sequence[str],
+) -> int:
+    """How many rows of some columns take so many bytes, by the row group with the largest ones."""
+    rows = rows_max
+    for group in map(footer.row_group, groups):
+        # Of few rows and of narrow ones, no column need be asked.
+        if group.total_byte_size * rows <= size_bytes * group.num_rows:
+            continue
+        chunks = map(group.column, range(group.num_columns))
+        wanted = sum(
+            chunk.total_uncompressed_size
+            for chunk in chunks
+            if chunk.path_in_schema.partition(".")[0] in columns
+        )
+        rows = min(rows, max(size_bytes * group.num_rows // max(wanted, 1), 1))
+    return rows
 
 
 def _repeated_texts(file: pq.ParquetFile) -> list[str]:

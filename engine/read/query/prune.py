@@ -93,10 +93,7 @@ def prune_slices(
     predicate: Predicate,
 ) -> tuple[tuple[FileSlice, ...], tuple[SkippedPart, ...]]:
     """The slices that may hold matching rows; `ranges` are by partition, file and column."""
-    known = [
-        _known_of_slice(slice_, ranges.get(slice_.partition, {}), predicate.columns, schema)
-        for slice_ in slices
-    ]
+    known = [_known_of_slice(slice_, ranges, predicate.columns, schema) for slice_ in slices]
     kept = possible(known, predicate, schema)
     skipped = tuple(
         SkippedPart(
@@ -129,20 +126,35 @@ def _spelled_value(text: str, type_: pa.DataType) -> pa.Scalar | None:
         return None
 
 
-def _known_of_slice(
-    slice_: FileSlice, ranges: FileRanges, columns: Iterable[str], schema: pa.Schema
-) -> Known:
+def range_of_slice(
+    slice_: FileSlice, ranges: Mapping[str, FileRanges], column: str
+) -> ColumnRange | None:
+    """The range of a column over the files of a slice, if all of them tell theirs.
+
+    A row of the slice has its value from one of the files.
+    """
     files = [log.name for log in slice_.log_files]
     if slice_.base_file is not None:
         files.append(slice_.base_file.name)
-    known = {}
-    for column in columns:
-        per_file = [ranges.get(name, {}).get(column) for name in files]
-        # A row of the slice has its value from one of the files, so all of them must be known.
-        if per_file and all(per_file):
-            merged = reduce(ColumnRange.union, filter(None, per_file))
-            known[column] = _known_of_range(column, merged, schema.field(column).type)
-    return known
+    of_files = ranges.get(slice_.partition, {})
+    per_file = [of_files.get(name, {}).get(column) for name in files]
+    if not per_file or not all(per_file):
+        return None
+    return reduce(ColumnRange.union, filter(None, per_file))
+
+
+def _known_of_slice(
+    slice_: FileSlice,
+    ranges: Mapping[str, FileRanges],
+    columns: Iterable[str],
+    schema: pa.Schema,
+) -> Known:
+    found = ((column, range_of_slice(slice_, ranges, column)) for column in columns)
+    return {
+        column: _known_of_range(column, range_, schema.field(column).type)
+        for column, range_ in found
+        if range_ is not None
+    }
 
 
 def _known_of_range(name: str, range_: ColumnRange, type_: pa.DataType) -> list[pc.Expression]:

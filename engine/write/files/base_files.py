@@ -161,7 +161,10 @@ def _encoded_rows(sample: pa.Table | None) -> int:
     if not sample:
         return _ENCODED_ROWS_MIN
     by_bytes: int = len(sample) * _PAGE_BYTES // max(sample.nbytes, 1)
-    return min(max(by_bytes, _ENCODED_ROWS_MIN), _ENCODED_ROWS_MAX)
+    # A page is no smaller than what is encoded together, and is read as a whole.
+    widest: int = max(column.nbytes for column in sample.columns)
+    in_a_page: int = max(len(sample) * _PAGE_BYTES // max(widest, 1), 1)
+    return min(max(by_bytes, _ENCODED_ROWS_MIN), in_a_page, _ENCODED_ROWS_MAX)
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -105,3 +105,15 @@ def test_only_texts_that_repeat_are_left_as_dictionaries(batch_rows: int | None)
     found = pa.concat_tables(tables)
     assert [pa.types.is_dictionary(type_) for type_ in found.schema.types] == [False, True, False]
     assert found["s"].cast(pa.string()).to_pylist() == rows["s"].to_pylist()
+
+
+def test_batches_are_bounded_by_bytes_of_the_wanted_columns() -> None:
+    texts = [f"{number:06d}" * 1_000 for number in range(200)]
+    rows = pa.table({"n": list(range(200)), "fat": texts})
+    reader = BaseReader(stored(rows, use_dictionary=False, row_group_size=100))
+    given = {"batch_rows": 150, "batch_bytes": 60_000}
+    fat = list(reader.tables(PATH, ["n", "fat"], **given))  # type: ignore[arg-type]
+    assert max(len(batch) for batch in fat) in range(8, 11)
+    assert pa.concat_tables(fat).equals(rows)
+    thin = list(reader.tables(PATH, ["n"], **given))  # type: ignore[arg-type]
+    assert max(len(batch) for batch in thin) >= 100

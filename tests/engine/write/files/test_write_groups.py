@@ -19,6 +19,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 from lakewarden.engine.transaction.state.markers import read_markers
+from lakewarden.engine.write.files.base_files import base_writer
 from lakewarden.engine.write.files.spec import FileOptions
 from lakewarden.engine.write.files.written import WrittenFile
 from tests.engine.write.small_table import (
@@ -427,3 +428,26 @@ def test_keys_that_came_with_logs_get_into_the_filter() -> None:
     bloom = key_footer(parquet(table, written).metadata).bloom_filter("f")
     assert bloom is not None
     assert bloom.might_contain(pa.array(["0", "revived", "new"])).all()
+
+
+class _Fetched(io.BytesIO):
+    """A file that counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self.count += len(found)
+        return found
+
+
+def test_a_large_value_is_read_without_those_behind_it() -> None:
+    rows = pa.table({"v": [f"{number:04d}" * (1 << 16) for number in range(16)]})
+    stream = io.BytesIO()
+    options = FileOptions(codec="uncompressed", uses_dictionaries=False)
+    with base_writer(pa.PythonFile(stream), rows.schema, rows, options) as writer:
+        writer.write_table(rows)
+    source = _Fetched(stream.getvalue())
+    file = pq.ParquetFile(source, buffer_size=1 << 16, pre_buffer=False)
+    assert next(file.iter_batches(1)).num_rows == 1
+    assert source.count < rows.nbytes / 2

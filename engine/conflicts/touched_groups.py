@@ -60,6 +60,23 @@ def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
     return Touched(kind, keys, appended, _brought(written), _taken(written))
 
 
+def announced_by(active: ActiveTimeline, instant: Instant) -> Touched:
+    """What a pending write says in its inflight file that it is about to touch; nothing before.
+
+    A file that was cut short, or that cannot be read, says nothing.
+    """
+    files = active.files_of(instant)
+    inflight = files.inflight if files else None
+    if inflight is None:
+        return _NOTHING
+    try:
+        metadata = commit.decode(active.read(inflight.instant), inflight.entry.path)
+    except CorruptTable:
+        return _NOTHING
+    keys = frozenset(key for key in _written(metadata) if key.file_id)
+    return Touched(TouchKind.WRITE, keys, _appended(metadata) & keys)
+
+
 def is_service(instant: Instant, metadata: CommitMetadata) -> bool:
     """Whether what has completed was a table service: it moves rows, and brings none."""
     is_clustering = metadata.operation_type == Operation.CLUSTER

@@ -6,15 +6,12 @@ with them), publish an instant, find the keys and plan, make the files, commit.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import pyarrow as pa
 
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
 from lakewarden.engine.conflicts.strategies import strategy_of
-from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
-from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
@@ -27,17 +24,17 @@ from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
-from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
+from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.write.announcement import announce
 from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.distributed_rows import (
     LOCAL_REWRITE_BYTES_MAX,
@@ -292,14 +289,11 @@ class TableWriter:
                 context.ports,
                 unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
             )
-            content = _inflight_content(request)
-            _, plan = both(
-                context.storage,
-                partial(to_inflight, context, attempt, content, is_just_published=True),
-                partial(planner.plan, prepared.rows, request, prepared.placement),
-            )
+            plan = planner.plan(prepared.rows, request, prepared.placement)
+        spec = self._spec(request, prepared, attempt)
+        announce(context, prepared.state, attempt, plan, spec, request.operation)
         with phases("write files"):
-            files = tuple(self._files(request, prepared, planner, plan, attempt))
+            files = tuple(self._files(prepared, planner, plan, spec, attempt))
         with phases("replaced keys"):
             gone = replaced_rows(
                 prepared.state, plan, prepared.rows, prepared.row_indexes, context.ports.executor
@@ -389,13 +383,12 @@ class TableWriter:
 
     def _files(
         self,
-        request: WriteRequest,
         prepared: Prepared,
         planner: Planner,
         plan: WritePlan,
+        spec: WriteSpec,
         attempt: Attempt,
     ) -> Iterable[WrittenFile]:
-        spec = self._spec(request, prepared, attempt)
         maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)
@@ -438,10 +431,3 @@ def _action(config: TableConfig, request: WriteRequest) -> tuple[Action, bytes]:
     if config.table_type is TableType.MERGE_ON_READ:
         return Action.DELTA_COMMIT, b""
     return Action.COMMIT, b""
-
-
-def _inflight_content(request: WriteRequest) -> bytes:
-    """Java tells replacing writes from clusterings by the operation in their inflight files."""
-    if not request.replaces:
-        return b""
-    return commit_payload.encode(CommitMetadata(operation_type=request.operation))

@@ -7,6 +7,8 @@ entry taken, and begins its commit anew. Of two that know nothing of each other,
 other: whichever appends `committed` first, the other one's number is gone, or it finds that entry.
 """
 
+from collections.abc import Iterable
+
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Fenced
@@ -25,6 +27,18 @@ def fence_rivals(context: Context, snapshot: Snapshot, by: str) -> bool:
     """
     rivals = (ledger for instant, ledger in snapshot.ledgers.items() if instant != by)
     return all(_fence(context, ledger, by) for ledger in rivals if _decides(ledger))
+
+
+def fence_plans(context: Context, plans: Iterable[str], by: str) -> None:
+    """Step `write.fence-plans`: have plans that are executed look again before they commit.
+
+    A cancellable plan gives way to the live writes that it sees. One that looked just before this
+    write announced its file groups would commit, and this write would be lost.
+    """
+    for plan in plans:
+        ledger = read_ledger(context.storage, plan)
+        if _decides(ledger):
+            _fence(context, ledger, by)
 
 
 def _decides(ledger: Ledger) -> bool:

@@ -1,15 +1,15 @@
 """Live attempts and writes: who has an instant in hand, as far as heartbeats and markers show."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lakewarden.engine.conflicts.touched_groups import Touched, TouchKind
+from lakewarden.engine.conflicts.touched_groups import Touched, TouchKind, announced_by
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.heartbeats import Heartbeat, read_heartbeat, read_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.state.context import Context
@@ -73,15 +73,29 @@ def _expiry(context: Context, heartbeat: Heartbeat | None) -> int | None:
 
 
 def live_writes(context: Context, snapshot: Snapshot) -> Mapping[Instant, Touched]:
-    """The file groups for which live writes have announced files; nothing for a table at rest."""
+    """The file groups that live writes have announced; nothing for a table at rest.
+
+    A write announces them in its inflight file before it makes any file. Java leaves out there what
+    it inserts into small files, and what it replaces: its markers tell more, and later.
+    """
     found: dict[Instant, Touched] = {}
     for instant in snapshot.timeline.active.pending(INGESTION):
         ledger = snapshot.ledger(instant.requested)
         is_over = ledger.ends_in is LedgerEnd.CANCELLED
         if not is_over and newest_heartbeat(context, ledger) is HeartbeatSign.LIVE:
+            announced = announced_by(snapshot.timeline.active, instant)
+            if ledger.last_claim is None and instant.action is Action.DELTA_COMMIT:
+                # Java's inflight files don't tell logs from base files, and updates go to logs.
+                announced = replace(announced, appended=announced.keys)
             marked = read_markers(context.storage, instant.requested) or ()
-            found[instant] = _touched(marked)
+            found[instant] = _both(announced, _touched(marked))
     return found
+
+
+def _both(one: Touched, other: Touched) -> Touched:
+    keys = one.keys | other.keys
+    rewritten = (one.keys - one.appended) | (other.keys - other.appended)
+    return Touched(TouchKind.WRITE, keys, appended=keys - rewritten)
 
 
 def _touched(marked: tuple[MarkedFile, ...]) -> Touched:

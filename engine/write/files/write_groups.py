@@ -37,17 +37,19 @@ _NO_KEYS = pa.array([], pa.string())
 def write_groups(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile:
     """Step `work.file`: a new base file, a rewritten one, or a log takes in a task's rows."""
     work = _Work(storage, spec, task)
-    if _goes_to_log(spec, task):
+    has_inserts = bool(task.is_insert.any())
+    if goes_to_log(spec, has_slice=task.slice is not None, has_inserts=has_inserts):
         return work.append()
     return work.create() if task.slice is None else work.rewritten()
 
 
-def _goes_to_log(spec: WriteSpec, task: GroupTask) -> bool:
+def goes_to_log(spec: WriteSpec, *, has_slice: bool, has_inserts: bool) -> bool:
+    """Whether a file group takes its rows in by a log; else by a new base file."""
     if spec.table_type is TableType.COPY_ON_WRITE or spec.rewrites_bases:
         return False
     if spec.logs_take_inserts:
-        return task.slice is not None or not spec.begins_with_bases
-    return task.slice is not None and not task.is_insert.any()
+        return has_slice or not spec.begins_with_bases
+    return has_slice and not has_inserts
 
 
 class _Work:

@@ -17,8 +17,6 @@ from lakewarden.engine.locks.settings import (
     PAUSE_MAX_MS,
     PAUSE_MS,
     PROVIDER,
-    RETRIES,
-    RETRY_PAUSE_MS,
     STORAGE_RENEW_SECONDS,
     STORAGE_VALIDITY_SECONDS,
     WAIT_MS,
@@ -65,10 +63,8 @@ def _fitting(storage: Storage) -> _OpenProvider:
 
 
 def _patience(settings: Settings) -> Patience:
-    """The waiting of one call, and the pauses of the lock manager, as one stretch of time."""
-    wait_ms = settings[WAIT_MS] + settings[RETRIES] * settings[RETRY_PAUSE_MS]
     pause_ms = min(settings[PAUSE_MS], settings[PAUSE_MAX_MS])
-    return Patience(wait_ms / 1000, pause_ms / 1000)
+    return Patience(settings[WAIT_MS] / 1000, pause_ms / 1000)
 
 
 def _in_process(storage: Storage, settings: Settings, ports: Ports) -> Callable[[], LockProvider]:

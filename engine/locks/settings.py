@@ -29,18 +29,16 @@ PROVIDER = _text(
     "The lock that writers of this table share, as a class of Hudi or a short name; "
     "when not set, the one that suits the storage",
 )
-WAIT_MS = _number(
-    f"{_PREFIX}wait_time_ms", 60_000, "How long one call waits for a lock that is held"
-)
+WAIT_MS = _number(f"{_PREFIX}wait_time_ms", 60_000, "How long to wait for a lock that is held")
 RETRIES = _number(
     f"{_PREFIX}client.num_retries",
     50,
-    "How many pauses of the lock manager to wait for in addition",
+    "Accepted for Java, whose lock manager waits again; here wait_time_ms is all",
 )
 RETRY_PAUSE_MS = _number(
     f"{_PREFIX}client.wait_time_ms_between_retry",
     5_000,
-    "How long such a pause of the lock manager is",
+    "Accepted for Java: the pause of its lock manager",
     f"{_PREFIX}client.retry_wait_time_ms",
 )
 PAUSE_MS = _number(

@@ -4,6 +4,7 @@ Steps of `lock`: take, renew, check, give-back, break. The last one is of provid
 when its holder dies.
 """
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from lakewarden.engine.locks.providers.port import (
     LockProvider,
     Unclear,
 )
+from lakewarden.engine.run.background import try_again
 from lakewarden.engine.run.interrupts import always_wanted
 from lakewarden.engine.run.ports import Ports
 
@@ -27,6 +29,12 @@ from lakewarden.engine.run.ports import Ports
 # time waited so far is never late by more than that share, and looks seldom when it takes long.
 PAUSE_SHARE = 0.1
 PAUSE_MIN_SECONDS = 0.002
+# Shorter waits are part of the day; the next word comes after twice the time.
+SAYS_AFTER_SECONDS = 2.0
+# Longer than any lock is valid that is not renewed.
+RELEASE_SECONDS = 600.0
+
+_LOG = logging.getLogger("lakewarden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +125,16 @@ class TableLock:
     def _acquire(self, provider: LockProvider, check_wanted: Callable[[], None]) -> None:
         """Step `lock.take`."""
         clock, began = self._ports.clock, self._ports.clock.elapsed_seconds()
+        says_next = SAYS_AFTER_SECONDS
         while not isinstance(answer := _tried(provider), Acquired):
             check_wanted()
             waited = clock.elapsed_seconds() - began
             left = self._patience.wait_seconds - waited
             if left <= 0:
                 raise _gave_up(provider, answer, waited, clock.now_ms())
+            if waited >= says_next:
+                _say_waiting(provider, answer, waited, left, clock.now_ms())
+                says_next = waited * 2
             clock.sleep(min(left, self._pause(waited)))
 
     def _pause(self, waited: float) -> float:
@@ -149,6 +161,8 @@ class TableLock:
         except LakewardenError as error:
             figures = {"lock": provider.name, "reason": str(error)}
             self._ports.events(Event("lock_not_released", figures))
+            ports = self._ports
+            try_again(ports.background, ports.clock, provider.release, most_seconds=RELEASE_SECONDS)
 
 
 def _tried(provider: LockProvider) -> Acquiring:
@@ -159,6 +173,24 @@ def _tried(provider: LockProvider) -> Acquiring:
         if error.code != "storage_unavailable":
             raise
         return Unclear(str(error))
+
+
+def _say_waiting(
+    provider: LockProvider, answer: HeldBy | Unclear, waited: float, left: float, now_ms: int
+) -> None:
+    """Say why this process stands still."""
+    match answer:
+        case HeldBy(holder):
+            reason = f"{holder.owner} has held it{_age(holder, now_ms)}"
+        case Unclear(cause):
+            reason = cause.rstrip(".")
+    _LOG.warning(
+        "Waiting for the %s for %.1f s, and for %.0f s more at most: %s.",
+        provider.name,
+        waited,
+        left,
+        reason,
+    )
 
 
 def _chance(ids: Ids) -> float:

@@ -8,6 +8,11 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from lakewarden.engine.kernel.clock import Clock
+from lakewarden.engine.kernel.errors import LakewardenError
+
+TRIED_EVERY_SECONDS = 1.0
+
 
 class Repetition(Protocol):
     """Work that repeats until it is stopped; stopping twice is no error."""
@@ -19,6 +24,35 @@ class Background(Protocol):
     """Starts repetitions. The work itself must not raise: it keeps what went wrong."""
 
     def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition: ...
+
+
+def try_again(
+    background: Background, clock: Clock, work: Callable[[], object], *, most_seconds: float
+) -> None:
+    """Do in the background what has just failed, as soon as it goes through.
+
+    For what others wait for. After that long it is given up.
+    """
+    _Trying(background, clock, work, clock.elapsed_seconds() + most_seconds)
+
+
+class _Trying:
+    def __init__(
+        self, background: Background, clock: Clock, work: Callable[[], object], ends: float
+    ) -> None:
+        self._work, self._clock, self._ends = work, clock, ends
+        self._has_ended = False
+        self._repetition = background.repeat(self._try, every_seconds=TRIED_EVERY_SECONDS)
+
+    def _try(self) -> None:
+        if self._has_ended:
+            self._repetition.stop()
+            return
+        try:
+            self._work()
+            self._has_ended = True
+        except LakewardenError:
+            self._has_ended = self._clock.elapsed_seconds() >= self._ends
 
 
 class ThreadBackground:

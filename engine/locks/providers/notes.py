@@ -45,6 +45,35 @@ class LockNote:
         return Holder(owner, self.since_ms)
 
 
+class EndedOwners:
+    """Owners of this process whose hold has ended, while their lock may still say otherwise.
+
+    Giving it back has failed, or a request to take it may arrive, of which no answer was awaited,
+    late. What this process knows to be over it need not wait for. That is for locks that are given
+    back conditionally: another release must not be able to take a new holder's lock away. Only the
+    newest are kept, since a lock expires in the end.
+    """
+
+    def __init__(self, most: int = 1000) -> None:
+        self._most = most
+        self._owners: dict[str, None] = {}
+
+    def add(self, owner: str) -> None:
+        # Each step is one of the interpreter, so that threads do each other no harm.
+        self._owners[owner] = None
+        for oldest in list(self._owners)[: -self._most]:
+            self._owners.pop(oldest, None)
+
+    def discard(self, owner: str) -> None:
+        self._owners.pop(owner, None)
+
+    def has(self, owner: str) -> bool:
+        return owner in self._owners
+
+
+ENDED_OWNERS = EndedOwners()
+
+
 def encode_note(note: LockNote) -> bytes:
     return format_document(_KIND, note)
 

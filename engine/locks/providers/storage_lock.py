@@ -11,7 +11,12 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.formats.json_text import format_json, parse_json
 from lakewarden.engine.kernel.errors import Unavailable
-from lakewarden.engine.locks.providers.notes import LockNote, decode_note, encode_note
+from lakewarden.engine.locks.providers.notes import (
+    ENDED_OWNERS,
+    LockNote,
+    decode_note,
+    encode_note,
+)
 from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder, Unclear
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Creation, Lost, Storage, Unknown, Won
@@ -55,6 +60,7 @@ class StorageLock:
         self._validity = validity
         self._ports = ports
         note = LockNote.of(ports.ids.fresh(), ports.processes.mine(), ports.clock.now_ms())
+        self._id = note.owner
         self._owner = encode_note(note).decode()
 
     @property
@@ -66,6 +72,7 @@ class StorageLock:
         return self._validity.renew_seconds
 
     def try_acquire(self) -> Acquiring:
+        ENDED_OWNERS.discard(self._id)
         found = self._storage.read_versioned(LOCK_PATH)
         wanted = self._wanted()
         if found is None:
@@ -91,7 +98,10 @@ class StorageLock:
         )
 
     def release(self) -> None:
-        self._replace(lambda mine: replace(mine, expired=True))
+        # From here on this hold is over, whatever the object says, and whatever arrives late.
+        ENDED_OWNERS.add(self._id)
+        if self._replace(lambda mine: replace(mine, expired=True)):
+            ENDED_OWNERS.discard(self._id)
 
     def holder(self) -> Holder | None:
         state = self._state()
@@ -111,7 +121,9 @@ class StorageLock:
         if state.expired or self._ports.clock.now_ms() > state.valid_until + DRIFT_MS:
             return False
         note = state.note
-        return note is None or not self._ports.processes.is_gone(note.process)
+        if note is None:
+            return True
+        return not (ENDED_OWNERS.has(note.owner) or self._ports.processes.is_gone(note.process))
 
     def _replace(self, following: Callable[[_State], _State]) -> bool:
         """Put a state in the place of ours; False when the lock is not ours any more.

@@ -15,7 +15,7 @@ from typing import Self
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
 from lakewarden.engine.kernel.events import Event
-from lakewarden.engine.run.background import Repetition
+from lakewarden.engine.run.background import Repetition, try_again
 from lakewarden.engine.run.interrupts import interruption_watch
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.heartbeats import (
@@ -145,13 +145,21 @@ class Attempt:
             self._delete_heartbeats(leaves_plan=leaves_plan)
 
     def _delete_heartbeats(self, *, leaves_plan: bool) -> None:
-        try:
+        storage, ports = self._context.storage, self._context.ports
+
+        def delete() -> None:
             if leaves_plan:
-                delete_standard_heartbeat(self._context.storage, self.instant)
-            delete_heartbeat(self._context.storage, self.instant, self.number)
+                delete_standard_heartbeat(storage, self.instant)
+            delete_heartbeat(storage, self.instant, self.number)
+
+        try:
+            delete()
         except LakewardenError as error:
-            # Left behind it expires by itself.
-            self._context.ports.events(Event("beat_left_behind", {"reason": str(error)}))
+            # Left behind it expires by itself, but until then others wait for this attempt.
+            ports.events(Event("beat_left_behind", {"reason": str(error)}))
+            settings = self._context.settings
+            most = settings[HEARTBEAT_MISSES] * settings[HEARTBEAT_INTERVAL_MS] / 1000
+            try_again(ports.background, ports.clock, delete, most_seconds=most)
 
     def __enter__(self) -> Self:
         return self

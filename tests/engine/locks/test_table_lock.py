@@ -1,6 +1,7 @@
 """The table lock: patient, renewed, given back whatever happens, and honest about being lost."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,11 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.providers.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.providers.port import Acquiring
+from lakewarden.engine.locks.providers.storage_lock import (
+    LOCK_PATH,
+    LockValidity,
+    StorageLock,
+)
 from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.run.background import ThreadBackground
 from lakewarden.engine.run.ports import Ports
@@ -25,6 +31,8 @@ from tests.engine.locks.lock_setup import LockSetup
 
 LOCK = ".hoodie/lock"
 FILE = {"hoodie.write.lock.provider": "file_system"}
+
+LockOf = Callable[[Storage, Ports], TableLock]
 
 
 @pytest.fixture
@@ -313,7 +321,7 @@ class TestOpening:
         settings = Settings.of(arguments={**FILE, **patience})
         with pytest.raises(Conflict), open_lock(storage, settings, world.ports(1)).hold():
             pass
-        assert world.clock.elapsed_seconds() == pytest.approx(2.0, abs=0.01)
+        assert world.clock.elapsed_seconds() == pytest.approx(1.0, abs=0.01)
 
     @pytest.mark.parametrize(
         "provider",
@@ -330,3 +338,63 @@ class TestOpening:
         with pytest.raises(InvalidRequest, match=provider) as caught:
             open_lock(storage, settings, world.ports(1))
         assert caught.value.code == "unsupported_lock_provider"
+
+
+class TestOutages:
+    """A server that fails while a lock is given back makes no process wait once it is back."""
+
+    def storage_lock(self, storage: Storage, ports: Ports, wait_seconds: float = 5.0) -> TableLock:
+        provider = partial(StorageLock, storage, LockValidity(), ports)
+        return TableLock(provider, Patience(wait_seconds), ports)
+
+    def left(self, storage: Storage, world: LockSetup, lock: LockOf) -> None:
+        """Hold the lock, and fail to give it back."""
+        faulty = FaultyStorage(storage, FaultPlan(), world.clock)
+        with lock(faulty, world.ports(1)).hold():
+            made = len(faulty.calls)
+        fault = Fault(made + 1, FaultKind.FAIL_BEFORE)
+        faulty = FaultyStorage(storage, FaultPlan((fault,)), world.clock)
+        with lock(faulty, world.ports(1)).hold():
+            pass
+        assert [event.name for event in world.events.events] == ["lock_not_released"]
+
+    def test_the_process_that_left_a_storage_lock_takes_it_at_once(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
+        self.left(storage, world, self.storage_lock)
+        before = world.clock.now_ms()
+        with self.storage_lock(storage, world.ports(1)).hold() as held:
+            held.assert_held()
+        assert world.clock.now_ms() - before < 100
+
+    def test_a_storage_lock_is_given_back_in_the_background(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
+        self.left(storage, world, self.storage_lock)
+        assert b'"expired":false' in storage.read(LOCK_PATH).replace(b" ", b"")
+        world.background.tick()
+        assert b'"expired":true' in storage.read(LOCK_PATH).replace(b" ", b"")
+
+    def test_a_lock_file_is_given_back_in_the_background(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
+        self.left(storage, world, lock_of)
+        assert storage.read_if_present(LOCK) is not None
+        world.background.tick()
+        assert storage.read_if_present(LOCK) is None
+
+    def test_who_waits_says_for_whom_and_since_when(
+        self, world: LockSetup, storage: Storage, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        waiting = self.storage_lock(storage, world.ports(2), wait_seconds=9.0)
+        with (
+            self.storage_lock(storage, world.ports(1)).hold(),
+            pytest.raises(Conflict) as caught,
+            waiting.hold(),
+        ):
+            pytest.fail("The lock was held.")
+        assert caught.value.code == "lock_held"
+        assert "process 1 on host-one" in str(caught.value)
+        said = [record.getMessage() for record in caplog.records if record.name == "lakewarden"]
+        assert said
+        assert all("process 1 on host-one" in one and "has held it for" in one for one in said)

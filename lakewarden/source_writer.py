@@ -85,6 +85,10 @@ class FrameWriter(DataSourceArrowWriter):
             case operation:
                 getattr(table, operation)(rows, options=options)
 
+    def _no_key(self) -> list[str]:
+        """As in Hudi: inserts may do without, and get generated keys."""
+        return [] if self._operation in ("insert", "bulk_insert") else _missing_key()
+
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing was started, so that there is nothing to undo."""
 
@@ -99,7 +103,7 @@ class FrameWriter(DataSourceArrowWriter):
         return Table.create(
             self._location.uri,
             schema,
-            key=said.key or _missing_key(),
+            key=said.key or self._no_key(),
             partition=said.partition,
             ordering=said.ordering,
             type=said.type or "cow",
@@ -142,7 +146,7 @@ def _missing_key() -> list[str]:
     raise InvalidRequest(
         "missing_key",
         what="No table is there, and the call cannot create one.",
-        why="No option names the key columns.",
+        why="No option names the key columns, which every operation but insert needs.",
         now=f"Set {KEY[0]}, and if the table has them {PARTITION[0]} and {ORDERING[0]}.",
     )
 

@@ -405,7 +405,7 @@ class Table(TableServices, TableMetadata):
         if not is_frame(rows):
             return rows
         settings = self._of_writes(options, keywords)
-        return incoming_frame(rows, self._storage.location, settings, self.config.merge)
+        return incoming_frame(rows, self._storage.location, settings, self.config)
 
     def _of_writes(self, options: Options, keywords: Mapping[str, object]) -> Settings:
         return self._settings(given_options(options, keywords, OF_WRITES), self.properties)

@@ -35,7 +35,7 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_sizes,
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
-from lakewarden.engine.services.options import given_options
+from lakewarden.engine.services.options import given_options, keep_settings
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
@@ -139,6 +139,11 @@ class TableMetadata:
         """
         given = given_options(options, keywords)
         return set_index(self._context_factory({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
+
+    def set_settings(self, settings: Mapping[str, str], removed: Sequence[str] = ()) -> None:
+        """Keep settings with the table for all of its writers; `removed` ones hold no more."""
+        context = self._context_factory()
+        keep_settings(context, self._state().config, settings, removed)
 
     def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Create missing default partitions of the metadata table; returns their names."""

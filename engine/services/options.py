@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from lakewarden.engine.index.options import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.settings import Setting, by_keyword
+from lakewarden.engine.kernel.settings import Setting, Settings, by_keyword, refuse_unknown
 from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
-from lakewarden.engine.services.hudi_settings import understood
+from lakewarden.engine.services.hudi_settings import foreign_settings, understood
 from lakewarden.engine.services.indexing.catch_up import INDEXING_SETTINGS
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
@@ -18,8 +18,18 @@ from lakewarden.engine.services.removal import EXPIRY_SETTINGS
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.settings import SERVICE_SETTINGS
+from lakewarden.engine.table.config import SETTING_PREFIX, TableConfig
 from lakewarden.engine.table.creation import NewTable
-from lakewarden.engine.table.description import KEY, ORDERING, PARTITION, described
+from lakewarden.engine.table.description import (
+    DESCRIBING,
+    KEY,
+    ORDERING,
+    PARTITION,
+    described,
+    refuse_other,
+)
+from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.service import CANCELLABLE
 from lakewarden.engine.transaction.state.settings import PLAN_SETTINGS
 from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
@@ -117,3 +127,37 @@ def in_our_words(asked: NewTable) -> NewTable:
         merge_mode=asked.merge_mode or said.merge_mode or None,
         properties=said.properties,
     )
+
+
+def keep_settings(
+    context: Context, config: TableConfig, settings: Mapping[str, str], removed: Sequence[str] = ()
+) -> None:
+    """Keep settings with a table for all of its writers; those that are removed hold no more.
+
+    What describes the table has to be so; what a key is found by, another call changes.
+    """
+    names = {name: setting for setting in ALL_SETTINGS for name in setting.names}
+    given = understood(settings, ALL_SETTINGS)
+    refuse_other(config, given)
+    refuse_unknown(removed, ALL_SETTINGS, {*foreign_settings(), *DESCRIBING})
+    chosen = {key: str(value) for key, value in given.items() if key in names}
+    asked = Settings.of(arguments=chosen)
+    for key in (*chosen, *(key for key in removed if key in names)):
+        if key in chosen:
+            asked.resolve(names[key])
+        if key in {name for setting in INDEX_SETTINGS[:4] for name in setting.names}:
+            raise InvalidRequest(
+                "other_identity",
+                what=f"A property cannot change {key}.",
+                why="It decides which rows are one row, and the table's rows follow it.",
+                now="CALL set_index changes it as far as the rows allow.",
+                setting=key,
+            )
+    changes: dict[str, str | None] = {
+        f"{SETTING_PREFIX}{key}": None for key in removed if key in names
+    }
+    changes |= {f"{SETTING_PREFIX}{key}": value for key, value in chosen.items()}
+    if changes:
+        with context.lock.hold() as held:
+            held.assert_held()
+            update_properties(context.storage, changes)

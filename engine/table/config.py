@@ -70,6 +70,11 @@ class TableConfig:
     properties: Mapping[str, str] = field(repr=False)
 
     @property
+    def identifying(self) -> tuple[str, ...]:
+        """The columns that tell a row's key; where Hudi generates it, that is the key itself."""
+        return self.key_fields or ("_hoodie_record_key",)
+
+    @property
     def is_partitioned(self) -> bool:
         return bool(self.partitions.fields)
 

@@ -206,13 +206,6 @@ def _check_columns(asked: NewTable) -> None:
             why="The schema has no columns.",
             now="Add columns to the schema.",
         )
-    if not asked.key:
-        raise InvalidRequest(
-            "unsupported_generated_keys",
-            what="Lakewarden cannot create a table without key columns.",
-            why="Hudi would generate the keys, and then no write could update rows by key.",
-            now="Pass key=['<column>', ...].",
-        )
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InvalidRequest(

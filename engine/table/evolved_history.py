@@ -6,7 +6,7 @@ is new gets one that no column ever had.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -27,6 +27,13 @@ _PRIMITIVES = {
     pa.date32(): "date",
     pa.timestamp("us", "UTC"): "timestamp",
 }
+
+
+Field = dict[str, object]
+# What a field becomes for a column, and what it was.
+Made = Callable[[pa.Field, Field | None], Field]
+# How changes make new fields of those that there are.
+Applied = Callable[[Sequence[Field], Made], list[Field]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,27 @@ def carried_history(
         versions.append(_evolved(versions[-1], before, after, instant))
     newest_first = ",".join(version.text for version in reversed(versions))
     return CarriedHistory(versions[-1].text, f'{{"schemas":[{newest_first}]}}'.encode())
+
+
+def altered_history(
+    history: SchemaHistory, before: pa.Schema, applied: Applied, instant: str
+) -> CarriedHistory:
+    """The history after ALTER TABLE; a table without one begins it with the columns it has had."""
+    versions = list(history.versions) or [_first()]
+    versions[-1] = _known(versions[-1], before)
+    document = json.loads(versions[-1].text)
+    ids = _Ids(document)
+    fields = applied(document["fields"], lambda column, known: _field(column, known, ids))
+    document = {**document, "version_id": int(instant or 0), "fields": fields}
+    versions.append(SchemaVersion(instant, {}, _text(document, ids)))
+    newest_first = ",".join(version.text for version in reversed(versions))
+    return CarriedHistory(versions[-1].text, f'{{"schemas":[{newest_first}]}}'.encode())
+
+
+def _first() -> SchemaVersion:
+    """The version before the first change, which has no columns yet."""
+    document = {"max_column_id": -1, "version_id": 0, "type": "record", "fields": []}
+    return SchemaVersion("", {}, json.dumps(document))
 
 
 def _known(version: SchemaVersion, columns: pa.Schema) -> SchemaVersion:

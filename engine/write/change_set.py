@@ -132,7 +132,7 @@ def _are_not_in(names: pa.Array, places: Places) -> Mask:
 
 def _identifying(config: TableConfig, names: list[str]) -> list[str]:
     """The columns that keys and partition paths are made of."""
-    fields = (*config.key_fields, *(field.name for field in config.partitions.fields))
+    fields = (*config.identifying, *(field.name for field in config.partitions.fields))
     return [name for name in dict.fromkeys(f.partition(".")[0] for f in fields) if name in names]
 
 

@@ -96,6 +96,13 @@ def _identity(config: TableConfig, settings: Mapping[str, str]) -> dict[str, str
     if kind is not IndexKind.BUCKET:
         return {}
     refuse_other_engines(config, given)
+    if not config.key_fields:
+        raise InvalidRequest(
+            "bad_index",
+            what="A table without key columns cannot have a bucket index.",
+            why="It divides rows by the values of their key columns.",
+            now="Pass key columns, or leave the index out.",
+        )
     selection = IndexChoice(kind, buckets=buckets_of(given, config.key_fields))
     record = record_of(selection, is_named=True)
     return {key: value for key, value in record.items() if value is not None}

@@ -12,6 +12,7 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.alteration import Alteration, ColumnChange
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
@@ -151,6 +152,21 @@ def delete_chosen_partitions(partitions: ChosenPartitions, schema: pa.Schema) ->
         divides=True,
         replacement=Replacement.NAMED_PARTITIONS,
         partitions=partitions,
+    )
+
+
+def alter(changes: Sequence[ColumnChange]) -> WriteRequest:
+    """Change columns, with no rows: a commit of its own, as Hudi makes one."""
+    alteration = Alteration(tuple(changes))
+
+    def none(state: Snapshot) -> Incoming:
+        return Incoming(alteration.schema(state.schema(), state.config).columns.empty_table())
+
+    return WriteRequest(
+        operation=Operation.ALTER_SCHEMA,
+        incoming=none,
+        finds_keys=False,
+        alteration=alteration,
     )
 
 

@@ -11,7 +11,9 @@ from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.alteration import Alteration
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.distributed_rows import DistributedRows, RewriteWorkers
 from lakewarden.engine.write.files.group_work import GroupWork
 
@@ -112,6 +114,8 @@ class WriteRequest:
     # Where the rows have been searched for, if the caller knows it and the rows do not say.
     read_scope: ReadScope | None = None
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    # What becomes of the table's columns, if the write is about them.
+    alteration: Alteration | None = None
 
     @property
     def replaces(self) -> bool:
@@ -120,7 +124,13 @@ class WriteRequest:
     @property
     def says_more(self) -> bool:
         """Whether it does something even without rows."""
-        return self.replaces or bool(self.extra_metadata)
+        return self.replaces or bool(self.extra_metadata) or self.alteration is not None
+
+    def fixed_schema(self, state: Snapshot, current: TableSchema) -> TableSchema | None:
+        """The schema to write with, if the rows have no part in it."""
+        if self.alteration is not None:
+            return self.alteration.schema(current, state.config)
+        return current if self.deletes else None
 
     @property
     def overwrites_partitions(self) -> bool:

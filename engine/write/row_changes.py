@@ -40,6 +40,8 @@ class DeleteKeys:
     keys: tuple[str, ...]
 
     def __call__(self, state: Snapshot) -> Incoming:
+        if not state.config.key_fields:
+            return Incoming(pa.table({RECORD_KEY: pa.array(self.keys, pa.string())}))
         if len(state.config.key_fields) != 1:
             raise InvalidRequest(
                 "composite_keys",
@@ -62,7 +64,7 @@ class DeleteWhere:
     def __call__(self, state: Snapshot) -> Incoming:
         config = state.config
         partitions = [field.name for field in config.partitions.fields]
-        names = dict.fromkeys(name.partition(".")[0] for name in (*config.key_fields, *partitions))
+        names = dict.fromkeys(name.partition(".")[0] for name in (*config.identifying, *partitions))
         rows, look = _searched(state, Query(list(names), self.filter), self.executor)
         return Incoming(rows, effect=Effect(deleted=len(rows)), findings=Findings((look,)))
 
@@ -79,7 +81,8 @@ class UpdateWhere:
     def __call__(self, state: Snapshot) -> Incoming:
         names = state.schema().columns.names
         _check_values(self.values, names, state.config)
-        old, look = _searched(state, Query(names, self.filter), self.executor)
+        known = () if state.config.key_fields else (RECORD_KEY,)
+        old, look = _searched(state, Query([*known, *names], self.filter), self.executor)
         none = old.slice(0, 0)
         changes = ChangeSet(none, old, _changed(old, old, self.values), none)
         changing = _changing(state, self.executor, self.settings, refuses_lowered=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.alteration import Alteration
 from lakewarden.engine.table.evolved_history import (
     LATEST_SCHEMA_KEY,
     CarriedHistory,
@@ -46,12 +47,18 @@ class HistoryToKeep:
 
 
 def history_to_keep(
-    state: Snapshot, before: TableSchema, after: TableSchema, instant: str
+    state: Snapshot,
+    before: TableSchema,
+    after: TableSchema,
+    instant: str,
+    alteration: Alteration | None = None,
 ) -> HistoryToKeep:
     """What a write carries on; a service knows only the versions until its instant.
 
     A change of the columns that Java has no words for is refused.
     """
     history = state.history.until(instant)
+    if alteration is not None:
+        return HistoryToKeep(alteration.history(history, before, instant), history.path)
     carried = carried_history(history, before.columns, after.columns, instant)
     return HistoryToKeep(carried, history.path)

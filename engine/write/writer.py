@@ -25,6 +25,7 @@ from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
 from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.keygen.key_scheme import keyed_at
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.instants.instant import Action
@@ -188,10 +189,10 @@ class TableWriter:
         )
         incoming = request.incoming_of(state)
         current = state.schema()
-        schema = current if request.deletes else self._evolved(state, current, incoming)
+        schema = request.fixed_schema(state, current) or self._evolved(state, current, incoming)
         if schema is not current:
             # Refused while nothing has been written.
-            history_to_keep(state, current, schema, "")
+            history_to_keep(state, current, schema, "", request.alteration)
         by_partition = not index.is_global
         preparation = RowPreparation(
             properties=dict(state.config.properties),
@@ -289,7 +290,8 @@ class TableWriter:
                 context.ports,
                 unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
             )
-            plan = planner.plan(prepared.rows, request, prepared.placement)
+            rows = keyed_at(attempt.instant, prepared.rows, prepared.config)
+            plan = planner.plan(rows, request, prepared.placement)
         spec = self._spec(request, prepared, attempt)
         announce(context, prepared.state, attempt, plan, spec, request.operation)
         with phases("write files"):
@@ -315,7 +317,9 @@ class TableWriter:
     ) -> Outcome:
         """What the files of a write mean for the table, ready to be committed."""
         context = self._context
-        history = history_to_keep(prepared.state, prepared.current, prepared.schema, instant)
+        history = history_to_keep(
+            prepared.state, prepared.current, prepared.schema, instant, request.alteration
+        )
         metadata = commit_metadata(
             files,
             request.operation,

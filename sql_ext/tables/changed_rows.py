@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.write.change_set import ChangeSet
 
 OPERATION = "__operation"
@@ -29,6 +30,9 @@ def change_set(rows: pa.Table, columns: pa.Schema) -> ChangeSet:
     found = originals(rows.column_names)
     old = rows.select(found).rename_columns([name.removeprefix(ORIGINAL) for name in found])
     new = rows.select([name for name in rows.column_names if name in columns.names])
+    if RECORD_KEY in old.column_names:
+        # Keys that Hudi generated are in no column of the rows; a new row gets one.
+        new = new.append_column(RECORD_KEY, old.column(RECORD_KEY))
     return ChangeSet(
         gone=old.filter(is_gone),
         old=old.filter(is_old),

@@ -43,7 +43,15 @@ class Wanted:
         return location_of(self.path, self.properties)
 
     def schema(self) -> pa.Schema:
-        return arrow_columns(StructType.fromJson(json.loads(self.columns)))
+        """The columns; those of partitions last, as tables of Spark and Hudi have them."""
+        columns = arrow_columns(StructType.fromJson(json.loads(self.columns)))
+        last = [name for name in self.partitions if name in columns.names]
+        return pa.schema(
+            [
+                *(field for field in columns if field.name not in last),
+                *(columns.field(name) for name in last),
+            ]
+        )
 
 
 def create(wanted: Wanted, permissions: Permissions, *, must_be_new: bool) -> dict[str, object]:
@@ -72,7 +80,7 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
             path=location.uri,
         )
     permissions.check_change("CREATE TABLE")
-    given = understood(_named(wanted.properties), ALL_SETTINGS)
+    given = understood(table_properties(wanted.properties), ALL_SETTINGS)
     said = described({"hoodie.table.name": wanted.name, **given})
     return Table.create(
         location.uri,
@@ -87,8 +95,8 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
     )
 
 
-def _named(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties that are not about the place, by Hudi's long names."""
+def table_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that are a table's, by Hudi's long names; others are the catalog's."""
     named: dict[str, str] = {}
     for key, value in properties.items():
         if is_for_storage(key) or key == "path":

@@ -21,8 +21,9 @@ from lakewarden.engine.spark.scan.frames import scan_frame
 from lakewarden.engine.spark.scan.where import sql_condition
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.alteration import column_comments
 from lakewarden.engine.table.config import TableConfig, TableType
-from lakewarden.engine.table.schema import META_COLUMNS
+from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.timeline.instants.instant import time_text
 from lakewarden.engine.write.rows.evolve import not_nullable
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS
@@ -52,11 +53,24 @@ def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
     return {
         "moment": found.number,
         "meta_columns": ddl(pa.schema([one for one in schema if one.name in META_COLUMNS])),
-        "columns": ddl(pa.schema(own)),
+        "columns": _with_comments(own, state.schema()),
         "partitions": [name for name in partitions if name in schema.names],
-        "identity": [field.name for field in own if field.name in kept],
+        "identity": [
+            *([] if config.key_fields else [RECORD_KEY]),
+            *(field.name for field in own if field.name in kept),
+        ],
         "properties": _shown(config, path),
     }
+
+
+def _with_comments(fields: Sequence[pa.Field], schema: TableSchema) -> str:
+    """Columns as SQL declares them, with the comments that the table keeps."""
+    comments = column_comments(schema)
+    declared = []
+    for field in fields:
+        text = comments.get(field.name, "").replace("\\", "\\\\").replace("'", "\\'")
+        declared.append(ddl(pa.schema([field])) + (f" COMMENT '{text}'" if text else ""))
+    return ", ".join(declared)
 
 
 def _shown(config: TableConfig, path: str) -> dict[str, str]:

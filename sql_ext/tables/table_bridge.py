@@ -10,7 +10,7 @@ from lakewarden.data_source import named_options
 from lakewarden.procedures.declaring.permissions import resolved
 from lakewarden.source_writer import check_options
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
-from lakewarden.sql_ext.tables import creating, reading, writing
+from lakewarden.sql_ext.tables import altering, creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, drop, shown
 from lakewarden.sql_ext.tables.statement_options import said_options, session_settings
 from lakewarden.table import Table
@@ -124,6 +124,30 @@ class TableBridge(ABC):
         self.check_change("The statement", [path], permissions)
         table = _opened(path, options, settings, permissions)
         drop(table, partitions, if_exists=if_exists)
+
+    def check_partitions(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> None:
+        """MSCK REPAIR: the table knows its partitions, if it can be read."""
+        self.check_change("The statement", [path], permissions)
+        _opened(path, options, settings, permissions).partitions()
+
+    def alter_table(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        changes: Sequence[Mapping[str, object]],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> None:
+        """Change columns and properties of a table."""
+        self.check_change("ALTER TABLE", [path], permissions)
+        check_settings(permissions_in(permissions), altering.properties_in(changes))
+        altering.alter(_opened(path, options, settings, permissions), changes)
 
     def show_partitions(
         self,

@@ -118,7 +118,7 @@ class Writing:
 
     def _incoming(self, frame: DataFrame, state: Snapshot) -> Incoming | DistributedRows:
         with _sparks_errors():
-            return incoming_frame(frame, state.storage.location, self.settings, state.config.merge)
+            return incoming_frame(frame, state.storage.location, self.settings, state.config)
 
     def _changed(self, rows: pa.Table, state: Snapshot, *, refuses_lowered: bool) -> Incoming:
         changing = self._changing(state, refuses_lowered=refuses_lowered)
@@ -208,7 +208,9 @@ def _appended(writing: Writing) -> WriteRequest:
     policy = "drop" if settings[DROP_DUPLICATES] else settings[DUPLICATES]
     if settings[INSERT_MODE] == "strict":
         policy = "fail"
-    if policy == "none" or operation is Operation.UPSERT:
+    # Rows whose keys are generated have no others of their key.
+    has_keys = bool(writing.table.config.key_fields)
+    if policy == "none" or operation is Operation.UPSERT or not has_keys:
         return _insert(writing, operation)
     return _changing(writing, writing.missing if policy == "drop" else writing.added)
 
@@ -283,7 +285,8 @@ def _insert_operation(writing: Writing) -> Operation:
         said = "bulk_insert"
     if not said and settings[INSERT_MODE]:
         said = "upsert" if settings[INSERT_MODE] == "upsert" and table.key_fields else "insert"
-    return _INSERTS[said or ("upsert" if table.merge.ordering_fields else "insert")]
+    is_newer_known = bool(table.merge.ordering_fields and table.key_fields)
+    return _INSERTS[said or ("upsert" if is_newer_known else "insert")]
 
 
 def _named_operation(writing: Writing) -> str:

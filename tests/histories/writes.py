@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from random import Random
 
 from lakewarden import InvalidRequest, Table
+from lakewarden.engine.table.alteration import ColumnChange
+from lakewarden.engine.write.operations import alter
 from tests.histories.operation import Call, Counts
 from tests.histories.rows import IDS, given, new_row, some_keys, unknown, upserted
 from tests.histories.seen import Difference
-from tests.histories.table_model import Past, Row
+from tests.histories.table_model import Past, Row, Version
 from tests.histories.tables import COLUMNS, PARTITIONS
 
 # What has the schema change, which has to be asked for.
@@ -219,6 +221,32 @@ class AddColumn:
         return Call(
             text=f"add {extra} by upsert {briefly(rows)}",
             act=lambda table: table.upsert(given(past, rows, columns), **EVOLVING),
+            effect=effect,
+            is_write=True,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """ALTER TABLE: an added column goes, and one of its name that comes later is another one."""
+
+    name: str = "drop column"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if len(past.columns) == len(COLUMNS):
+            return None
+        gone = past.columns[-1]
+
+        def effect(past: Past) -> None:
+            past.columns = past.columns[:-1]
+            for key, version in past.rows.items():
+                kept = {name: value for name, value in version.row.items() if name != gone}
+                past.rows[key] = Version(kept, version.step)
+
+        return Call(
+            text=f"drop column {gone}",
+            act=lambda table: table.write(alter([ColumnChange(column=gone, drops=True)])),
             effect=effect,
             is_write=True,
         )

@@ -11,7 +11,8 @@ from lakewarden.engine.spark.workers.older_sparks import arrow_of
 from lakewarden.engine.spark.write.distributed_frame import DistributedFrame
 from lakewarden.engine.spark.write.rewrite_workers import SparkWorkers
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.table.merge_rules import MergeRules, PartialMode
+from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.merge_rules import PartialMode
 from lakewarden.engine.write.distributed_rows import BLOCK_SPECULATION, LOCAL_ROWS_MAX
 from lakewarden.engine.write.request import Incoming
 
@@ -36,16 +37,17 @@ def is_frame(rows: object) -> "TypeGuard[DataFrame]":
 
 
 def incoming_frame(
-    frame: "DataFrame", location: Location, settings: Settings, rules: MergeRules
+    frame: "DataFrame", location: Location, settings: Settings, config: TableConfig
 ) -> Incoming | DistributedFrame:
     """The rows, fetched if they are few; otherwise they stay with Spark.
 
     How many they are is found out by Spark's guess at their size first: what it takes for large is
     not fetched. Of the others no more rows than the limit and one are. Where rows fill up one
-    another, all of them are fetched: only then a plan can say what becomes of them.
+    another, all of them are fetched: only then a plan can say what becomes of them. So are those
+    that get a key here.
     """
     refuse_speculation(frame, settings)
-    if rules.partial is not PartialMode.NONE:
+    if config.merge.partial is not PartialMode.NONE or not config.key_fields:
         return Incoming(fetched(frame))
     limit = settings[LOCAL_ROWS_MAX]
     guess = guessed_bytes(frame)

@@ -1,6 +1,6 @@
 """Record keys for writing: every row gets one, and a row that can have none is refused."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.java_text import column_at, java_texts
+from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 
 COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
@@ -30,6 +31,8 @@ NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 _FIRST_VERSION_THAT_NAMES = 9
 
 
+# No key of Hudi's begins so.
+_TO_COME = "\x00"
 _PLACEHOLDERS = pa.array([NULL_PLACEHOLDER, EMPTY_PLACEHOLDER])
 
 
@@ -40,10 +43,14 @@ class KeyScheme:
     fields: tuple[str, ...]
     names_fields: bool
 
-    def keys(self, rows: pa.Table) -> pa.StringArray:
+    def keys(self, rows: pa.Table, stored: pa.ChunkedArray | None = None) -> pa.StringArray:
         """The record key of each row; a key without any value, or that may be another row's, is
         refused.
+
+        Without fields, a row keeps the key that is stored for it, or will get one.
         """
+        if not self.fields:
+            return _given_or_to_come(stored, len(rows) if stored is None else len(stored))
         texts = [_whole(java_texts(column_at(rows, name), name)) for name in self.fields]
         gaps = np.logical_and.reduce([_are_gaps(text) for text in texts])
         if gaps.any():
@@ -103,15 +110,30 @@ class KeyScheme:
         )
 
 
+def keyed_at(instant: str, rows: KeyedRows, config: TableConfig) -> KeyedRows:
+    """The rows of a write, each with its key; those that had none get it by the write's instant."""
+    if config.key_fields:
+        return rows
+    return replace(rows, keys=with_generated_keys(rows.keys, instant))
+
+
+def with_generated_keys(keys: pa.StringArray, instant: str) -> pa.StringArray:
+    """The keys, with those that are to come: of the instant that brings the rows, as in Hudi."""
+    is_to_come = pc.starts_with(keys, _TO_COME)
+    if not pc.any(is_to_come).as_py():
+        return keys
+    numbers = pc.cast(pa.array(np.arange(len(keys))), pa.string())
+    return pc.if_else(is_to_come, pc.binary_join_element_wise(instant, "0", numbers, "_"), keys)
+
+
+def _given_or_to_come(stored: pa.ChunkedArray | None, count: int) -> pa.StringArray:
+    numbers = pc.cast(pa.array(np.arange(count)), pa.string())
+    to_come = pc.binary_join_element_wise(_TO_COME, numbers, "")
+    return to_come if stored is None else pc.coalesce(stored.combine_chunks(), to_come)
+
+
 def key_scheme(config: TableConfig) -> KeyScheme:
-    """How the table's record keys are made; keys that Hudi makes up are refused."""
-    if not config.key_fields:
-        raise InvalidRequest(
-            "unsupported_generated_keys",
-            what="The table has no key columns: Hudi generates its record keys.",
-            why="No write can find such rows again by their values; Hudi only appends.",
-            now="Write it with Hudi, or create a table with key columns.",
-        )
+    """How the table's record keys are made; without fields each row gets a key of its own."""
     several = len(config.key_fields) > 1
     return KeyScheme(config.key_fields, several or _names_its_only_field(config))
 

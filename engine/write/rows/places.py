@@ -54,7 +54,11 @@ def places_of(rows: pa.Table, state: Snapshot) -> Places:
     if not rows.num_columns:
         return Places(pa.array([], pa.string()), pa.array([], pa.string()))
     config, present = state.config, set(rows.column_names)
-    fields = (*config.key_fields, *(field.name for field in config.partitions.fields))
+    fields = (*config.identifying, *(field.name for field in config.partitions.fields))
+    if not config.key_fields and RECORD_KEY not in present:
+        # Rows that are new will get a key.
+        rows = rows.append_column(RECORD_KEY, pa.nulls(len(rows), pa.string()))
+        present.add(RECORD_KEY)
     roots = dict.fromkeys(name.split(".")[0] for name in fields)
     telling = rows.select([name for name in roots if name in present])
     matters = has_partition(present, config)

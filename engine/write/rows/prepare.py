@@ -16,7 +16,7 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_scheme
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.partition_paths import partition_paths
-from lakewarden.engine.table.schema import META_COLUMNS, TableSchema
+from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.write.rows.evolve import not_nullable
 from lakewarden.engine.write.rows.exact import Misfit, exact, plain
 from lakewarden.engine.write.rows.null_places import null_place
@@ -39,9 +39,12 @@ def keyed_rows(
     index knows keys over all partitions, those of the path may be absent, too.
     """
     refuse_unwritable(config)
+    stored = None
+    if not config.key_fields and RECORD_KEY in rows.column_names:
+        stored = rows.column(RECORD_KEY).cast(pa.string())
     rows = rows.drop_columns([name for name in rows.column_names if name in META_COLUMNS])
     if deletes:
-        return _deleting(rows, config, schema, options, partition_matters=partition_matters)
+        return _deleting(rows, stored, config, schema, options, partition_matters=partition_matters)
     assert set(rows.column_names) <= set(schema.columns.names)
     table = fitted(rows, schema.columns)
     _refuse_nulls(table, schema)
@@ -54,7 +57,7 @@ def keyed_rows(
     ]
     return KeyedRows(
         table,
-        key_scheme(config).keys(table),
+        key_scheme(config).keys(table, stored),
         partition_paths(table, config, options),
         is_delete,
         is_delete & have_default_ordering(ordering),
@@ -63,6 +66,7 @@ def keyed_rows(
 
 def _deleting(
     rows: pa.Table,
+    stored: pa.ChunkedArray | None,
     config: TableConfig,
     schema: TableSchema,
     options: Mapping[str, str] | None,
@@ -71,7 +75,17 @@ def _deleting(
 ) -> KeyedRows:
     present = set(rows.column_names)
     table = fitted(rows, pa.schema([field for field in schema.columns if field.name in present]))
-    keys = key_scheme(config).keys(table)
+    if stored is None and not config.key_fields:
+        raise InvalidRequest(
+            "missing_generated_keys",
+            what=f"The rows have no {RECORD_KEY}.",
+            why="The table has no key columns: Hudi generates its record keys.",
+            now=f"Read {RECORD_KEY} with the rows, or delete by a filter.",
+        )
+    if stored is not None:
+        # Its length is that of the rows, which may have no other columns.
+        table = pa.table({RECORD_KEY: stored, **{n: table.column(n) for n in table.column_names}})
+    keys = key_scheme(config).keys(table, stored)
     if partition_matters or has_partition(present, config):
         paths = partition_paths(table, config, options)
     else:

@@ -57,7 +57,6 @@ def test_the_key_generator_follows_from_keys_and_partitions(
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"key": []}, "unsupported_generated_keys"),
         ({"key": ["idd"]}, "unknown_column"),
         ({"partition": ["nowhere"]}, "unknown_column"),
         ({"ordering": ["nothing"]}, "unknown_column"),

@@ -132,7 +132,7 @@ def test_what_hudi_has_in_front_of_rows_is_not_inserted(
 
 
 REFUSED = [
-    ("ALTER TABLE {t} ADD COLUMN more INT", "UNSUPPORTED_ALTER_TABLE"),
+    ("ALTER TABLE {t} ADD COLUMN more INT DEFAULT 3", "UNSUPPORTED_ALTER_TABLE"),
     ("UPDATE {t} SET id = 5 WHERE id = 1", "KEY_CHANGED"),
     (merge("(1, 'x', 1L, 'Oslo'), (1, 'y', 2L, 'Oslo')", WHOLE), "REPEATED_KEYS"),
     (

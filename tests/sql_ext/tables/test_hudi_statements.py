@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -109,3 +110,166 @@ def test_insert_overwrite_goes_by_hudis_mode(run: Run, make: Make) -> None:
     assert run(f"SELECT id FROM {name} ORDER BY id") == [(1,), (3,)]
     run(f"INSERT OVERWRITE {name} VALUES (4, 'd', 4, 'Rome')")
     assert run(f"SELECT id FROM {name}") == [(4,)]
+
+
+def test_partition_columns_of_a_new_table_are_the_last_ones(
+    run: Run, refused: Refused, tmp_path: Path
+) -> None:
+    run(
+        "CREATE TABLE placed (city STRING, id INT, qty INT) USING hudi PARTITIONED BY (city)"
+        f" LOCATION '{tmp_path / 'placed'}' TBLPROPERTIES (primaryKey = 'id')"
+    )
+    run("INSERT INTO placed VALUES (1, 10, 'Oslo')")
+    assert run("SELECT id, qty, city FROM placed") == [(1, 10, "Oslo")]
+    run("DROP TABLE placed")
+    schema = pa.schema([("city", pa.string()), ("id", pa.int32()), ("qty", pa.int32())])
+    other = str(tmp_path / "other")
+    lakewarden.Table.create(other, schema, ["id"], ["city"])
+    run(f"CREATE TABLE placed USING hudi LOCATION '{other}'")
+    error = str(refused("INSERT INTO placed VALUES (1, 10, 'Oslo')"))
+    assert "INSERT_BY_POSITION" in error
+    assert "(city, id, qty)" in error
+    run("INSERT INTO placed (id, qty, city) VALUES (1, 10, 'Oslo')")
+    run("INSERT INTO placed PARTITION (city = 'Rome') VALUES (2, 20)")
+    run("SET lakewarden.sql.insert.by.position = true")
+    run("INSERT INTO placed VALUES ('Bonn', 3, 30)")
+    run("RESET lakewarden.sql.insert.by.position")
+    assert run("SELECT id, qty, city FROM placed ORDER BY id") == [
+        (1, 10, "Oslo"),
+        (2, 20, "Rome"),
+        (3, 30, "Bonn"),
+    ]
+    run("DROP TABLE placed")
+
+
+def test_tables_using_hudi_are_ours_unless_a_setting_says_no(run: Run, tmp_path: Path) -> None:
+    run(
+        "CREATE TABLE of_hudi (id INT, name STRING) USING hudi"
+        f" LOCATION '{tmp_path / 'of_hudi'}' OPTIONS (primaryKey = 'id', type = 'cow')"
+    )
+    run("INSERT INTO of_hudi VALUES (1, 'a'), (2, 'b')")
+    run("UPDATE of_hudi SET name = 'c' WHERE id = 1")
+    run("DELETE FROM of_hudi WHERE id = 2")
+    assert run("SELECT id, name FROM of_hudi") == [(1, "c")]
+    run("SET lakewarden.sql.hudi.tables = false")
+    try:
+        for statement in ("CREATE TABLE no (id INT) USING hudi", "SELECT id FROM of_hudi"):
+            # Spark lets its own error through as Java has it.
+            with pytest.raises(Exception, match="DATA_SOURCE_NOT_FOUND"):
+                run(statement)
+    finally:
+        run("RESET lakewarden.sql.hudi.tables")
+    run("DROP TABLE of_hudi")
+
+
+ALTERED = """
+ALTER TABLE {t} ADD COLUMNS (more INT COMMENT 'first', extra STRING)
+ALTER TABLE {t} ADD COLUMN early STRING AFTER id
+ALTER TABLE {t} ALTER COLUMN more TYPE BIGINT
+ALTER TABLE {t} ALTER COLUMN extra COMMENT 'text'
+ALTER TABLE {t} CHANGE COLUMN more more BIGINT COMMENT 'other'
+ALTER TABLE {t} RENAME COLUMN name TO title
+ALTER TABLE {t} ALTER COLUMN extra AFTER title
+ALTER TABLE {t} DROP COLUMN qty
+ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.parquet.small.file.limit' = '0', 'team' = 'lake')
+ALTER TABLE {t} UNSET TBLPROPERTIES ('team')
+ALTER TABLE {t} SET TBLPROPERTIES (primaryKey = 'id', 'hoodie.upsert.shuffle.parallelism' = '1')
+COMMENT ON TABLE {t} IS 'of a test'
+MSCK REPAIR TABLE {t}
+ALTER TABLE {t} RECOVER PARTITIONS
+"""
+NOT_ALTERED = """
+ALTER TABLE {t} DROP COLUMN id
+ALTER TABLE {t} RENAME COLUMN city TO town
+ALTER TABLE {t} ALTER COLUMN title TYPE INT
+ALTER TABLE {t} RENAME COLUMN title TO extra
+ALTER TABLE {t} SET TBLPROPERTIES (primaryKey = 'title')
+ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.index.type' = 'BUCKET')
+ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.clean.polcy' = 'x')
+"""
+
+
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+def test_alter_table_changes_columns_and_properties(
+    run: Run, refused: Refused, make: Make, tmp_path: Path, type_: str
+) -> None:
+    name = make(type_)
+    run(f"UPDATE {name} SET name = 'aa' WHERE id = 1")
+    for statement in ALTERED.strip().splitlines():
+        run(statement.format(t=name))
+    described = {row.col_name: row for row in run(f"DESCRIBE {name}")}
+    assert list(described)[:6] == ["id", "early", "title", "extra", "city", "more"]
+    assert described["more"].comment == "other"
+    table = lakewarden.Table(str(tmp_path / name))
+    kept = table.properties["lakewarden.setting.hoodie.parquet.small.file.limit"]
+    assert kept == "0"
+    run(f"INSERT INTO {name} (id, title, more, city) VALUES (4, 'd', 5000000000, 'Oslo')")
+    run(f"UPDATE {name} SET extra = 'e' WHERE id = 1")
+    rows = f"SELECT id, early, title, extra, more, city FROM {name} ORDER BY id"
+    after = [
+        (1, None, "aa", "e", None, "Oslo"),
+        (2, None, "b", None, None, "Rome"),
+        (3, None, "c", None, None, "Oslo"),
+        (4, None, "d", None, 5000000000, "Oslo"),
+    ]
+    assert run(rows) == after
+    assert run(f"SELECT id FROM {name} WHERE title = 'aa'") == [(1,)]
+    run(f"ALTER TABLE {name} ADD COLUMN qty STRING")
+    assert run(f"SELECT DISTINCT qty FROM {name}") == [(None,)]
+    if type_ == "mor":
+        table.compaction.schedule_and_run()
+    assert run(rows) == after
+    for statement in NOT_ALTERED.strip().splitlines():
+        error = str(refused(statement.format(t=name)))
+        assert "LAKEWARDEN" in error, statement
+    assert run(rows) == after
+
+
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+def test_a_table_without_a_primary_key_takes_all_statements(
+    run: Run, sql_session: SparkSession, tmp_path: Path, type_: str
+) -> None:
+    path = str(tmp_path / "keyless")
+    run(
+        "CREATE TABLE keyless (id INT, name STRING, city STRING) USING hudi"
+        f" PARTITIONED BY (city) LOCATION '{path}' TBLPROPERTIES (type = '{type_}')"
+    )
+    rows = "SELECT id, name, city FROM keyless ORDER BY id, name"
+    for _ in range(2):
+        run("INSERT INTO keyless VALUES (1, 'a', 'Oslo'), (2, 'b', 'Rome')")
+    run("UPDATE keyless SET name = 'c', city = 'Bonn' WHERE id = 2")
+    run("DELETE FROM keyless WHERE name = 'a'")
+    assert run(rows) == [(2, "c", "Bonn")] * 2
+    run(
+        "MERGE INTO keyless t USING (SELECT 2 AS id, 'm' AS name UNION ALL SELECT 3, 'n') s"
+        " ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = s.name"
+        " WHEN NOT MATCHED THEN INSERT (id, name, city) VALUES (s.id, s.name, 'Oslo')"
+    )
+    run(
+        "MERGE INTO keyless t USING (SELECT 3 AS id UNION ALL SELECT 4) s ON t.id = s.id"
+        " WHEN NOT MATCHED THEN INSERT (id, name, city) VALUES (s.id, 'o', 'Oslo')"
+    )
+    after = [(2, "m", "Bonn"), (2, "m", "Bonn"), (3, "n", "Oslo"), (4, "o", "Oslo")]
+    assert run(rows) == after
+    frame = sql_session.createDataFrame([(5, "p", "Rome")], "id INT, name STRING, city STRING")
+    options = {"hoodie.datasource.write.operation": "insert"}
+    frame.write.format("lakewarden").options(**options).mode("append").save(path)
+    assert run(rows) == [*after, (5, "p", "Rome")]
+    keys = lakewarden.Table(path).read_arrow(["_hoodie_record_key"]).column(0).to_pylist()
+    assert len(set(keys)) == 5
+    run("DROP TABLE keyless")
+
+
+def test_functions_by_hudis_names_are_there(run: Run, refused: Refused, make: Make) -> None:
+    name = make("mor", rows="(1, 'a', 1, 'Oslo')")
+    run(f"UPDATE {name} SET name = 'b' WHERE id = 1")
+    query = "SELECT name FROM hudi_query('{t}', '{mode}')"
+    assert run(query.format(t=name, mode="snapshot")) == [("b",)]
+    assert run(query.format(t=name, mode="read_optimized")) == [("a",)]
+    changes = f"SELECT name FROM hudi_table_changes('{name}', 'latest_state', 'earliest')"
+    assert run(changes) == [("b",)]
+    first = run(f"SELECT min(instant_time) FROM lakewarden_timeline('{name}')")[0][0]
+    until = f"SELECT name FROM hudi_table_changes('{name}', 'latest_state', '0', '{first}')"
+    assert run(until) in ([("a",)], [])
+    assert "cdc" in str(refused(f"SELECT * FROM hudi_table_changes('{name}', 'cdc', '0')"))
+    assert "missing" in str(refused(f"SELECT * FROM hudi_query('{name}')"))

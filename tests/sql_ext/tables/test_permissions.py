@@ -41,6 +41,10 @@ def test_nothing_is_changed_where_only_reading_is_allowed(tmp_path: Path) -> Non
             must_be_new=True,
             permissions=ONLY_READS,
         )
+    with pytest.raises(InvalidRequest, match="ALTER TABLE is not allowed here: it changes"):
+        CLOSED.alter_table(str(tmp_path), {}, [], {}, ONLY_READS)
+    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes"):
+        CLOSED.check_partitions(str(tmp_path), {}, {}, ONLY_READS)
     assert not list(tmp_path.iterdir())
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.key_scheme import key_scheme
+from lakewarden.engine.table.keygen.key_scheme import key_scheme, with_generated_keys
 from tests.engine.table.table_properties import config_of
 
 COMPLEX = {"hoodie__table__keygenerator__type": "COMPLEX"}
@@ -95,10 +95,15 @@ def test_a_composite_key_of_nothing_is_refused() -> None:
         keys(config_of("a,b"), a=["x", None, None], b=["", "y", ""])
 
 
-def test_keys_that_hudi_makes_up_are_refused() -> None:
-    with pytest.raises(InvalidRequest) as refused:
-        key_scheme(config_of(""))
-    assert refused.value.code == "unsupported_generated_keys"
+def test_rows_without_key_columns_keep_their_keys_or_get_one_of_the_instant() -> None:
+    scheme, rows = key_scheme(config_of("")), pa.table({"a": [1, 1, 2]})
+    stored = pa.chunked_array([["old", None, None]])
+    assert with_generated_keys(scheme.keys(rows, stored), "7").to_pylist() == [
+        "old",
+        "7_0_1",
+        "7_0_2",
+    ]
+    assert len(set(scheme.keys(rows).to_pylist())) == 3
 
 
 def test_no_rows_have_no_keys() -> None:

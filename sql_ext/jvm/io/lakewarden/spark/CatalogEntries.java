@@ -2,12 +2,14 @@ package io.lakewarden.spark;
 
 import java.lang.reflect.Method;
 import java.net.URI;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
@@ -26,6 +28,7 @@ final class CatalogEntries {
       StructType schema,
       List<String> partitions,
       Map<String, String> properties,
+      String provider,
       Option<String> comment) {
     Map<Integer, Object> ofStorage =
         Map.of(
@@ -39,11 +42,29 @@ final class CatalogEntries {
             1, type,
             2, storage,
             3, schema,
-            4, Option.apply(TableRelations.FORMAT),
+            4, Option.apply(provider),
             5, CollectionConverters.asScala(partitions).toSeq(),
             11, LakewardenException.asScala(properties),
             14, comment);
     return (CatalogTable) filled(singleton(CatalogTable.class, null), "apply", parts);
+  }
+
+  /** Give an entry other properties, and a comment where one of them is that. */
+  static void changeProperties(
+      SessionCatalog catalog, TableIdentifier name, Map<String, String> set, List<String> unset) {
+    try {
+      CatalogTable entry = catalog.getTableMetadata(name);
+      Map<String, String> all = new HashMap<>(CollectionConverters.asJava(entry.properties()));
+      unset.forEach(all::remove);
+      all.putAll(set);
+      all.remove("comment");
+      boolean isCommented = set.containsKey("comment") || unset.contains("comment");
+      Option<String> comment = isCommented ? Option.apply(set.get("comment")) : entry.comment();
+      Map<Integer, Object> parts = Map.of(11, LakewardenException.asScala(all), 14, comment);
+      catalog.alterTable((CatalogTable) filled(entry, "copy", parts));
+    } catch (Exception failed) {
+      throw LakewardenException.rethrow(failed);
+    }
   }
 
   /** The one object of a Scala `object`, or what a method of it gives. */

@@ -3,6 +3,7 @@ package io.lakewarden.spark;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -20,67 +21,102 @@ import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
-/** `table_changes(table, since [, until])`: the rows that later commits have written. */
+/**
+ * Functions whose rows are those of a table: `table_changes(table, since [, until])`, and by Hudi's
+ * names `hudi_table_changes(table, mode, begin [, end])` and `hudi_query(table, mode)`.
+ */
 final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   static final String NAME = "table_changes";
-  private static final List<String> PARAMETERS = List.of("table", "since", "until");
+  private static final String HUDI_CHANGES = "hudi_table_changes";
+  private static final String HUDI_QUERY = "hudi_query";
+  private static final Map<String, List<String>> PARAMETERS =
+      Map.of(
+          NAME, List.of("table", "since", "until"),
+          HUDI_CHANGES, List.of("table", "mode", "since", "until"),
+          HUDI_QUERY, List.of("table", "mode"));
+  private static final String LATEST = "latest_state";
+
+  private final String name;
+
+  private ChangesFunction(String name) {
+    this.name = name;
+  }
 
   static void inject(SparkSessionExtensions extensions) {
-    extensions.injectTableFunction(
-        new Tuple3<FunctionIdentifier, ExpressionInfo, Function1<Seq<Expression>, LogicalPlan>>(
-            new FunctionIdentifier(NAME), info(), new ChangesFunction()));
+    for (String name : names()) {
+      extensions.injectTableFunction(
+          new Tuple3<FunctionIdentifier, ExpressionInfo, Function1<Seq<Expression>, LogicalPlan>>(
+              new FunctionIdentifier(name), info(name), new ChangesFunction(name)));
+    }
+  }
+
+  /** Hudi's bundle brings those that have its name. */
+  private static Set<String> names() {
+    return TableRelations.hudiIsThere() ? Set.of(NAME) : PARAMETERS.keySet();
   }
 
   /** For a session that is there; since 4.3 its registry wants to know whose a function is. */
   static void register(SparkSession session) {
     TableFunctionRegistry registry = session.sessionState().tableFunctionRegistry();
-    try {
-      registry.registerFunction(new FunctionIdentifier(NAME), info(), new ChangesFunction());
-    } catch (AssertionError wantsOwner) {
-      FunctionIdentifier owned =
-          new FunctionIdentifier(NAME, Option.apply("session"), Option.apply("system"));
-      registry.registerFunction(owned, info(), new ChangesFunction());
+    for (String name : names()) {
+      try {
+        registry.registerFunction(
+            new FunctionIdentifier(name), info(name), new ChangesFunction(name));
+      } catch (AssertionError wantsOwner) {
+        FunctionIdentifier owned =
+            new FunctionIdentifier(name, Option.apply("session"), Option.apply("system"));
+        registry.registerFunction(owned, info(name), new ChangesFunction(name));
+      }
     }
   }
 
-  private static ExpressionInfo info() {
-    return new ExpressionInfo(ChangesFunction.class.getName(), null, NAME);
+  private static ExpressionInfo info(String name) {
+    return new ExpressionInfo(ChangesFunction.class.getName(), null, name);
   }
 
   @Override
   public LogicalPlan apply(Seq<Expression> arguments) {
+    List<String> parameters = PARAMETERS.get(name);
     Map<String, String> given = new HashMap<>();
     int place = 0;
     for (Expression argument : CollectionConverters.asJava(arguments)) {
       if (argument instanceof NamedArgumentExpression named) {
         put(given, named.key().toLowerCase(java.util.Locale.ROOT), named.value());
       } else {
-        put(given, place < PARAMETERS.size() ? PARAMETERS.get(place++) : "", argument);
+        put(given, place < parameters.size() ? parameters.get(place++) : "", argument);
       }
     }
-    if (!given.containsKey("table") || !given.containsKey("since")) {
-      throw wrong("An argument of " + NAME + " is missing.");
+    List<String> needed = name.equals(HUDI_QUERY) ? parameters : List.of("table", "since");
+    if (!given.keySet().containsAll(needed)) {
+      throw wrong("An argument of " + name + " is missing.");
     }
-    Map<String, String> options = new HashMap<>(Map.of("since", given.get("since")));
-    if (given.containsKey("until")) {
-      options.put("until", given.get("until"));
+    String table = given.remove("table");
+    if (name.equals(HUDI_CHANGES)) {
+      String mode = given.getOrDefault("mode", LATEST);
+      if (!mode.equalsIgnoreCase(LATEST)) {
+        throw wrong("There is no mode " + mode + " of " + name + ".");
+      }
+      given.remove("mode");
+      if (given.get("since").equalsIgnoreCase("earliest")) {
+        given.put("since", "0");
+      }
     }
-    return relation(given.get("table"), options);
+    return relation(table, given);
   }
 
-  private static LogicalPlan relation(String table, Map<String, String> options) {
+  private LogicalPlan relation(String table, Map<String, String> options) {
     SparkSession session = SparkSession.active();
     if (table.contains("/")) {
       return new TableRelations.Found(LakeTable.open(table, options, LakeTable.Role.READ), null, null).relation();
     }
-    List<String> name = parts(session, table);
-    TableRelations.Found found = new TableRelations(session).found(name, options, LakeTable.Role.READ);
+    List<String> parts = parts(session, table);
+    TableRelations.Found found = new TableRelations(session).found(parts, options, LakeTable.Role.READ);
     if (found == null) {
       throw LakewardenException.of(
           "NO_TABLE",
           "42P01",
           "There is no table " + table + " of the format lakewarden.",
-          NAME + " takes the name of such a table, or the path of a Hudi table.",
+          name + " takes the name of such a table, or the path of a Hudi table.",
           "Look it up with SHOW TABLES.");
     }
     return found.relation();
@@ -95,30 +131,46 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
     }
   }
 
-  private static void put(Map<String, String> given, String name, Expression value) {
-    if (!PARAMETERS.contains(name)) {
-      throw wrong(name.isEmpty() ? NAME + " takes three arguments." : "There is no argument " + name + ".");
+  private void put(Map<String, String> given, String parameter, Expression value) {
+    if (!PARAMETERS.get(name).contains(parameter)) {
+      throw wrong(
+          parameter.isEmpty()
+              ? name + " takes " + PARAMETERS.get(name).size() + " arguments."
+              : "There is no argument " + parameter + ".");
     }
-    if (given.containsKey(name)) {
-      throw wrong("The argument " + name + " is given twice.");
+    if (given.containsKey(parameter)) {
+      throw wrong("The argument " + parameter + " is given twice.");
     }
     if (!value.foldable()) {
-      throw wrong("The argument " + name + " is not a constant.");
+      throw wrong("The argument " + parameter + " is not a constant.");
     }
     Object constant = value.eval(InternalRow.empty());
     if (constant != null) {
-      given.put(name, constant.toString());
-    } else if (!name.equals("until")) {
-      throw wrong("The argument " + name + " is NULL.");
+      given.put(parameter, constant.toString());
+    } else if (!parameter.equals("until")) {
+      throw wrong("The argument " + parameter + " is NULL.");
     }
   }
 
-  private static RuntimeException wrong(String what) {
+  private RuntimeException wrong(String what) {
+    String form =
+        switch (name) {
+          case HUDI_QUERY -> "(table, mode): a name or path, and snapshot or read_optimized.";
+          case HUDI_CHANGES ->
+              "(table, mode, begin [, end]): a name or path, latest_state, and instants as texts.";
+          default -> "(table, since [, until]): a name or path, and instants as texts.";
+        };
+    String example =
+        switch (name) {
+          case HUDI_QUERY -> "('db.orders', 'snapshot').";
+          case HUDI_CHANGES -> "('db.orders', 'latest_state', 'earliest').";
+          default -> "('db.orders', '20261118101500123').";
+        };
     return LakewardenException.of(
         "BAD_ARGUMENT",
         "22023",
         what,
-        "It is " + NAME + "(table, since [, until]): a name or path, and instants as texts.",
-        "For example: SELECT * FROM " + NAME + "('db.orders', '20261118101500123').");
+        "It is " + name + form,
+        "For example: SELECT * FROM " + name + example);
   }
 }

@@ -26,6 +26,7 @@ import scala.jdk.javaapi.CollectionConverters;
 /** CREATE TABLE ... USING lakewarden, once Spark knows names, columns and options. */
 final class CreateStatements extends PlanRule {
   private static final String MARK = TableSource.class.getName();
+  private static final String HUDI_MARK = TableSource.Hudi.class.getName();
 
   CreateStatements(SparkSession session) {
     super(session);
@@ -72,7 +73,7 @@ final class CreateStatements extends PlanRule {
   }
 
   private static boolean isOurs(Object spec) {
-    return provider(spec).equals(MARK);
+    return provider(spec).equals(MARK) || provider(spec).equals(HUDI_MARK);
   }
 
   private static String provider(Object spec) {
@@ -104,6 +105,7 @@ final class CreateStatements extends PlanRule {
         partitions,
         properties,
         spec.location().isDefined() ? spec.location().get() : null,
+        provider(spec).equals(HUDI_MARK) ? TableRelations.HUDI : TableRelations.FORMAT,
         spec.comment().isDefined() ? spec.comment().get() : null,
         ifNotExists,
         query);
@@ -155,7 +157,7 @@ final class CreateStatements extends PlanRule {
           spec = found;
         }
       }
-      if (spec == null || !provider(spec).equalsIgnoreCase(TableRelations.FORMAT)) {
+      if (spec == null || !TableRelations.isOurs(provider(spec))) {
         return null;
       }
       Expression marked = marked((UnresolvedTableSpec) spec);
@@ -168,9 +170,10 @@ final class CreateStatements extends PlanRule {
 
     private static Expression marked(UnresolvedTableSpec spec) {
       Object[] parts = new Object[spec.productArity()];
+      String mark = provider(spec).equalsIgnoreCase(TableRelations.FORMAT) ? MARK : HUDI_MARK;
       for (int i = 0; i < parts.length; i++) {
         parts[i] =
-            spec.productElement(i) == spec.provider() ? Option.apply(MARK) : spec.productElement(i);
+            spec.productElement(i) == spec.provider() ? Option.apply(mark) : spec.productElement(i);
       }
       return (Expression) spec.makeCopy(parts);
     }

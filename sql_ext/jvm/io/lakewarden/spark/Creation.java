@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -25,6 +26,7 @@ public final class Creation extends CommandNode {
   private final List<String> partitions;
   private final Map<String, String> properties;
   private final String location;
+  private final String provider;
   private final String comment;
   private final boolean ifNotExists;
   private final LogicalPlan query;
@@ -35,15 +37,17 @@ public final class Creation extends CommandNode {
       List<String> partitions,
       Map<String, String> properties,
       String location,
+      String provider,
       String comment,
       boolean ifNotExists,
       LogicalPlan query) {
-    super(identifier, columns, partitions, properties, location, comment, ifNotExists, query);
+    super(identifier, columns, partitions, properties, location, provider, comment, ifNotExists, query);
     this.name = new TableIdentifier(identifier.name(), Option.apply(identifier.namespace()[0]));
     this.columns = columns;
     this.partitions = partitions;
     this.properties = properties;
     this.location = location;
+    this.provider = provider;
     this.comment = comment;
     this.ifNotExists = ifNotExists;
     this.query = query;
@@ -119,7 +123,7 @@ public final class Creation extends CommandNode {
 
   private void register(
       SessionCatalog catalog, CatalogTableType type, URI place, Map<?, ?> made) {
-    StructType schema = made == null ? columns : StructType.fromDDL((String) made.get("columns"));
+    StructType schema = made == null ? inOrder() : StructType.fromDDL((String) made.get("columns"));
     List<String> by = partitions;
     if (made != null) {
       by = new ArrayList<>();
@@ -128,8 +132,19 @@ public final class Creation extends CommandNode {
       }
     }
     CatalogTable entry =
-        CatalogEntries.entry(name, type, place, schema, by, properties, Option.apply(comment));
+        CatalogEntries.entry(name, type, place, schema, by, properties, provider, Option.apply(comment));
     catalog.createTable(entry, ifNotExists, true);
+  }
+
+  /** The columns as the table has them: those of partitions last, as Spark's own tables. */
+  private StructType inOrder() {
+    List<StructField> last = new ArrayList<>();
+    List<StructField> first = new ArrayList<>(List.of(columns.fields()));
+    for (String partition : partitions) {
+      first.removeIf(field -> field.name().equals(partition) && last.add(field));
+    }
+    first.addAll(last);
+    return new StructType(first.toArray(StructField[]::new));
   }
 
   @Override

@@ -130,6 +130,11 @@ public final class LakeTable
     return partitions;
   }
 
+  /** The names of the columns without Hudi's own. */
+  List<String> ownColumns() {
+    return List.of(ownColumns.fieldNames());
+  }
+
   /** Whether rows have Hudi's own columns in front, as a query of a table has them. */
   boolean beginsWithMetaColumns(List<Attribute> output) {
     String[] names = metaColumns.fieldNames();
@@ -196,7 +201,9 @@ public final class LakeTable
         columns.add(new MetaColumn(meta.name(), meta.dataType(), !meta.name().equals(RECORD_KEY)));
       }
       for (String name : identity) {
-        columns.add(new MetaColumn(ORIGINAL + name, ownColumns.apply(name).dataType(), true));
+        boolean isMeta = List.of(metaColumns.fieldNames()).contains(name);
+        StructType from = isMeta ? metaColumns : ownColumns;
+        columns.add(new MetaColumn(ORIGINAL + name, from.apply(name).dataType(), true));
       }
     }
     return columns.toArray(MetadataColumn[]::new);

@@ -130,7 +130,7 @@ final class NewestRows {
     List<String> key = names("primaryKey");
     Set<String> open = new TreeSet<>(key);
     List<Expression> found = new ArrayList<>();
-    if (join.condition().isEmpty()) {
+    if (join.condition().isEmpty() || key.isEmpty()) {
       return null;
     }
     for (Expression part : parts(join.condition().get())) {

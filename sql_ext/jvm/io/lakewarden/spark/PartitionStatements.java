@@ -8,9 +8,12 @@ import org.apache.spark.sql.catalyst.analysis.PartitionSpec;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedPartitionSpec;
 import org.apache.spark.sql.catalyst.plans.logical.DropPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.RecoverPartitions;
+import org.apache.spark.sql.catalyst.plans.logical.RepairTable;
 import org.apache.spark.sql.catalyst.plans.logical.ShowPartitions;
 import org.apache.spark.sql.catalyst.plans.logical.TruncatePartition;
 import org.apache.spark.sql.catalyst.plans.logical.TruncateTable;
+import org.apache.spark.sql.catalyst.plans.logical.UnaryCommand;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -37,6 +40,11 @@ final class PartitionStatements extends PlanRule {
       LakeTable table = LakeRelations.namedBy(statement.table());
       List<PartitionSpec> specs = CollectionConverters.asJava(statement.parts());
       return table == null ? null : drop(table, specs, statement.ifExists());
+    }
+    if (node instanceof RepairTable || node instanceof RecoverPartitions) {
+      // Which partitions there are stands in the table, so that none can be missing.
+      LakeTable table = LakeRelations.namedBy(((UnaryCommand) node).child());
+      return table == null ? null : new PartitionCommand("check_partitions", table, Map.of());
     }
     if (node instanceof ShowPartitions statement) {
       LakeTable table = LakeRelations.namedBy(statement.table());

@@ -28,6 +28,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonTable;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -38,6 +39,10 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 final class TableRelations extends PlanRule {
   static final String FORMAT = "lakewarden";
+  static final String HUDI = "hudi";
+  /** Whether tables USING hudi are ours; by default where Hudi's own classes are not. */
+  private static final String TAKES_HUDI = "lakewarden.sql.hudi.tables";
+
   private static final String WRITES = "__required_write_privileges__";
   static final String SESSION_CATALOG = "spark_catalog";
 
@@ -54,6 +59,9 @@ final class TableRelations extends PlanRule {
     if (node instanceof InsertIntoStatement insert
         && insert.table() instanceof UnresolvedRelation relation) {
       Found found = found(relation);
+      if (found != null) {
+        InsertedColumns.check(insert, found.table());
+      }
       return found == null ? null : withPart(insert, relation, found.relation());
     }
     if (node instanceof V2WriteCommand && node.productElement(0) instanceof LogicalPlan target) {
@@ -200,11 +208,23 @@ final class TableRelations extends PlanRule {
 
   private static boolean isOurs(CatalogTable entry) {
     String provider = entry.provider().isDefined() ? entry.provider().get() : "";
-    return provider.equalsIgnoreCase(FORMAT)
-        || (provider.equalsIgnoreCase("hudi") && !hudiIsThere());
+    return isOurs(provider);
   }
 
-  private static boolean hudiIsThere() {
+  /** Whether a provider's tables are ours in this session. */
+  static boolean isOurs(String provider) {
+    boolean isHudi =
+        provider.equalsIgnoreCase(HUDI) || provider.equalsIgnoreCase("org.apache.hudi");
+    return provider.equalsIgnoreCase(FORMAT) || (isHudi && takesHudi());
+  }
+
+  private static boolean takesHudi() {
+    SQLConf conf = SQLConf.get();
+    String said = conf.getConfString(TAKES_HUDI, conf.getConfString("spark." + TAKES_HUDI, ""));
+    return said.isEmpty() ? !hudiIsThere() : said.equalsIgnoreCase("true");
+  }
+
+  static boolean hudiIsThere() {
     try {
       ClassLoader loader = Thread.currentThread().getContextClassLoader();
       Class.forName("org.apache.hudi.DefaultSource", false, loader);

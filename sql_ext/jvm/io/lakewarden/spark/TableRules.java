@@ -32,6 +32,7 @@ final class TableRules {
           CreateStatements::new,
           RemovalStatements::new,
           PartitionStatements::new,
+          AlterStatements::new,
           UnsupportedStatements::new,
           WriteStatements::new,
           NamedTables::new,

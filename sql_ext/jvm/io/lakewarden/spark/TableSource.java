@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The source that CREATE TABLE gets instead of our format, so that Spark leaves the rest to us. */
-public final class TableSource implements TableProvider {
+public class TableSource implements TableProvider {
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
     return getTable(null, null, options).schema();
@@ -18,4 +18,7 @@ public final class TableSource implements TableProvider {
   public Table getTable(StructType schema, Transform[] partitions, Map<String, String> options) {
     throw new UnsupportedOperationException("A table is found by its name in the catalog.");
   }
+
+  /** The same for a table that is created by Hudi's name. */
+  public static final class Hudi extends TableSource {}
 }

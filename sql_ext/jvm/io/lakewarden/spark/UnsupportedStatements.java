@@ -10,7 +10,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class UnsupportedStatements extends PlanRule {
   private static final Refusal PARTITIONS_COME_WITH_ROWS =
       new Refusal(
-          "Partitions can't be added to %s, nor repaired.",
+          "Partitions can't be added to %s.",
           "A write creates the partitions of its rows.",
           "INSERT the rows. SHOW PARTITIONS lists the partitions.");
   private static final Refusal NO_STATISTICS_OF_SPARK =
@@ -22,7 +22,7 @@ final class UnsupportedStatements extends PlanRule {
       new Refusal(
           "ALTER TABLE can't change %s.",
           "The change would reach the catalog, but not the table.",
-          "Write rows with the new columns. Set properties when a table is created.");
+          "ALTER TABLE changes columns and properties.");
   private static final Refusal DESCRIBED_AS_STATE =
       new Refusal(
           "Partitions of %s can't be described by themselves.",
@@ -32,8 +32,6 @@ final class UnsupportedStatements extends PlanRule {
   private static final Map<String, Refusal> REFUSALS =
       Map.ofEntries(
           Map.entry("AddPartitions", PARTITIONS_COME_WITH_ROWS),
-          Map.entry("RecoverPartitions", PARTITIONS_COME_WITH_ROWS),
-          Map.entry("RepairTable", PARTITIONS_COME_WITH_ROWS),
           Map.entry("AnalyzeTable", NO_STATISTICS_OF_SPARK),
           Map.entry("AnalyzeColumn", NO_STATISTICS_OF_SPARK),
           Map.entry("SetTableSerDeProperties", NOTHING_BUT_ROWS),
@@ -72,7 +70,7 @@ final class UnsupportedStatements extends PlanRule {
   @Override
   protected LogicalPlan instead(LogicalPlan node) {
     Refusal refusal = REFUSALS.get(node.getClass().getSimpleName());
-    if (refusal == null && node instanceof AlterTableCommand) {
+    if (refusal == null && node instanceof AlterTableCommand && node.resolved()) {
       refusal = NOTHING_BUT_ROWS;
     }
     if (refusal == null) {

@@ -45,18 +45,17 @@ UNCACHE TABLE orders;
 
 REFRESH TABLE orders;
 
--- Statistics and partitions are the table's, and true with every write.
+-- Statistics are the table's, and true with every write.
 ANALYZE TABLE orders COMPUTE STATISTICS;
 --! LAKEWARDEN_UNSUPPORTED_STATEMENT
 
 ANALYZE TABLE orders COMPUTE STATISTICS FOR ALL COLUMNS;
 --! LAKEWARDEN_UNSUPPORTED_STATEMENT
 
+-- Partitions are the table's as well: there is nothing to repair.
 MSCK REPAIR TABLE orders;
---! LAKEWARDEN_UNSUPPORTED_STATEMENT
 
 ALTER TABLE orders RECOVER PARTITIONS;
---! LAKEWARDEN_UNSUPPORTED_STATEMENT
 
 ALTER TABLE orders ADD PARTITION (city = 'Bonn');
 --! LAKEWARDEN_UNSUPPORTED_STATEMENT
@@ -79,23 +78,28 @@ LOAD DATA INPATH '${folder}/files' INTO TABLE orders;
 CREATE TABLE others LIKE orders;
 --! LAKEWARDEN_UNSUPPORTED_STATEMENT
 
--- Columns come with rows, and properties when a table is created.
+-- Columns and properties are changed as in Hudi, and Java reads the same.
 ALTER TABLE orders ADD COLUMNS (note STRING);
---! LAKEWARDEN_UNSUPPORTED_ALTER_TABLE
 
-ALTER TABLE orders DROP COLUMN qty;
---! LAKEWARDEN_UNSUPPORTED_ALTER_TABLE
+ALTER TABLE orders RENAME COLUMN qty TO quantity;
+
+SELECT id, quantity, note, city FROM orders ORDER BY id;
+--| id | quantity | note | city |
+--| 1  | 2        | NULL | Oslo |
+--| 2  | 3        | NULL | Rome |
+
+ALTER TABLE orders DROP COLUMN note;
 
 ALTER TABLE orders SET TBLPROPERTIES ('type' = 'mor');
---! LAKEWARDEN_UNSUPPORTED_ALTER_TABLE
+--! LAKEWARDEN
 
 ALTER TABLE orders SET SERDEPROPERTIES ('a' = 'b');
 --! LAKEWARDEN_UNSUPPORTED_ALTER_TABLE
 
-ALTER TABLE orders ADD CONSTRAINT positive CHECK (qty > 0);
+ALTER TABLE orders ADD CONSTRAINT positive CHECK (quantity > 0);
 --! LAKEWARDEN_UNSUPPORTED_ALTER_TABLE
 
-SELECT id, qty, city FROM orders ORDER BY id;
---| id | qty | city |
---| 1  | 2   | Oslo |
---| 2  | 3   | Rome |
+SELECT id, quantity, city FROM orders ORDER BY id;
+--| id | quantity | city |
+--| 1  | 2        | Oslo |
+--| 2  | 3        | Rome |

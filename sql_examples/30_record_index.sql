@@ -8,17 +8,17 @@ INSERT INTO orders VALUES ('1', 1, 2), ('2', 1, 3);
 
 CREATE INDEX record_index ON orders (id);
 --| index_name   | partition_name | instant | state | indexed_up_to | caught_up_to | records_count | file_groups_count | message                       |
---| record_index | record_index   | NULL    | READY | *             | *            | 2             | 10                | It was built as record_index. |
+--| record_index | record_index   | *       | READY | *             | *            | 2             | 10                | It was built as record_index. |
 
 SHOW INDEXES FROM orders;
 --| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner |
 --| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  |
---| record_index | record_index   | record_index | id                                                                      | READY | NULL    | 10                | *     | NULL  |
+--| record_index | record_index   | record_index | id                                                                      | READY | *       | 10                | *     | NULL  |
 
 -- It is there already, which is no error when one says so.
 CREATE INDEX IF NOT EXISTS record_index ON orders (id);
 --| index_name   | partition_name | instant | state | indexed_up_to | caught_up_to | records_count | file_groups_count | message              |
---| record_index | record_index   | NULL    | READY | *             | *            | NULL          | 10                | It already exists.   |
+--| record_index | record_index   | *       | READY | *             | *            | NULL          | 10                | It already exists.   |
 
 CREATE INDEX record_index ON orders (id);
 --! LAKEWARDEN_INDEX_EXISTS

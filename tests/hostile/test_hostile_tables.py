@@ -64,7 +64,8 @@ def _reported(hostile: Hostile, table: Path) -> list[str]:
         except LakewardenError as error:
             reported.append(f"{name}: {error}")
         else:
-            reported.append(f"{name} gives {answer}")
+            whole = tuple(answer) if isinstance(answer, tuple) else answer
+            reported.append(f"{name} gives {whole}")
     return reported
 
 

@@ -41,8 +41,8 @@ def test_indexes_have_both_names_and_what_they_take(golden: GoldenTable) -> None
 @pytest.mark.parametrize(
     ("name", "state"),
     [
-        ("mor_indexing_requested", "REQUESTED"),
-        ("mor_indexing_inflight", "INFLIGHT"),
+        ("mor_indexing_requested", "PLANNED"),
+        ("mor_indexing_inflight", "BUILDING"),
         ("mor_indexing_async_completed", "READY"),
     ],
 )

@@ -74,7 +74,7 @@ class Guest:
 
     def _insert_together(self) -> None:
         key, quantity = f"{self.name} {len(self.together)}", self._random.randrange(1000)
-        self._ask(f"INSERT INTO {TOGETHER} VALUES ('{key}', '{self.name}', {quantity})")
+        self._ask(f"INSERT INTO {TOGETHER} VALUES ('{key}', {quantity}, '{self.name}')")
         self.together[key] = quantity
 
     def _read_own(self) -> None:

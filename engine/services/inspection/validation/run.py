@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.run.executor import Executor
@@ -9,6 +10,7 @@ from lakewarden.engine.services.inspection.validation.files import check_files, 
 from lakewarden.engine.services.inspection.validation.finding import (
     Check,
     CheckedTable,
+    CheckVerdict,
     Finding,
     failed,
 )
@@ -36,8 +38,22 @@ CHECKS: Mapping[str, Check] = {
 class CheckResult:
     """A finding, and the check that has it."""
 
+    SHOWN: ClassVar[tuple[str, ...]] = ("check", "verdict", "object", "detail")
+
     check: str
     finding: Finding
+
+    @property
+    def verdict(self) -> CheckVerdict:
+        return self.finding.verdict
+
+    @property
+    def object(self) -> str | None:
+        return self.finding.object
+
+    @property
+    def detail(self) -> str:
+        return self.finding.detail
 
 
 def validate(

@@ -275,9 +275,9 @@ def test_a_frame_of_one_row_too_many_is_left_to_workers(
     table = Shape().create(str(tmp_path / "table"))
     settings = Settings.of(arguments={LOCAL_ROWS_MAX.key: 10})
     few, many = (frame_of(spark, rows_of(count)) for count in (10, 11))
-    location, rules = Location(str(tmp_path / "table")), table.config.merge
-    assert len(cast(Incoming, incoming_frame(few, location, settings, rules)).rows) == 10
-    assert isinstance(incoming_frame(many, location, settings, rules), DistributedRows)
+    location, config = Location(str(tmp_path / "table")), table.config
+    assert len(cast(Incoming, incoming_frame(few, location, settings, config)).rows) == 10
+    assert isinstance(incoming_frame(many, location, settings, config), DistributedRows)
 
 
 def test_a_merge_takes_a_frame(spark: SparkSession, tmp_path: Path) -> None:

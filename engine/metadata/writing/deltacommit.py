@@ -102,14 +102,20 @@ def write_late(
         state.storage.put(_path_of(task), _payload_of(task))
 
 
-def reported_to(state: MetadataTable, instant: str) -> frozenset[str] | None:
+def reported_to(state: MetadataTable, instant: str, since: str) -> frozenset[str] | None:
     """The partitions that the completed deltacommit of an instant is about; None without one.
 
-    Java names those that have got a file, which is all it says of a partition.
+    Java names those that have got a file, which is all it says of a partition. What completed
+    before the deltacommit `since` had made file groups reported to others of the same name, which
+    are gone: it counts as nothing.
     """
+    made = state.timeline.completion_time(since)
     files = state.deltacommit(instant)
     if files is None or files.completed is None:
         return frozenset() if state.timeline.is_completed(instant) else None
+    completed = files.completed.instant.completed
+    if made is None or completed is None or completed <= made:
+        return frozenset()
     path = files.completed.entry.path
     metadata = commit.decode(state.storage.read(path), path)
     named = metadata.extra_metadata.get(REPORTED_TO_KEY, "")

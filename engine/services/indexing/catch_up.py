@@ -89,7 +89,7 @@ class CatchUp:
 
     def _report(self, snapshot: Snapshot, instant: Instant, *, is_locked: bool) -> None:
         """One instant, in the place that its own deltacommit has; none is made twice."""
-        reported = reported_to(snapshot.metadata, instant.requested)
+        reported = reported_to(snapshot.metadata, instant.requested, self.notes.groups_instant)
         lacking = [one for one in self.notes.partitions if one not in (reported or ())]
         if not lacking or instant.action is Action.ROLLBACK:
             self.settled.add(instant.requested)

@@ -356,3 +356,16 @@ def test_a_build_holds_back_a_clean_for_a_bounded_time_and_blockers_names_it() -
     assert_gone(world)
     run_build(world.context(62), scheduled(world))
     assert_true(world.table(70))
+
+
+def test_what_was_reported_to_a_dropped_index_is_not_taken_for_reported_to_the_new_one() -> None:
+    world = new_service_world(FLAT_MOR, *HISTORY)
+    scheduled(world)
+    run(world)
+    # The base of the new one ends before the pending plan, and so before the write.
+    assert world.table(62).compaction.schedule(cancellable=True)
+    world.write(MORE)
+    world.table(63).drop_index("record_index")
+    scheduled(world)
+    run(world)
+    assert_true(world.table(70))

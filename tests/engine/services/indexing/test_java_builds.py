@@ -3,8 +3,12 @@
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.instants.instant import Action
+from tests.crash.dying_operations import ports
 from tests.golden_tables import GoldenTable
 
 # A state of Java's, the partition that is built in it, and whether Java had begun.
@@ -64,6 +68,25 @@ def test_a_write_reports_nothing_to_a_dead_build_without_all_its_groups(
     assert sorted(one.name for one in folder.iterdir()) == before
     table.run_indexing()
     assert_valid(table)
+
+
+def test_a_write_gives_way_to_a_live_build_that_does_not_get_all_its_groups(
+    golden_copy: GoldenTable,
+) -> None:
+    path = golden_copy("indexing/cow_indexing_record_groups")
+    folder = path / ".hoodie/metadata/record_index"
+    before = sorted(one.name for one in folder.iterdir())
+    rows = Table(str(path)).read_arrow(use_metadata=False)
+    own = [one for one in rows.column_names if not one.startswith("_hoodie_")]
+    (inflight,) = (path / ".hoodie/timeline").glob("*.indexing.inflight")
+    inflight.touch()
+    clock = ManualClock(int(inflight.stat().st_mtime * 1000))
+    table = Table.on(open_storage(Location(str(path))), ports(clock, 1))
+    with pytest.raises(Conflict) as raised:
+        table.upsert(rows.select(own))
+    assert raised.value.code == "index_groups_incomplete"
+    assert sorted(one.name for one in folder.iterdir()) == before
+    assert table.read_arrow(use_metadata=False).equals(rows)
 
 
 def test_statistics_of_partitions_alone_are_refused(golden_copy: GoldenTable) -> None:

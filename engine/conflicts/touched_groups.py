@@ -60,7 +60,17 @@ def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
     return Touched(kind, keys, appended, _brought(written), _taken(written))
 
 
-def announced_by(active: ActiveTimeline, instant: Instant) -> Touched:
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What a pending write says in its inflight file."""
+
+    touched: Touched
+    operation: str = ""
+    # Partitions of which it names no file group.
+    unnamed: frozenset[str] = frozenset()
+
+
+def announced_by(active: ActiveTimeline, instant: Instant) -> Announced:
     """What a pending write says in its inflight file that it is about to touch; nothing before.
 
     A file that was cut short, or that cannot be read, says nothing.
@@ -68,13 +78,16 @@ def announced_by(active: ActiveTimeline, instant: Instant) -> Touched:
     files = active.files_of(instant)
     inflight = files.inflight if files else None
     if inflight is None:
-        return _NOTHING
+        return Announced(_NOTHING)
     try:
         metadata = commit.decode(active.read(inflight.instant), inflight.entry.path)
     except CorruptTable:
-        return _NOTHING
-    keys = frozenset(key for key in _written(metadata) if key.file_id)
-    return Touched(TouchKind.WRITE, keys, _appended(metadata) & keys)
+        return Announced(_NOTHING)
+    written = _written(metadata)
+    keys = frozenset(key for key in written if key.file_id)
+    touched = Touched(TouchKind.WRITE, keys, _appended(metadata) & keys)
+    unnamed = frozenset(key.partition for key in written - keys)
+    return Announced(touched, metadata.operation_type or "", unnamed)
 
 
 def is_service(instant: Instant, metadata: CommitMetadata) -> bool:

@@ -42,6 +42,13 @@ def parse_file_name(name: str, size_bytes: int) -> DataFile | None:
     return _parse_log(name, size_bytes) if name.startswith(".") else _parse_base(name, size_bytes)
 
 
+def group_in_name(name: str) -> tuple[str, bool]:
+    """The file id in the name of a data file, and whether it is a log; cheap, and unchecked."""
+    if name.startswith("."):
+        return name[1:].partition(".log.")[0].rpartition("_")[0], True
+    return name.partition("_")[0], False
+
+
 def _parse_base(name: str, size_bytes: int) -> BaseFile | None:
     stem, _, extension = name.rpartition(".")
     if extension not in BASE_EXTENSIONS:

@@ -275,7 +275,7 @@ def _resolve_of_plan(
     assert files is not None
     is_cancellable = scope_of(snapshot, files).is_cancellable
     if is_cancellable and not found:
-        live = live_writes(context, snapshot)
+        live = live_writes(context, snapshot, outcome.touched)
         found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
     if found:
         raise plan_conflict(attempt.instant, attempt.action, found)

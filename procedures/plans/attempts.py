@@ -47,6 +47,7 @@ class ShowMarkers(InstantCall):
         partition: str
         file_name: Annotated[str, "The data file that was announced."]
         kind: Annotated[str | None, "CREATE, MERGE or APPEND"]
+        type: Annotated[str, "DIRECT, or TIMELINE_SERVER_BASED for a line in a list"]
         state: Annotated[str, "needed while its instant is pending, otherwise left_behind"]
         at: datetime | None
         age_seconds: float | None
@@ -58,6 +59,7 @@ class ShowMarkers(InstantCall):
                 partition=one.partition,
                 file_name=one.file_name,
                 kind=one.kind,
+                type=one.type,
                 state="needed" if one.is_needed else "left_behind",
                 at=moment_of(one.at_ms),
                 age_seconds=one.age_seconds,

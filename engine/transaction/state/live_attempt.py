@@ -1,20 +1,19 @@
 """Live attempts and writes: who has an instant in hand, as far as heartbeats and markers show."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from lakewarden.engine.conflicts.touched_groups import Touched, TouchKind, announced_by
-from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
+from lakewarden.engine.conflicts.touched_groups import Touched
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.heartbeats import Heartbeat, read_heartbeat, read_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger
+from lakewarden.engine.transaction.state.announced_groups import announced_groups
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
-from lakewarden.engine.transaction.state.markers import MarkedFile, read_markers
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
@@ -72,38 +71,18 @@ def _expiry(context: Context, heartbeat: Heartbeat | None) -> int | None:
     )
 
 
-def live_writes(context: Context, snapshot: Snapshot) -> Mapping[Instant, Touched]:
-    """The file groups that live writes have announced; nothing for a table at rest.
+def live_writes(
+    context: Context, snapshot: Snapshot, groups: frozenset[FileGroupId]
+) -> Mapping[Instant, Touched]:
+    """What live writes have announced that they touch, asked for the sake of some file groups.
 
-    A write announces them in its inflight file before it makes any file. Java leaves out there what
-    it inserts into small files, and what it replaces: its markers tell more, and later.
+    Nothing for a table at rest.
     """
     found: dict[Instant, Touched] = {}
     for instant in snapshot.timeline.active.pending(INGESTION):
         ledger = snapshot.ledger(instant.requested)
         is_over = ledger.ends_in is LedgerEnd.CANCELLED
         if not is_over and newest_heartbeat(context, ledger) is HeartbeatSign.LIVE:
-            announced = announced_by(snapshot.timeline.active, instant)
-            if ledger.last_claim is None and instant.action is Action.DELTA_COMMIT:
-                # Java's inflight files don't tell logs from base files, and updates go to logs.
-                announced = replace(announced, appended=announced.keys)
-            marked = read_markers(context.storage, instant.requested) or ()
-            found[instant] = _both(announced, _touched(marked))
+            announced = announced_groups(context.storage, snapshot, instant)
+            found[instant] = announced.with_those_among(groups)
     return found
-
-
-def _both(one: Touched, other: Touched) -> Touched:
-    keys = one.keys | other.keys
-    rewritten = (one.keys - one.appended) | (other.keys - other.appended)
-    return Touched(TouchKind.WRITE, keys, appended=keys - rewritten)
-
-
-def _touched(marked: tuple[MarkedFile, ...]) -> Touched:
-    logs: set[FileGroupId] = set()
-    bases: set[FileGroupId] = set()
-    for file in marked:
-        named = parse_file_name(file.name, 0)
-        if named is not None:
-            key = FileGroupId(file.partition, named.file_id)
-            (logs if isinstance(named, LogFile) else bases).add(key)
-    return Touched(TouchKind.WRITE, frozenset(logs | bases), appended=frozenset(logs - bases))

@@ -1,7 +1,7 @@
 """Markers: a note for every data file, left before the file itself, so that a crash can be undone.
 
-Ours are direct: one empty file for each data file. Java's may also be lines in a few files of its
-timeline server, which only Java writes. An instant may have both after a take-over.
+They are direct, one empty file for each data file, or lines in a few lists, as Java's timeline
+server writes them. An instant may have both.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from lakewarden.engine.storage.port import Entry, Storage
 TEMP_FOLDER = ".hoodie/.temp"
 
 _INFIX = ".marker."
-_SERVER_TYPE = "MARKERS.type"
-_SERVER_PREFIX = "MARKERS"
+_LIST_PREFIX = "MARKERS"
+_TYPE_FILE = "MARKERS.type"
 
 
 class MarkerKind(StrEnum):
@@ -26,6 +26,13 @@ class MarkerKind(StrEnum):
     CREATE = "CREATE"
     MERGE = "MERGE"
     APPEND = "APPEND"
+
+
+class MarkerType(StrEnum):
+    """How a data file is announced: by a file of its own, or by a line in a list."""
+
+    DIRECT = "DIRECT"
+    TIMELINE_SERVER_BASED = "TIMELINE_SERVER_BASED"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,9 +49,10 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Announcement:
-    """A file that was announced, when, and as what kind, where its marker says so."""
+    """A file that was announced, how, when, and as what kind, where its marker says so."""
 
     file: MarkedFile
+    type: MarkerType
     kind: str | None
     at_ms: int
 
@@ -77,20 +85,47 @@ def read_announcements(storage: Storage, instant: str) -> tuple[Announcement, ..
     return tuple(sorted(set(_announcements(storage, instant, entries)), key=_by_file))
 
 
+def is_list_of_markers(instant: str, entry: Entry) -> bool:
+    """Whether a file below the markers of an instant has lines, each of which is a marker."""
+    below = entry.path.removeprefix(f"{marker_folder(instant)}/")
+    is_named_so = below.startswith(_LIST_PREFIX) and "/" not in below and _INFIX not in below
+    return is_named_so and below != _TYPE_FILE
+
+
+def direct_files(instant: str, entries: Iterable[Entry]) -> Iterator[str]:
+    """The paths of the data files that direct markers announce, whatever kind of file it is."""
+    for entry in entries:
+        if _is_direct(entry):
+            below = entry.path.removeprefix(f"{marker_folder(instant)}/")
+            yield below.rpartition(_INFIX)[0]
+
+
+def listed_files(payload: bytes) -> Iterator[str]:
+    """The same of a list; lines that are no markers say nothing here."""
+    for line in _whole_lines(payload).decode(errors="replace").split("\n"):
+        place, infix, _ = line.strip().rpartition(_INFIX)
+        if infix:
+            yield place
+
+
 def _announcements(
     storage: Storage, instant: str, entries: Iterable[Entry]
 ) -> Iterator[Announcement]:
     for entry in entries:
-        below = entry.path.removeprefix(f"{marker_folder(instant)}/")
-        if below.startswith(_SERVER_PREFIX) and "/" not in below and _INFIX not in below:
-            if below != _SERVER_TYPE:
-                yield from _lines(storage.read(entry.path), entry)
-        elif _INFIX in below and not is_checksum(entry.name):
-            yield _announced(below, entry)
+        if is_list_of_markers(instant, entry):
+            # It goes with the instant, which may just be ending.
+            yield from _lines(storage.read_if_present(entry.path) or b"", entry)
+        elif _is_direct(entry):
+            below = entry.path.removeprefix(f"{marker_folder(instant)}/")
+            yield _announced(below, entry, MarkerType.DIRECT)
 
 
-def _by_file(announcement: Announcement) -> tuple[MarkedFile, str, int]:
-    return announcement.file, announcement.kind or "", announcement.at_ms
+def _is_direct(entry: Entry) -> bool:
+    return _INFIX in entry.name and not is_checksum(entry.name)
+
+
+def _by_file(announcement: Announcement) -> tuple[MarkedFile, str, str, int]:
+    return announcement.file, announcement.type, announcement.kind or "", announcement.at_ms
 
 
 def delete_markers(storage: Storage, instant: str) -> int:
@@ -99,21 +134,26 @@ def delete_markers(storage: Storage, instant: str) -> int:
 
 
 def _lines(payload: bytes, entry: Entry) -> Iterator[Announcement]:
+    whole = _whole_lines(payload)
     try:
-        text = payload.decode()
+        text = whole.decode()
     except UnicodeDecodeError as error:
         raise corrupt(entry.path, error.start, "Names of files are expected, in UTF-8.") from None
-    *whole, _ = text.split("\n")
-    # The server answers a writer only after its line is written, so a line cut short by a crash
-    # announces a file that was never started.
-    for line in whole:
+    for line in text.split("\n"):
         if line.strip():
-            yield _announced(line.strip(), entry)
+            yield _announced(line.strip(), entry, MarkerType.TIMELINE_SERVER_BASED)
 
 
-def _announced(text: str, entry: Entry) -> Announcement:
+def _whole_lines(payload: bytes) -> bytes:
+    """The lines that are whole: the server answers a writer only after its line is written, so a
+    line cut short by a crash, or on its way, announces a file that was never started."""
+    return payload[: payload.rfind(b"\n") + 1]
+
+
+def _announced(text: str, entry: Entry, marker_type: MarkerType) -> Announcement:
     place, _, kind = text.rpartition(_INFIX)
     partition, _, name = place.rpartition("/")
     check_partition(partition, entry.path)
     check_data_file(name, entry.path)
-    return Announcement(MarkedFile(partition, name), kind or None, entry.modified_ms)
+    file = MarkedFile(partition, name)
+    return Announcement(file, marker_type, kind or None, entry.modified_ms)

@@ -237,6 +237,8 @@ class MarkerView:
     instant: str
     partition: str
     file_name: str
+    # DIRECT, or TIMELINE_SERVER_BASED for a line in a list.
+    type: str
     # What kind of file it was to be; None where the marker does not say.
     kind: str | None
     # Whether the instant is pending still, so that its rollback would go by this marker.
@@ -253,6 +255,7 @@ def markers(context: Context, instant: str | None = None) -> tuple[MarkerView, .
             instant=one,
             partition=found.file.partition,
             file_name=found.file.name,
+            type=found.type.value,
             kind=found.kind,
             is_needed=one in pending,
             at_ms=found.at_ms,

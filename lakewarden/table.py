@@ -17,10 +17,9 @@ from lakewarden.engine.read.query.changes import plan_changes
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
 from lakewarden.engine.read.query.plan_query import Query, plan_query, slices_as_of
-from lakewarden.engine.read.query.retention import Retention, retention
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.read.query.times import Time
-from lakewarden.engine.run.executor import Executor, LocalExecutor
+from lakewarden.engine.run.executor import Executor, LocalExecutor, ReportingExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.inspection.history.history import History
@@ -48,6 +47,7 @@ from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.environment import environment_settings
 from lakewarden.late_imports import find_named_table, table_settings
+from lakewarden.progress import ProgressCallback, reporting
 from lakewarden.table_metadata import TableMetadata
 from lakewarden.table_services import TableServices
 
@@ -72,9 +72,13 @@ class Table(TableServices, TableMetadata):
         executor: Executor | None = None,
         ports: Ports | None = None,
         session: Mapping[str, str] | None = None,
+        on_progress: ProgressCallback | None = None,
     ) -> None:
+        """`on_progress` is called with a `Progress` as work goes on; it must be quick."""
         storage = open_storage(Location(str(path), dict(storage_options or {})))
-        self._open(storage, ports or Ports(executor=executor or LocalExecutor()), session)
+        if ports is None:
+            ports = Ports(executor=executor or LocalExecutor(), events=reporting(on_progress))
+        self._open(storage, ports, session)
 
     def _open(
         self, storage: Storage, ports: Ports, session: Mapping[str, str] | None = None
@@ -82,6 +86,7 @@ class Table(TableServices, TableMetadata):
         self._storage = storage
         self._ports = ports
         self._executor = ports.executor
+        self._reader = ReportingExecutor(ports.executor, ports.events, "read")
         # They hold for all tables of a session, so that those which mean nothing here are let be.
         self._session = dict(session or {})
         self._memory = Memory(load_config(storage))
@@ -185,12 +190,6 @@ class Table(TableServices, TableMetadata):
         """The effective settings of a call with these options."""
         return self._settings(given_options(options, keywords), self.properties)
 
-    def partitions(self) -> tuple[str, ...]:
-        """The partition paths; a table without partitions has the one path ""."""
-        return retrying_view(
-            self._state, lambda state: state.source(use_metadata=True).partitions()
-        )
-
     def file_slices(
         self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
     ) -> Listed[FileSlice]:
@@ -203,10 +202,6 @@ class Table(TableServices, TableMetadata):
             )
         )
 
-    def retention(self) -> Retention:
-        """How far back time travel, changes and restore reach, and which instant limits them."""
-        return retrying_view(self._state, retention)
-
     def read_arrow(
         self,
         columns: Sequence[str] | None = None,
@@ -217,7 +212,7 @@ class Table(TableServices, TableMetadata):
         use_metadata: bool = True,
     ) -> pa.Table:
         """The rows as one Arrow table."""
-        return self._answer(Query(columns, filter, as_of, mode, use_metadata)).table(self._executor)
+        return self._answer(Query(columns, filter, as_of, mode, use_metadata)).table(self._reader)
 
     def read_batches(
         self,
@@ -255,7 +250,7 @@ class Table(TableServices, TableMetadata):
         """The rows of commits that completed after `since`, and at or before `until`."""
         query = Query(columns, filter)
         changes = self._planned(lambda state: plan_changes(state, since, until, query))
-        return changes.table(self._executor)
+        return changes.table(self._reader)
 
     def lookup(
         self, keys: Sequence[object], columns: Sequence[str] | None = None, *, by: str | None = None

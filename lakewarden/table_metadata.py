@@ -1,4 +1,4 @@
-"""What a table keeps about itself: its metadata table and its indexes."""
+"""What a table knows about itself: its partitions, its metadata table and its indexes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +9,7 @@ from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from lakewarden.engine.read.query.retention import Retention, retention
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
     build_index,
@@ -36,7 +37,7 @@ from lakewarden.engine.services.inspection.metadata_table import (
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options, keep_settings
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
 
@@ -49,6 +50,16 @@ class TableMetadata:
 
     def _context_factory(self, options: Options = None) -> Context:
         raise NotImplementedError
+
+    def partitions(self) -> tuple[str, ...]:
+        """The partition paths; a table without partitions has the one path ""."""
+        return retrying_view(
+            self._state, lambda state: state.source(use_metadata=True).partitions()
+        )
+
+    def retention(self) -> Retention:
+        """How far back time travel, changes and restore reach, and which instant limits them."""
+        return retrying_view(self._state, retention)
 
     def indexes(self) -> Listed[IndexDefinition]:
         """The indexes and other partitions of the metadata table."""

@@ -4,14 +4,13 @@ Steps of `lock`: take, renew, check, give-back, break. The last one is of provid
 when its holder dies.
 """
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
-from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.kernel.ids import Ids
 from lakewarden.engine.locks.providers.port import (
     Acquired,
@@ -33,8 +32,6 @@ PAUSE_MIN_SECONDS = 0.002
 SAYS_AFTER_SECONDS = 2.0
 # Longer than any lock is valid that is not renewed.
 RELEASE_SECONDS = 600.0
-
-_LOG = logging.getLogger("lakewarden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,7 @@ class TableLock:
             if left <= 0:
                 raise _gave_up(provider, answer, waited, clock.now_ms())
             if waited >= says_next:
-                _say_waiting(provider, answer, waited, left, clock.now_ms())
+                self._ports.events(_waited(provider, answer, waited, left, clock.now_ms()))
                 says_next = waited * 2
             clock.sleep(min(left, self._pause(waited)))
 
@@ -175,22 +172,17 @@ def _tried(provider: LockProvider) -> Acquiring:
         return Unclear(str(error))
 
 
-def _say_waiting(
+def _waited(
     provider: LockProvider, answer: HeldBy | Unclear, waited: float, left: float, now_ms: int
-) -> None:
-    """Say why this process stands still."""
+) -> Event:
+    """Why this process stands still."""
     match answer:
         case HeldBy(holder):
             reason = f"{holder.owner} has held it{_age(holder, now_ms)}"
         case Unclear(cause):
             reason = cause.rstrip(".")
-    _LOG.warning(
-        "Waiting for the %s for %.1f s, and for %.0f s more at most: %s.",
-        provider.name,
-        waited,
-        left,
-        reason,
-    )
+    figures: Figures = {"lock": provider.name, "waited": waited, "left": left, "reason": reason}
+    return Event("lock_waited", figures)
 
 
 def _chance(ids: Ids) -> float:

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Protocol, TypeVar
 
+from lakewarden.engine.kernel.events import PROGRESS, Event, EventSink, Figures
+
 THREAD_NAME = "lakewarden"
 
 TaskT = TypeVar("TaskT")
@@ -75,6 +77,26 @@ class LocalExecutor:
         future = pool.submit(function)
         pool.shutdown(wait=False)
         return future.result
+
+
+class ReportingExecutor:
+    """Another executor, which reports each result as progress at a step."""
+
+    def __init__(self, executor: Executor, events: EventSink, step: str) -> None:
+        self._executor, self._events, self._step = executor, events, step
+
+    @property
+    def workers(self) -> int:
+        return self._executor.workers
+
+    def map(
+        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]:
+        figures: Figures = {"step": self._step, "total": len(tasks)}
+        self._events(Event(PROGRESS, figures))
+        for done, result in enumerate(self._executor.map(function, tasks), 1):
+            self._events(Event(PROGRESS, {**figures, "done": done}))
+            yield result
 
 
 def available_cores() -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.clock import Clock, SystemClock
-from lakewarden.engine.kernel.events import EventSink, ignore
+from lakewarden.engine.kernel.events import EventSink, log_event
 from lakewarden.engine.kernel.ids import Ids, SystemIds
 from lakewarden.engine.run.background import Background, ThreadBackground
 from lakewarden.engine.run.executor import Executor, LocalExecutor
@@ -20,7 +20,7 @@ class Ports:
     ids: Ids = field(default_factory=SystemIds)
     executor: Executor = field(default_factory=LocalExecutor)
     background: Background = field(default_factory=ThreadBackground)
-    events: EventSink = ignore
+    events: EventSink = log_event
     processes: Processes = field(default_factory=SystemProcesses)
     # Raises when the caller has cancelled the work; any thread may call it.
     check_wanted: Callable[[], None] = always_wanted

@@ -26,7 +26,7 @@ from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.index.key_check import KeyCheck, too_many_commits
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
-from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.kernel.events import PLAN_GAVE_WAY, Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.writing.writer import write_change
@@ -278,6 +278,8 @@ def _resolve_of_plan(
         live = live_writes(context, snapshot, outcome.touched)
         found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
     if found:
+        figures = {"plan": attempt.instant, "to": found[0].instant}
+        context.ports.events(Event(PLAN_GAVE_WAY, figures))
         raise plan_conflict(attempt.instant, attempt.action, found)
     if is_cancellable:
         return ()

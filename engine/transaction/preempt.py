@@ -6,6 +6,7 @@ from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
 from lakewarden.engine.conflicts.touched_groups import PLANNED
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.events import PLAN_GAVE_WAY, Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -49,7 +50,10 @@ def preempt(context: Context, snapshot: Snapshot, plan: str, by: str) -> bool:
         answer = cancel_in(context, snapshot, plan, f"pre-empted by {by}")
     except (InvalidRequest, Conflict):
         return False
-    return answer.outcome is not Ending.ALREADY_COMMITTED
+    if answer.outcome is Ending.ALREADY_COMMITTED:
+        return False
+    context.ports.events(Event(PLAN_GAVE_WAY, {"plan": plan, "to": by}))
+    return True
 
 
 def preempt_plans(

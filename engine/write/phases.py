@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lakewarden.engine.kernel.clock import Clock
-from lakewarden.engine.kernel.events import Event, EventSink
+from lakewarden.engine.kernel.events import PROGRESS, Event, EventSink
 
 
 class Phases:
@@ -18,6 +18,7 @@ class Phases:
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
         started = self._clock.elapsed_seconds()
+        self._events(Event(PROGRESS, {"step": name}))
         try:
             yield
         finally:

@@ -17,6 +17,7 @@ from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
@@ -146,6 +147,8 @@ class TableWriter:
                 if retries == 0 or error.code not in _MENDED_BY_RETRY:
                     raise
                 retries, loaded = retries - 1, None
+                figures: Figures = {"code": error.code, "left": retries, "reason": str(error)}
+                self._context.ports.events(Event("write_retried", figures))
 
     def _write(self, request: WriteRequest, loaded: Loaded | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from lakewarden.cli.call_arguments import CallCommand
 from lakewarden.cli.output import ResultTable
+from lakewarden.engine.kernel.events import EventSink, log_event
 from lakewarden.engine.kernel.shown import Row
 from lakewarden.procedures.declaring.caller import PlainCaller
 from lakewarden.procedures.invocation import invoke
@@ -16,10 +17,10 @@ UNREADABLE = 2
 _VERDICTS: Mapping[object, int] = {"attention": 1, "unreadable": UNREADABLE}
 
 
-def call_answer(command: CallCommand) -> ResultTable:
+def call_answer(command: CallCommand, events: EventSink = log_event) -> ResultTable:
     """The rows of a call; it is done as they are taken."""
     columns = [column.name for column in command.procedure.columns]
-    caller = PlainCaller(storage_options=command.storage_options)
+    caller = PlainCaller(storage_options=command.storage_options, events=events)
     rows = invoke(command.procedure, caller, (), command.named)
     return ResultTable(
         columns, (dict(zip(columns, row, strict=True)) for row in rows), has_units=True

@@ -16,9 +16,11 @@ from lakewarden.cli.calls import HEALTH, UNREADABLE, call_answer, watched
 from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS
 from lakewarden.cli.overview import all_commands, completion, overview, version_line
-from lakewarden.cli.progress import Progress
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError, Unavailable
+from lakewarden.engine.kernel.events import EventSink
+from lakewarden.engine.run.ports import Ports
 from lakewarden.late_imports import run_console, run_server
+from lakewarden.progress import ProgressLine
 from lakewarden.table import Table
 
 DONE, ERROR, RETRY, CONFLICT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -38,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return special(given[1:])
         command = parse(given)
         is_health = isinstance(command, CallCommand) and command.procedure.name == HEALTH
-        with Progress.of(command):
-            _print(_lines(command, codes))
+        with ProgressLine.on_terminal() as line:
+            _print(_lines(command, codes, line), before=line.end)
     except LakewardenError as error:
         code = _failed(error)
         return UNREADABLE if is_health else code
@@ -79,19 +81,22 @@ _SPECIAL: Mapping[str, Callable[[Sequence[str]], int]] = {
 }
 
 
-def _lines(command: CommandLine | CallCommand, codes: list[int]) -> Iterable[str]:
+def _lines(
+    command: CommandLine | CallCommand, codes: list[int], events: EventSink
+) -> Iterable[str]:
     if isinstance(command, CallCommand):
-        return FORMATS[command.output](watched(call_answer(command), codes))
-    found = answer(Table(command.path, command.options), command)
+        return FORMATS[command.output](watched(call_answer(command, events), codes))
+    found = answer(Table(command.path, command.options, ports=Ports(events=events)), command)
     rows = islice(found.rows, command.limit)
     return FORMATS[command.output](replace(found, rows=rows))
 
 
-def _print(lines: Iterable[str]) -> None:
+def _print(lines: Iterable[str], before: Callable[[], None] = lambda: None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # JSON is UTF-8 whatever the terminal is, and file names need not be text at all.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     for line in lines:
+        before()
         print(line)
     sys.stdout.flush()
 

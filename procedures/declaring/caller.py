@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.events import EventSink, log_event
 from lakewarden.procedures.declaring.permissions import Permissions
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ class Caller(Protocol):
     def tables_in(self, database: str) -> Sequence[str]:
         """The names of a database's Hudi tables, as `place_of` takes them."""
 
+    @property
+    def events(self) -> EventSink:
+        """Where the engine says what it does meanwhile."""
+
     def check_interrupted(self) -> None:
         """Raise when the caller does not want an answer any more; any thread may ask."""
 
@@ -55,6 +60,7 @@ class PlainCaller:
     settings: Mapping[str, str] = field(default_factory=dict)
     permissions: Permissions = field(default_factory=Permissions)
     spark: "SparkSession | None" = None
+    events: EventSink = log_event
 
     def place_of(self, table: str) -> TableAddress:
         return self.place_at(table)

@@ -15,7 +15,7 @@ def open_table(caller: Caller, table: str | None, path: str | None) -> Table:
 
 def table_at(caller: Caller, place: TableAddress) -> Table:
     """The table at a place, whose work ends when its caller wants no answer any more."""
-    ports = Ports(check_wanted=caller.check_interrupted)
+    ports = Ports(check_wanted=caller.check_interrupted, events=caller.events)
     return Table(place.path, place.storage_options, ports=ports, session=caller.settings)
 
 

@@ -9,8 +9,10 @@ from py4j.java_gateway import JavaObject
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from lakewarden.engine.kernel.events import EventSink
 from lakewarden.procedures.declaring.caller import TableAddress
 from lakewarden.procedures.declaring.permissions import Permissions
+from lakewarden.progress import reporting
 from lakewarden.sql_ext.session.answers import interrupted
 from lakewarden.sql_ext.session.catalog_places import place_of, tables_of
 from lakewarden.storage_options import storage_options
@@ -46,6 +48,10 @@ class Statement:
     @property
     def _storage_options(self) -> Mapping[str, object]:
         return storage_options(self.settings)
+
+    @property
+    def events(self) -> EventSink:
+        return reporting(None)
 
     def check_interrupted(self) -> None:
         """Raise when the client has cancelled the statement."""

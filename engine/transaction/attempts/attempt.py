@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
-from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.kernel.events import ATTEMPT_ENDED, PROGRESS, Event, Figures
 from lakewarden.engine.run.background import Repetition, try_again
 from lakewarden.engine.run.interrupts import interruption_watch
 from lakewarden.engine.storage.port import Storage
@@ -69,6 +69,7 @@ class Attempt:
         self._claim = claim
         # As it was when it ended in the claim, if that is known.
         self._ledger = ledger
+        self._named: Figures = {"action": self.action.value, "instant": self.instant}
         self._progress = _Progress()
         self._sequence = 0
         self._beaten_at = context.ports.clock.elapsed_seconds()
@@ -103,8 +104,10 @@ class Attempt:
         return self
 
     def tell(self, step: str, *, done: int = 0, total: int = 0, bytes_done: int = 0) -> None:
-        """Say how far the work is; the next heartbeat carries it."""
+        """Say how far the work is: to the caller at once, to others with the next heartbeat."""
         self._progress = _Progress(step, done, total, bytes_done)
+        figures: Figures = {"step": step, "done": done, "total": total}
+        self._context.ports.events(Event(PROGRESS, {**self._named, **figures}))
 
     def assert_mine(self) -> None:
         """Raise unless the attempt may go on; looks at the ledger once a second at most."""
@@ -133,6 +136,7 @@ class Attempt:
             return False
         self._repetition.stop()
         self._repetition = None
+        self._context.ports.events(Event(ATTEMPT_ENDED, self._named))
         return True
 
     def stop(self, *, leaves_plan: bool = False) -> None:

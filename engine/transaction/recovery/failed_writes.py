@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import partial
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Loaded, Snapshot
 from lakewarden.engine.storage.side_by_side import both
@@ -104,6 +105,10 @@ def recover_failed_instants(context: Context, *, with_plans: bool = False) -> tu
                     files_deleted=done.files_deleted,
                 )
             )
+    for one in settled:
+        repair = one.repair.value.replace("_", " ")
+        figures = {"action": one.action.value, "instant": one.instant, "repair": repair}
+        context.ports.events(Event("recovered", figures))
     return tuple(settled)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, Unavailable
+from lakewarden.engine.kernel.events import log_event
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.providers.file_system import Expiry, FileSystemLock
@@ -395,6 +396,8 @@ class TestOutages:
             pytest.fail("The lock was held.")
         assert caught.value.code == "lock_held"
         assert "process 1 on host-one" in str(caught.value)
+        for event in world.events.named("lock_waited"):
+            log_event(event)
         said = [record.getMessage() for record in caplog.records if record.name == "lakewarden"]
         assert said
         assert all("process 1 on host-one" in one and "has held it for" in one for one in said)

@@ -188,8 +188,8 @@ class TableMetadata:
         return repair_deduplicate(self._context_factory(options), partitions, dry_run=dry_run)
 
     def index_states(self) -> Listed[IndexView]:
-        """All indexes, also planned ones, with their state."""
-        return Listed(index_views(self._state()))
+        """All indexes, also planned ones: how far each is, and whether reads believe it."""
+        return Listed(index_views(self._context_factory()))
 
     def metadata_listing(self) -> FileSource:
         """The partitions and files that the metadata table lists."""

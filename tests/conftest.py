@@ -72,6 +72,7 @@ def golden(golden_folder: Path) -> GoldenTable:
     def unpacked(name: str) -> Path:
         target = golden_folder / name
         if not target.is_dir():
+            target.parent.mkdir(exist_ok=True)
             _unpack_atomically(archive_of(name), target)
         (table,) = target.iterdir()
         return table

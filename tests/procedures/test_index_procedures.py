@@ -238,9 +238,11 @@ def test_an_index_that_another_one_needs_stays(golden_copy: GoldenTable) -> None
     assert refused.value.code == "index_is_needed"
 
 
-def test_the_building_of_an_index_can_be_ended(golden_copy: GoldenTable) -> None:
+def test_the_building_of_an_index_that_nobody_carries_on_can_be_ended(
+    golden_copy: GoldenTable,
+) -> None:
     path = golden_copy("mor_indexing_inflight")
-    assert states(path)["bloom_filters"] == "BUILDING"
+    assert states(path)["bloom_filters"] == "ABANDONED"
     call("drop_index", path, index_name="bloom_filters")
     assert "bloom_filters" not in states(path)
 

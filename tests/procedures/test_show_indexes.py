@@ -20,6 +20,14 @@ def test_arguments_and_columns_are_as_promised() -> None:
         "file_groups_count BIGINT",
         "bytes BIGINT",
         "owner STRING",
+        "indexed_up_to STRING",
+        "caught_up_to STRING",
+        "lag_count BIGINT",
+        "entries_count BIGINT",
+        "step STRING",
+        "done_ratio DOUBLE",
+        "waits_for STRING",
+        "reason STRING",
     ]
     assert_promises({"show_indexes": (["table", "path"], columns)})
 
@@ -35,23 +43,63 @@ def test_indexes_have_both_names_and_what_they_take(golden: GoldenTable) -> None
     folder = path / ".hoodie" / "metadata" / "record_index"
     assert rows["record_index"]["file_groups_count"] == 10
     assert 0 < rows["record_index"]["bytes"] <= sum(f.stat().st_size for f in folder.iterdir())
-    assert {row["state"] for row in rows.values()} == {"READY"}
+    assert rows["record_index"]["state"] == "READY"
+    assert rows["record_index"]["entries_count"] >= 12
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "state", "reason"),
+    [
+        ("mor_indexing_requested", "bloom_filters", "PLANNED", None),
+        ("mor_indexing_inflight", "bloom_filters", "ABANDONED", "run_indexing"),
+        ("indexing/cow_build_record_planned", "record_index", "PLANNED", None),
+        ("indexing/cow_build_record_done", "record_index", "READY", None),
+        ("indexing/cow_build_record_dead", "record_index", "ABANDONED", "Java Hudi began it"),
+        ("indexing/cow_build_secondary_dead", "by_name", "ABANDONED", "Java Hudi began it"),
+        # Java lists an index before it has caught up, for ever where it dies then.
+        ("indexing/cow_build_secondary_listed", "by_name", "ABANDONED", "has not completed"),
+        ("indexing/cow_indexing_record_listed", "record_index", "ABANDONED", "has not completed"),
+        ("indexing/mor_indexing_bloom_logged", "bloom_filters", "ABANDONED", "Java Hudi began it"),
+        ("indexing/cow_indexing_scheduled_twice", "bloom_filters", "READY", None),
+        ("indexing/cow_indexing_record_keys_lost", "record_index", "STALE", "ran beside its build"),
+        ("indexing/cow_indexing_secondary_lost", "by_name", "STALE", "ran beside its build"),
+        ("mor_indexing_async_completed", "bloom_filters", "STALE", "ran beside its build"),
+        ("indexing/cow_indexing_record_rolled_back", "record_index", "STALE", "was rolled back"),
+        ("indexing/cow_indexing_record_rolled_back", "by_name", "STALE", "needs the record index"),
+        ("indexing/cow_restore_drops_secondary", "record_index", "STALE", "The restore"),
+        ("indexing/mor_secondary_three", "by_v", "STALE", "only one of several"),
+        ("indexing/cow_build_column_stats_done", "partition_stats", "READY", "another engine"),
+    ],
+)
+def test_an_index_of_java_has_its_state_and_why(
+    name: str, index: str, state: str, reason: str | None, golden: GoldenTable
+) -> None:
+    rows = {row["index_name"]: row for row in call("show_indexes", golden(name))}
+    assert rows[index]["state"] == state
+    assert (rows[index]["reason"] is None) is (reason is None)
+    assert reason is None or reason in rows[index]["reason"]
 
 
 @pytest.mark.parametrize(
     ("name", "state"),
-    [
-        ("mor_indexing_requested", "PLANNED"),
-        ("mor_indexing_inflight", "BUILDING"),
-        ("mor_indexing_async_completed", "READY"),
-    ],
+    [("mor_indexing_inflight", "BUILDING"), ("indexing/cow_indexing_record_listed", "CATCHING_UP")],
 )
-def test_an_index_that_java_builds_has_its_state(
-    name: str, state: str, golden: GoldenTable
+def test_java_is_taken_for_alive_while_its_last_step_is_fresh(
+    name: str, state: str, golden_copy: GoldenTable
 ) -> None:
-    rows = {row["index_name"]: row for row in call("show_indexes", golden(name))}
-    assert rows["bloom_filters"]["state"] == state
-    assert rows["bloom_filters"]["instant"]
+    path = golden_copy(name)
+    (inflight,) = (path / ".hoodie/timeline").glob("*.indexing.inflight")
+    inflight.touch()
+    (row,) = (row for row in call("show_indexes", path) if row["owner"] == "Java Hudi")
+    assert row["state"] == state
+
+
+def test_an_index_that_was_built_anew_is_not_stale_any_more(golden_copy: GoldenTable) -> None:
+    path = golden_copy("indexing/mor_secondary_three")
+    call("refresh_index", path, index_name="by_v")
+    rows = {row["index_name"]: row for row in call("show_indexes", path)}
+    assert (rows["by_v"]["state"], rows["by_v"]["reason"]) == ("READY", None)
+    assert rows["by_n"]["state"] == "STALE"
 
 
 def test_an_index_that_nobody_builds_any_more_is_abandoned(golden_copy: GoldenTable) -> None:
@@ -61,3 +109,4 @@ def test_an_index_that_nobody_builds_any_more_is_abandoned(golden_copy: GoldenTa
     rows = {row["index_name"]: row for row in call("show_indexes", path)}
     assert rows["record_index"]["state"] == "ABANDONED"
     assert rows["record_index"]["instant"] is None
+    assert "DROP INDEX" in rows["record_index"]["reason"]

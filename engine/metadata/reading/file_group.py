@@ -107,6 +107,15 @@ class MetadataFileGroup:
                 runs.append(self._run(HFile(BufferSource(block.content), path), selection))
         return runs
 
+    def entries_at_most(self) -> int:
+        """The entries of the base file and of all logs, one that is in several counted in each."""
+        in_base = self._base_file().entry_count if self._slice.base_file else 0
+        return in_base + sum(
+            HFile(BufferSource(block.content), block.path).entry_count
+            for block in self.log_blocks
+            if block.kind is not BlockKind.DELETE
+        )
+
     def _run(self, file: HFile, selection: KeySelection) -> Run:
         entries = selection.of(file)
         return Run(entries.keys, entries.values, file.schema_text, file.path)

@@ -33,6 +33,11 @@ class MetadataPartition:
         """Read the logs of all groups, and what every look at a base file needs, at once."""
         read_ahead(self._groups)
 
+    def entries_at_most(self) -> int:
+        """How many entries there are, where those that logs change count again."""
+        self.read_ahead()
+        return sum(group.entries_at_most() for group in self._groups)
+
     def all(self, columns: Sequence[str]) -> Versions:
         """Every version of every key."""
         return self._versions([(group, ALL) for group in self._groups], columns)

@@ -30,3 +30,11 @@ def sizes_of(metadata: MetadataTable, partition: str) -> MetadataSizes:
         log_files_count=len(logs),
         log_bytes=sum(logs),
     )
+
+
+def entries_at_most(metadata: MetadataTable, partition: str) -> int:
+    """How many entries one partition has, where those that logs change count again.
+
+    Base files say it in their trailers; logs are small, and read whole.
+    """
+    return metadata.partition(partition).entries_at_most() if metadata.slices(partition) else 0

@@ -12,6 +12,9 @@ from lakewarden.engine.formats.instant_metadata import commit, indexing, rollbac
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.metadata.encoding.log_files import is_initial
 from lakewarden.engine.metadata.reading.table import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    EXPRESSION_INDEX_PREFIX,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
@@ -20,6 +23,8 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 
+# What of files is not known there costs a read of them, no more.
+_BY_FILE = (COLUMN_STATS, BLOOM_FILTERS, EXPRESSION_INDEX_PREFIX)
 _UNDOINGS = (Action.ROLLBACK, Action.RESTORE)
 # Older tables have other rules for their metadata table, and no index by value.
 _VERSION_MIN = 8
@@ -40,6 +45,15 @@ class IndexTrust:
             found = (check for check in self._checks(partition) if check is not None)
             self._doubts[partition] = next(found, None)
         return self._doubts[partition]
+
+    def is_by_file(self, partition: str) -> bool:
+        """Whether an index that lacks an entry costs a read, and no row."""
+        return partition.startswith(_BY_FILE)
+
+    def gap(self, partition: str) -> str | None:
+        """What an index by file is known to lack; it is asked all the same."""
+        found = (check for check in self._gaps(partition) if check is not None)
+        return next(found, None)
 
     def unready(self, partition: str) -> str | None:
         """Why an index cannot be asked at all, whatever it would say."""
@@ -64,40 +78,14 @@ class IndexTrust:
         is_archived = any(one.name.endswith(".parquet") for one in files)
         return "archived writes may be those of another engine" if is_archived else None
 
-    def foreign_write(self) -> str | None:
-        """A completed write of the active timeline that another engine made."""
+    def foreign_write(self, since: str = "") -> str | None:
+        """A write of the active timeline, completed after a moment, that another engine made."""
         own = self.own_instants()
         writes = self._state.timeline.active.completed()
-        return next((one.requested for one in writes if one.requested not in own), None)
+        later = (one.requested for one in writes if (one.completed or "") > since)
+        return next((one for one in later if one not in own), None)
 
-    def own_instants(self) -> frozenset[str]:
-        """The instants that this engine began: those with a ledger."""
-        if self._own is None:
-            folders = self._state.storage.list(LEDGER_FOLDER).folders
-            self._own = frozenset(one.rstrip("/").rpartition("/")[2] for one in folders)
-        return self._own
-
-    def _checks(self, partition: str) -> Iterator[str | None]:
-        yield self.unready(partition)
-        yield self._unfinished_build(partition)
-        yield self._unheard_write()
-        yield self._lost_base(partition)
-        yield self._beside_build(partition)
-        yield self._untold_undoing(partition)
-        if partition.startswith(SECONDARY_INDEX_PREFIX):
-            needed = self.doubt(RECORD_INDEX)
-            yield f"it needs the record index, and {needed}" if needed else None
-            yield self._several()
-
-    def _unfinished_build(self, partition: str) -> str | None:
-        """Java lists an index while it still catches up, and for ever where it dies then."""
-        done = max((one.requested for one in self._builds(partition, is_done=True)), default="")
-        for build in self._builds(partition, is_done=False):
-            if build.state is State.INFLIGHT and build.requested > done:
-                return f"its build {build.requested} has not completed"
-        return None
-
-    def _unheard_write(self) -> str | None:
+    def unheard_write(self) -> str | None:
         """A write without a deltacommit in the metadata table: its writer did not know of it."""
         if self._state.config.version < _VERSION_MIN:
             return None
@@ -109,6 +97,36 @@ class IndexTrust:
             is_active = since is None and own.is_active_since(write.requested)
             if (is_later or is_active) and not own.is_completed(write.requested):
                 return f"the write {write.requested} has not updated the metadata table"
+        return None
+
+    def own_instants(self) -> frozenset[str]:
+        """The instants that this engine began: those with a ledger."""
+        if self._own is None:
+            folders = self._state.storage.list(LEDGER_FOLDER).folders
+            self._own = frozenset(one.rstrip("/").rpartition("/")[2] for one in folders)
+        return self._own
+
+    def _gaps(self, partition: str) -> Iterator[str | None]:
+        yield self.unready(partition)
+        yield self._unfinished_build(partition)
+        yield self.unheard_write()
+        yield self._lost_base(partition)
+        yield self._beside_build(partition)
+
+    def _checks(self, partition: str) -> Iterator[str | None]:
+        yield from self._gaps(partition)
+        yield self._untold_undoing(partition)
+        if partition.startswith(SECONDARY_INDEX_PREFIX):
+            needed = self.doubt(RECORD_INDEX)
+            yield f"it needs the record index, and {needed}" if needed else None
+            yield self._several(partition)
+
+    def _unfinished_build(self, partition: str) -> str | None:
+        """Java lists an index while it still catches up, and for ever where it dies then."""
+        done = max((one.requested for one in self._builds(partition, is_done=True)), default="")
+        for build in self._builds(partition, is_done=False):
+            if build.state is State.INFLIGHT and build.requested > done:
+                return f"its build {build.requested} has not completed"
         return None
 
     def _lost_base(self, partition: str) -> str | None:
@@ -173,14 +191,16 @@ class IndexTrust:
         metadata = rollback.decode(active.read(undoing), active.path(undoing))
         return metadata.commits_rollback
 
-    def _several(self) -> str | None:
+    def _several(self, partition: str) -> str | None:
         """Java keeps only one secondary index true where there are several."""
         indexes = [
             one
             for one in self._state.config.metadata_partitions
             if one.startswith(SECONDARY_INDEX_PREFIX)
         ]
-        if len(indexes) < 2 or (write := self.foreign_write()) is None:
+        builds = self._builds(partition, is_done=True)
+        own = (one.completed or "" for one in builds if one.requested in self.own_instants())
+        if len(indexes) < 2 or (write := self.foreign_write(max(own, default=""))) is None:
             return None
         return f"Java, which made the write {write}, updates only one of several secondary indexes"
 

@@ -44,6 +44,8 @@ CHECK_TIMEOUT_SECONDS = Setting(
 )
 INDEXING_SETTINGS: tuple[Setting[object], ...] = (CHECK_TIMEOUT_SECONDS,)
 LOOK_EVERY_SECONDS = 1.0
+# In the extra metadata of a completed partition: the newest write that it knows of.
+CAUGHT_UP_KEY = "lakewarden.caughtUpTo"
 
 
 @dataclass(slots=True)

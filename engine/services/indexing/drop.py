@@ -8,6 +8,7 @@ here.
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import sizes_of
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
@@ -16,7 +17,7 @@ from lakewarden.engine.metadata.reading.table import (
     SECONDARY_INDEX_PREFIX,
 )
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
-from lakewarden.engine.services.indexing.index_views import IndexView, index_views, pending_builds
+from lakewarden.engine.services.indexing.index_views import known_indexes, pending_builds
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.result import IndexDropped
 from lakewarden.engine.services.indexing.scope import keep_scope
@@ -35,12 +36,12 @@ def drop_index(
 ) -> IndexDropped:
     """Drop an index, built by any engine, by its name or by that of its partition."""
     snapshot = load_for_writing(context)
-    index = _index(context, snapshot, name)
+    index = _index(snapshot, name)
     if index is None:
         if not if_exists:
-            raise no_index(name, [one.name for one in _views(context, snapshot)])
+            raise no_index(name, [one.name for one in known_indexes(snapshot)])
         return _absent(name)
-    partitions = _with_dependants(context, snapshot, index)
+    partitions = _with_dependants(snapshot, index)
     freed = sum(_bytes(snapshot, one) for one in partitions)
     if dry_run:
         return _dropped(index, partitions, freed, "would go", is_changed=False)
@@ -77,20 +78,16 @@ def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]
     return had
 
 
-def _views(context: Context, snapshot: Snapshot) -> tuple[IndexView, ...]:
-    return index_views(snapshot)
-
-
-def _index(context: Context, snapshot: Snapshot, name: str) -> IndexView | None:
+def _index(snapshot: Snapshot, name: str) -> IndexDefinition | None:
     """The index by what users call it, else by its partition."""
-    views = _views(context, snapshot)
-    by_name = (view for view in views if view.name == name)
-    return next(by_name, next((view for view in views if view.partition == name), None))
+    known = known_indexes(snapshot)
+    by_name = (one for one in known if one.name == name)
+    return next(by_name, next((one for one in known if one.partition == name), None))
 
 
-def _with_dependants(context: Context, snapshot: Snapshot, index: IndexView) -> tuple[str, ...]:
+def _with_dependants(snapshot: Snapshot, index: IndexDefinition) -> tuple[str, ...]:
     """The partitions that go with an index: those that are made from it."""
-    others = [view for view in _views(context, snapshot) if view.partition != index.partition]
+    others = [one for one in known_indexes(snapshot) if one.partition != index.partition]
     if index.partition == RECORD_INDEX:
         for other in others:
             if other.partition.startswith(SECONDARY_INDEX_PREFIX):
@@ -141,7 +138,7 @@ def _end_builds(context: Context, snapshot: Snapshot, builds: frozenset[str]) ->
 
 
 def _dropped(
-    index: IndexView, partitions: tuple[str, ...], freed: int, verb: str, *, is_changed: bool
+    index: IndexDefinition, partitions: tuple[str, ...], freed: int, verb: str, *, is_changed: bool
 ) -> IndexDropped:
     with_it = f" together with {', '.join(partitions[1:])}" if partitions[1:] else ""
     return IndexDropped(

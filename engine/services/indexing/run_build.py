@@ -31,7 +31,7 @@ from lakewarden.engine.metadata.writing.builds import (
 from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
-from lakewarden.engine.services.indexing.catch_up import CatchUp, taken_from_base
+from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, CatchUp, taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.services.indexing.schedule_build import (
     prepare,
@@ -67,8 +67,6 @@ from lakewarden.engine.transaction.state.loading import (
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
 
-# In the extra metadata of a completed partition: the newest write that it knows of.
-CAUGHT_UP_KEY = "lakewarden.caughtUpTo"
 # A build that gives way to a rollback or restore; the caller may plan it anew.
 UNDONE = "index_build_undone"
 

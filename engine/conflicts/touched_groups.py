@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import commit, compaction, replace
@@ -39,7 +39,20 @@ class Touched:
     taken: frozenset[FileGroupId] = frozenset()
 
 
+class Order(StrEnum):
+    """Which of two writes to one file group stays, as the announcement of a write says."""
+
+    INSTANT = "instant"
+    """The older one."""
+    FIRST = "first"
+    """The one that has announced first; it had the lock when it did so."""
+
+
+# In the extra metadata of an inflight file of ours: the order of its write.
+ORDER_KEY = "lakewarden.announcement"
+
 _NOTHING = Touched(TouchKind.WRITE, frozenset())
+_ORDERS = {order.value: order for order in Order}
 
 
 def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
@@ -65,6 +78,8 @@ class Announced:
     """What a pending write says in its inflight file."""
 
     touched: Touched
+    # Which of two writes stays; None if the file is not ours, and so need not name all groups.
+    order: Order | None = None
     operation: str = ""
     # Partitions of which it names no file group.
     unnamed: frozenset[str] = frozenset()
@@ -87,7 +102,8 @@ def announced_by(active: ActiveTimeline, instant: Instant) -> Announced:
     keys = frozenset(key for key in written if key.file_id)
     touched = Touched(TouchKind.WRITE, keys, _appended(metadata) & keys)
     unnamed = frozenset(key.partition for key in written - keys)
-    return Announced(touched, metadata.operation_type or "", unnamed)
+    order = _ORDERS.get(metadata.extra_metadata.get(ORDER_KEY, ""))
+    return Announced(touched, order, metadata.operation_type or "", unnamed)
 
 
 def is_service(instant: Instant, metadata: CommitMetadata) -> bool:

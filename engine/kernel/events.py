@@ -49,6 +49,14 @@ _SENTENCES: Mapping[str, tuple[int, str]] = {
         logging.INFO,
         "The write begins again after %(code)s; tries left: %(left)d. %(reason)s",
     ),
+    "early_look_failed": (
+        logging.INFO,
+        "Looking for rivals of the write %(instant)s failed and is tried again: %(reason)s",
+    ),
+    "rival_waited": (
+        logging.WARNING,
+        "Waiting for the %(rival)s%(by)s for %(waited).0f s, and for %(left).0f s more at most.",
+    ),
     "recovered": (
         logging.INFO,
         "The %(action)s %(instant)s was left pending, and is %(repair)s now.",

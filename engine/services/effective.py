@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakewarden.engine.detection.strategies import CHECKS
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Setting, Settings
 from lakewarden.engine.services.options import ALL_SETTINGS
@@ -39,6 +40,8 @@ def setting_text(value: object) -> str | None:
 def _effective(setting: Setting[object], settings: Settings) -> EffectiveSetting:
     try:
         found = settings.resolve(setting)
+        if setting.key in CHECKS:
+            CHECKS[setting.key](settings)
     except InvalidRequest as error:
         origin, raw = _given(setting, settings)
         return EffectiveSetting(setting=setting, value=raw, origin=origin, fault=error.why)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from lakewarden.engine.detection.strategies import DETECTION_SETTINGS
 from lakewarden.engine.index.options import INDEX_SETTINGS
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, by_keyword, refuse_unknown
@@ -48,6 +49,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Finding keys": INDEX_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
+    "Early conflict detection": DETECTION_SETTINGS,
     "Plans of table services": (
         *CANCELLABLE.values(),
         *WINDOW_SETTINGS,

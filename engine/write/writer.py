@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from lakewarden.engine.conflicts.conflicts import ObservedInstants
+from lakewarden.engine.conflicts.conflicts import ConflictStrategy, ObservedInstants
 from lakewarden.engine.conflicts.strategies import strategy_of
+from lakewarden.engine.detection.giving_way import may_help_to_repeat
+from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
@@ -18,6 +20,7 @@ from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.events import Event, Figures
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
@@ -36,7 +39,7 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.write.announcement import announce
+from lakewarden.engine.write.announcement import WriteIntent, announce
 from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.distributed_rows import (
     LOCAL_REWRITE_BYTES_MAX,
@@ -78,9 +81,6 @@ from lakewarden.engine.write.settings import (
     combines,
     write_spec,
 )
-
-# Another attempt starts from the table as it is then.
-_MENDED_BY_RETRY = frozenset({"write_conflict", "files_vanished", "snapshot_outdated"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +126,10 @@ class Prepared:
         """Whether keys may be in several partitions, and the record index tells of one place."""
         return self.has_one_place and self.identity.scope is KeyScope.PARTITION
 
+    def strategy(self, settings: Settings) -> ConflictStrategy:
+        """How the write conflicts with others."""
+        return strategy_of(settings, has_bucket_index=self.index.buckets is not None)
+
 
 class TableWriter:
     """Runs one write after the other on one table."""
@@ -139,12 +143,14 @@ class TableWriter:
         The properties that the context's settings are from need not be loaded twice.
         """
         retries = self._context.settings[CONFLICT_RETRIES]
+        # What does not work together is refused before anything is done.
+        detection_rules(self._context.settings)
         while True:
             try:
                 with stopping_on_signal():
                     return self._write(request, loaded)
             except Conflict as error:
-                if retries == 0 or error.code not in _MENDED_BY_RETRY:
+                if retries == 0 or not may_help_to_repeat(self._context, error):
                     raise
                 retries, loaded = retries - 1, None
                 figures: Figures = {"code": error.code, "left": retries, "reason": str(error)}
@@ -296,7 +302,15 @@ class TableWriter:
             rows = keyed_at(attempt.instant, prepared.rows, prepared.config)
             plan = planner.plan(rows, request, prepared.placement)
         spec = self._spec(request, prepared, attempt)
-        announce(context, prepared.state, attempt, plan, spec, request.operation)
+        intent = WriteIntent(
+            snapshot=prepared.state,
+            plan=plan,
+            spec=spec,
+            operation=request.operation,
+            strategy=prepared.strategy(context.settings),
+            read_scopes=read_scopes_of(request, plan, prepared.findings),
+        )
+        announce(context, attempt, intent, detection_rules(context.settings))
         with phases("write files"):
             files = tuple(self._files(prepared, planner, plan, spec, attempt))
         with phases("replaced keys"):
@@ -350,9 +364,7 @@ class TableWriter:
             | stays,
             read_scopes=read_scopes_of(request, plan, prepared.findings),
             seen=seen,
-            strategy=strategy_of(
-                context.settings, has_bucket_index=prepared.index.buckets is not None
-            ),
+            strategy=prepared.strategy(context.settings),
             key_check=self._key_check(request, prepared, plan, seen, instant),
             outputs=outputs_of(metadata),
             at_commit=AtCommit(

@@ -4,12 +4,9 @@ The plan is executed until a call, then a write announces its file groups and st
 the plan has looked at by then, it must not complete, or the write would be lost.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from threading import Event, Thread
-from typing import cast
 
 import pytest
 
@@ -20,61 +17,16 @@ from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
-from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.testing.faults import Crashed
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.write import operations
-from lakewarden.engine.write.writer import TableWriter
 from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.engine.transaction.hooked import Hook
+from tests.rfc.live_writes import LiveWrite
 from tests.rfc.plans import places
 from tests.writing.shapes import Shape
 
 CLUSTERED_ALONE = {"hoodie__clustering__plan__strategy__single__group__clustering__enabled": "true"}
 FOLDED_SOON = {"hoodie__log__compaction__blocks__threshold": 2}
-LATEST = updated(ts=9)
-PATIENCE_SECONDS = 60
-
-
-class LiveWrite:
-    """A write that has begun, announces when asked to, and then stands still with fresh heartbeats.
-
-    It has a thread of its own, which runs only while the other one waits for it.
-    """
-
-    def __init__(self, world: ServiceWorld) -> None:
-        self._inner: Storage = world.storage
-        self._has_begun, self._may_announce = Event(), Event()
-        self._is_dead = False
-        context = world.context(60, cast(Storage, self))
-        self._thread = Thread(target=partial(self._write, context))
-        self._thread.start()
-        assert self._has_begun.wait(PATIENCE_SECONDS)
-
-    def announce(self) -> None:
-        self._may_announce.set()
-        self._thread.join(PATIENCE_SECONDS)
-        assert self._is_dead
-
-    def _write(self, context: Context) -> None:
-        with suppress(Crashed):
-            TableWriter(context).write(operations.upsert(LATEST.table()))
-
-    def __getattr__(self, name: str) -> object:
-        found = getattr(self._inner, name)
-        return partial(self._called, name, found) if callable(found) else found
-
-    def _called(self, name: str, found: Callable[..., object], *arguments: object) -> object:
-        path = str(arguments[0]) if arguments else ""
-        if name == "create_exclusive" and path.endswith(".inflight"):
-            self._has_begun.set()
-            assert self._may_announce.wait(PATIENCE_SECONDS)
-        self._is_dead |= name == "put" and path.startswith(".hoodie/.temp/")
-        if self._is_dead:
-            raise Crashed
-        return found(*arguments)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 The heartbeat tells others that work goes on; it is no licence. Whether an attempt may go on is
 decided by the ledger alone: as long as its claim is the last entry there.
 
-Steps of `work`: heartbeat, check-claim, marker, file. They repeat, until all files of the attempt
-are there and it commits.
+Steps of `work`: heartbeat, check-claim, look, marker, file. They repeat, until all files of the
+attempt are there and it commits.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from typing import Self
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unavailable
 from lakewarden.engine.kernel.events import ATTEMPT_ENDED, PROGRESS, Event, Figures
 from lakewarden.engine.run.background import Repetition, try_again
-from lakewarden.engine.run.interrupts import interruption_watch
+from lakewarden.engine.run.interrupts import always_wanted, interruption_watch
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.heartbeats import (
     Heartbeat,
@@ -76,6 +76,9 @@ class Attempt:
         self._looked_at = self._beaten_at
         self._silenced_by: LakewardenError | None = None
         self._is_interrupted = interruption_watch()
+        self._watch: Callable[[], None] = always_wanted
+        # How many committers and writes had fenced it when it last looked at its ledger.
+        self.fences = 0
         self._repetition: Repetition | None = None
 
     @property
@@ -123,11 +126,17 @@ class Attempt:
             # tell.
             with suppress(Unavailable):
                 self.check_claim()
+        self._watch()
+
+    def watch_with(self, watch: Callable[[], None]) -> None:
+        """Have `assert_mine` ask this, too; it raises if the attempt is to end."""
+        self._watch = watch
 
     def check_claim(self) -> Ledger:
         """Step `work.check-claim`: the ledger as it is now; raises unless it ends in this claim."""
         ledger = assert_last(self._context.storage, self._claim, self._ledger)
         self._looked_at = self._context.ports.clock.elapsed_seconds()
+        self.fences = sum(isinstance(entry, Fenced) for entry in ledger.entries)
         return ledger
 
     def stop_heartbeats(self) -> bool:

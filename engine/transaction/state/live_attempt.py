@@ -28,7 +28,8 @@ class LiveAttempt:
     host: str = ""
     attempt: int = 0
     since_ms: int | None = None
-    # Without another sign it counts as dead from then on.
+    # The moment of its last heartbeat; without another one it counts as dead from then on.
+    beaten_at_ms: int | None = None
     expires_ms: int | None = None
     step: str = ""
 
@@ -48,7 +49,9 @@ def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
     interval_ms, claim = context.settings[HEARTBEAT_INTERVAL_MS], ledger.last_claim
     if claim is None:
         standard = read_standard_heartbeat(context.storage, ledger.instant, interval_ms)
-        return LiveAttempt(owner=JAVA, expires_ms=_expiry(context, standard))
+        beaten_at_ms = None if standard is None else standard.at_ms
+        expires_ms = _expiry(context, standard)
+        return LiveAttempt(owner=JAVA, beaten_at_ms=beaten_at_ms, expires_ms=expires_ms)
     try:
         heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
     except CorruptTable:
@@ -58,6 +61,7 @@ def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
         host=claim.host,
         attempt=claim.attempt,
         since_ms=claim.started_at_ms,
+        beaten_at_ms=None if heartbeat is None else heartbeat.at_ms,
         expires_ms=_expiry(context, heartbeat),
         step="" if heartbeat is None else heartbeat.step,
     )

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from lakewarden.engine.conflicts.group_hashes import announcement_paths
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.heartbeats import heartbeat_path, standard_path
@@ -17,7 +18,8 @@ def clean_up_instant(storage: Storage, ledger: Ledger) -> None:
 
 
 def delete_heartbeats(storage: Storage, ledger: Ledger) -> None:
-    """Remove the heartbeats of all attempts at an instant that has ended."""
+    """Remove the heartbeats of all attempts at an instant that has ended, and what it announced."""
     claims = (entry for entry in ledger.entries if isinstance(entry, Claim))
     beats = [heartbeat_path(ledger.instant, claim.attempt) for claim in claims]
-    storage.delete_all([*beats, standard_path(ledger.instant)])
+    announced = announcement_paths(ledger.instant)
+    storage.delete_all([*beats, *announced, standard_path(ledger.instant)])

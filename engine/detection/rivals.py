@@ -1,0 +1,256 @@
+"""Rivals: whether a write is going to lose, by what others have announced and completed since.
+
+Detection saves work, and is no safety: the commit decides by its own rules. So whatever goes wrong
+in a look is reported and passed over, and the next look tries again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from lakewarden.engine.conflicts.conflicts import (
+    Conflicting,
+    ConflictKind,
+    ConflictStrategy,
+    ObservedInstants,
+    find_conflicts,
+)
+from lakewarden.engine.conflicts.group_hashes import (
+    GroupHashes,
+    Hashes,
+    excluded_by_bloom,
+    read_hashes,
+)
+from lakewarden.engine.conflicts.read_scopes import ReadScope
+from lakewarden.engine.conflicts.touched_groups import (
+    PLANNED,
+    Announced,
+    Order,
+    announced_by,
+)
+from lakewarden.engine.detection.strategies import DetectionRules, Strategy
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.active import ActiveTimeline, load_active
+from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.timeline import Timeline, open_archive
+from lakewarden.engine.transaction.preempt import may_be_preempted
+from lakewarden.engine.transaction.state.announced_groups import AnnouncementReader
+from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, live_attempt
+from lakewarden.engine.transaction.state.plan_scope import INGESTION
+
+# Reading the names of so many bytes takes as long as reading the hashes.
+_NAMES_BYTES_MAX = 32 << 10
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Own:
+    """What a write is about to touch, and what it has decided by."""
+
+    instant: str
+    groups: frozenset[FileGroupId]
+    # Those of the groups that get log files only.
+    appended: frozenset[FileGroupId] = frozenset()
+    read_scopes: Sequence[ReadScope] = ()
+    snapshot: Snapshot
+    strategy: ConflictStrategy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """Another instant that a write gives way to, and the file groups both are about."""
+
+    instant: str
+    action: str
+    kind: ConflictKind
+    groups: tuple[FileGroupId, ...]
+    # Who works on it, where it is known to be alive.
+    held_by: LiveAttempt | None = None
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was read of another write, none of which changes any more."""
+
+    hashes: Hashes | None = None
+    announced: Announced | None = None
+    is_excluded: bool = False
+
+
+@dataclass(eq=False)
+class RivalFinder:
+    """Looks again and again for one write; what it has read of others it remembers."""
+
+    context: Context
+    rules: DetectionRules
+    own: Own
+    _reader: AnnouncementReader = field(init=False, repr=False)
+    _hashes: GroupHashes = field(init=False, repr=False)
+    _seen: ObservedInstants = field(init=False, repr=False)
+    _known: dict[str, _Known] = field(default_factory=dict, init=False, repr=False)
+    _harmless: set[str] = field(default_factory=set, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._reader = AnnouncementReader(self.context.storage)
+        self._hashes = GroupHashes.of(self.own.groups, self.own.strategy)
+        self._seen = ObservedInstants.of(self.own.snapshot.timeline.active)
+
+    def find(self, *, has_announced: bool = True) -> Rival | None:
+        """The first one to give way to; None if there is none, or if that can't be known now."""
+        try:
+            active = load_active(self.context.storage, self.own.snapshot.layout)
+            active.share_contents(self.context.memory.completed)
+            return next(self._rivals(active, has_announced=has_announced), None)
+        except LakewardenError as error:
+            figures = {"instant": self.own.instant, "reason": str(error)}
+            self.context.ports.events(Event("early_look_failed", figures))
+            return None
+
+    def _rivals(self, active: ActiveTimeline, *, has_announced: bool) -> Iterator[Rival]:
+        yield from self._ended(active)
+        for instant in active.pending(INGESTION):
+            if instant.requested != self.own.instant:
+                groups = self._common(active, instant, has_announced=has_announced)
+                rival = self._live(instant, groups) if groups else None
+                if rival is not None:
+                    yield rival
+
+    def _ended(self, active: ActiveTimeline) -> Iterator[Rival]:
+        """By the rules of the commit: what has completed, and plans that do not give way."""
+        plans = {one.requested for one in active.pending(PLANNED)}
+        strategy = self.own.strategy
+        if plans <= self._harmless:
+            if not self.rules.checks_commits:
+                return
+            strategy = replace(strategy, prefers_writers=True)
+        timeline = self._timeline(active)
+        found = find_conflicts(
+            self.own.groups,
+            self._seen,
+            timeline,
+            strategy,
+            appended=self.own.appended,
+            read_scopes=self.own.read_scopes,
+        )
+        for one in found:
+            if self._counts(timeline, one):
+                action = one.action.value
+                yield Rival(
+                    instant=one.instant,
+                    action=action,
+                    kind=one.kind,
+                    groups=_groups_of(found, one),
+                    held_by=self._holder(one),
+                )
+        self._harmless |= plans
+
+    def _counts(self, timeline: Timeline, one: Conflicting) -> bool:
+        if one.kind is not ConflictKind.PLANNED:
+            return self.rules.checks_commits
+        ledgers = {one.instant: read_ledger(self.context.storage, one.instant)}
+        now = replace(self.own.snapshot, timeline=timeline, ledgers=ledgers)
+        return not may_be_preempted(self.context, now, one.instant)
+
+    def _holder(self, one: Conflicting) -> LiveAttempt | None:
+        if one.kind is not ConflictKind.PLANNED:
+            return None
+        return live_attempt(self.context, read_ledger(self.context.storage, one.instant))
+
+    def _common(
+        self, active: ActiveTimeline, instant: Instant, *, has_announced: bool
+    ) -> tuple[FileGroupId, ...]:
+        """The file groups of both, if the other one stays when both are alive.
+
+        One that has announced nothing yet, under the lock, gives way to all that have; towards Java,
+        and those who do not take the lock, the older one stays.
+        """
+        is_older = instant.requested < self.own.instant
+        is_first = self.rules.strategy is Strategy.TRANSACTIONAL
+        if not is_older and (has_announced or not is_first):
+            return ()
+        known = self._known_of(active, instant)
+        if known.is_excluded:
+            return ()
+        if known.hashes is not None and not self._hashes.among(known.hashes):
+            return ()
+        if known.announced is None:
+            known.announced = announced_by(active, instant)
+        announced = known.announced
+        if not self._stays(announced.order, is_older=is_older, has_announced=has_announced):
+            return ()
+        if announced.order is None:
+            return self._in_both(self._of_another_engine(active, instant))
+        return self._in_both(announced.touched.keys)
+
+    def _stays(self, order: Order | None, *, is_older: bool, has_announced: bool) -> bool:
+        """Whether the other one stays."""
+        if self.rules.strategy is not Strategy.TRANSACTIONAL or order is None:
+            return is_older
+        return is_older and order is Order.INSTANT if has_announced else True
+
+    def _known_of(self, active: ActiveTimeline, instant: Instant) -> _Known:
+        """What the storage tells of another write; read once it has said what it touches."""
+        requested, files = instant.requested, active.files_of(instant)
+        inflight = files.inflight if files else None
+        if inflight is None or not inflight.entry.size_bytes:
+            return _Known(is_excluded=inflight is None)
+        if requested not in self._known:
+            known = self._known[requested] = _Known()
+            if inflight.entry.size_bytes > _NAMES_BYTES_MAX:
+                groups, strategy = self.own.groups, self.own.strategy
+                storage = self.context.storage
+                if self.rules.strategy.has_bloom:
+                    known.is_excluded = excluded_by_bloom(storage, requested, groups, strategy)
+                if not known.is_excluded:
+                    known.hashes = read_hashes(storage, requested)
+        return self._known[requested]
+
+    def _of_another_engine(
+        self, active: ActiveTimeline, instant: Instant
+    ) -> frozenset[FileGroupId]:
+        """Its inflight file does not name all; its markers tell more, and later."""
+        # Whose it is makes no difference to the names.
+        now = replace(self.own.snapshot, timeline=self._timeline(active), ledgers={})
+        partitions = {key.partition for key in self.own.groups}
+        announced = self._reader.read(now, instant, partitions)
+        return announced.with_those_among(self.own.groups).keys
+
+    def _in_both(self, keys: frozenset[FileGroupId]) -> tuple[FileGroupId, ...]:
+        identity = self.own.strategy.identity
+        theirs = {identity(key) for key in keys}
+        return tuple(sorted(key for key in self.own.groups if identity(key) in theirs))
+
+    def _timeline(self, active: ActiveTimeline) -> Timeline:
+        return Timeline(active, open_archive(self.context.storage, active.layout))
+
+    def _live(self, instant: Instant, groups: tuple[FileGroupId, ...]) -> Rival | None:
+        """Whether another write is under way still; asked only about those that share groups."""
+        ledger = read_ledger(self.context.storage, instant.requested)
+        if ledger.ends_in is LedgerEnd.CANCELLED or not self._goes_on(ledger):
+            return None
+        return Rival(
+            instant=instant.requested,
+            action=instant.action.value,
+            kind=ConflictKind.UNDER_WAY,
+            groups=groups,
+            held_by=live_attempt(self.context, ledger),
+        )
+
+    def _goes_on(self, ledger: Ledger) -> bool:
+        """One that has committed and is not published is about to complete in any case."""
+        is_committed = ledger.ends_in is LedgerEnd.COMMITTED
+        return is_committed or newest_heartbeat(self.context, ledger) is HeartbeatSign.LIVE
+
+
+def _groups_of(found: Sequence[Conflicting], one: Conflicting) -> tuple[FileGroupId, ...]:
+    keys = {
+        FileGroupId(each.partition, each.file_id)
+        for each in found
+        if each.instant == one.instant and each.kind is one.kind and each.file_id
+    }
+    return tuple(sorted(keys))

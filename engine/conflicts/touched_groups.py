@@ -39,7 +39,7 @@ class Touched:
     taken: frozenset[FileGroupId] = frozenset()
 
 
-class Order(StrEnum):
+class Precedence(StrEnum):
     """Which of two writes to one file group stays, as the announcement of a write says."""
 
     INSTANT = "instant"
@@ -48,11 +48,11 @@ class Order(StrEnum):
     """The one that has announced first; it had the lock when it did so."""
 
 
-# In the extra metadata of an inflight file of ours: the order of its write.
-ORDER_KEY = "lakewarden.announcement"
+# In the extra metadata of an inflight file of ours: which write stays.
+PRECEDENCE_KEY = "lakewarden.announcement"
 
 _NOTHING = Touched(TouchKind.WRITE, frozenset())
-_ORDERS = {order.value: order for order in Order}
+_PRECEDENCES = {one.value: one for one in Precedence}
 
 
 def touched_by(active: ActiveTimeline, instant: Instant) -> Touched:
@@ -79,7 +79,7 @@ class Announced:
 
     touched: Touched
     # Which of two writes stays; None if the file is not ours, and so need not name all groups.
-    order: Order | None = None
+    precedence: Precedence | None = None
     operation: str = ""
     # Partitions of which it names no file group.
     unnamed: frozenset[str] = frozenset()
@@ -102,8 +102,8 @@ def announced_by(active: ActiveTimeline, instant: Instant) -> Announced:
     keys = frozenset(key for key in written if key.file_id)
     touched = Touched(TouchKind.WRITE, keys, _appended(metadata) & keys)
     unnamed = frozenset(key.partition for key in written - keys)
-    order = _ORDERS.get(metadata.extra_metadata.get(ORDER_KEY, ""))
-    return Announced(touched, order, metadata.operation_type or "", unnamed)
+    precedence = _PRECEDENCES.get(metadata.extra_metadata.get(PRECEDENCE_KEY, ""))
+    return Announced(touched, precedence, metadata.operation_type or "", unnamed)
 
 
 def is_service(instant: Instant, metadata: CommitMetadata) -> bool:

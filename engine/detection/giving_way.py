@@ -8,7 +8,7 @@ from lakewarden.engine.conflicts.conflicts import AGAIN, ConflictKind
 from lakewarden.engine.detection.rivals import Rival
 from lakewarden.engine.detection.strategies import WAIT_SECONDS
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
-from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.state.context import Context
@@ -54,18 +54,22 @@ def early_write_conflict(requested: str, rival: Rival, now_ms: int) -> Conflict:
     )
 
 
-def may_help_to_repeat(context: Context, error: Conflict) -> bool:
-    """Whether a write may pass that begins anew; waits for the one that it gave way to."""
+def begins_again(context: Context, error: Conflict, retries: int) -> bool:
+    """Whether a write is to begin anew; it has waited for the one that it gave way to."""
+    if retries == 0 or error.code not in _MENDED:
+        return False
     if error.code == GAVE_WAY:
         wait_for_rival(context, error)
-    return error.code in _MENDED
+    figures: Figures = {"code": error.code, "left": retries - 1, "reason": str(error)}
+    context.ports.events(Event("write_retried", figures))
+    return True
 
 
 def wait_for_rival(context: Context, error: Conflict) -> None:
     """Wait until the one that a write gave way to has ended, or its heartbeat has expired.
 
-    As long as is set at most; a caller who cancels ends it. A rival that has completed, or is a plan on
-    which no process works, is not waited for.
+    As long as is set at most; a caller who cancels ends it. A rival that has completed, or is a plan
+    on which no process works, is not waited for.
     """
     most, clock = context.settings[WAIT_SECONDS], context.ports.clock
     began = clock.elapsed_seconds()

@@ -24,7 +24,7 @@ from lakewarden.engine.conflicts.read_scopes import ReadScope
 from lakewarden.engine.conflicts.touched_groups import (
     PLANNED,
     Announced,
-    Order,
+    Precedence,
     announced_by,
 )
 from lakewarden.engine.detection.strategies import DetectionRules, Strategy
@@ -166,8 +166,8 @@ class RivalFinder:
     ) -> tuple[FileGroupId, ...]:
         """The file groups of both, if the other one stays when both are alive.
 
-        One that has announced nothing yet, under the lock, gives way to all that have; towards Java,
-        and those who do not take the lock, the older one stays.
+        One that has announced nothing yet, under the lock, gives way to all that have; towards
+        Java, and those who do not take the lock, the older one stays.
         """
         is_older = instant.requested < self.own.instant
         is_first = self.rules.strategy is Strategy.TRANSACTIONAL
@@ -181,17 +181,17 @@ class RivalFinder:
         if known.announced is None:
             known.announced = announced_by(active, instant)
         announced = known.announced
-        if not self._stays(announced.order, is_older=is_older, has_announced=has_announced):
+        if not self._stays(announced.precedence, is_older=is_older, has_announced=has_announced):
             return ()
-        if announced.order is None:
+        if announced.precedence is None:
             return self._in_both(self._of_another_engine(active, instant))
         return self._in_both(announced.touched.keys)
 
-    def _stays(self, order: Order | None, *, is_older: bool, has_announced: bool) -> bool:
+    def _stays(self, precedence: Precedence | None, *, is_older: bool, has_announced: bool) -> bool:
         """Whether the other one stays."""
-        if self.rules.strategy is not Strategy.TRANSACTIONAL or order is None:
+        if self.rules.strategy is not Strategy.TRANSACTIONAL or precedence is None:
             return is_older
-        return is_older and order is Order.INSTANT if has_announced else True
+        return is_older and precedence is Precedence.INSTANT if has_announced else True
 
     def _known_of(self, active: ActiveTimeline, instant: Instant) -> _Known:
         """What the storage tells of another write; read once it has said what it touches."""

@@ -1,7 +1,7 @@
 """The watch: a write looks before its first file, and again and again while it makes them."""
 
 from lakewarden.engine.detection.giving_way import early_write_conflict
-from lakewarden.engine.detection.rivals import RivalFinder, Rival
+from lakewarden.engine.detection.rivals import Rival, RivalFinder
 from lakewarden.engine.transaction.state.context import Context
 
 

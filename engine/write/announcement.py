@@ -19,8 +19,8 @@ from lakewarden.engine.conflicts.conflicts import (
 from lakewarden.engine.conflicts.group_hashes import put_hashes
 from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
 from lakewarden.engine.conflicts.read_scopes import ReadScope
-from lakewarden.engine.conflicts.touched_groups import ORDER_KEY, PLANNED, Order
-from lakewarden.engine.detection.rivals import RivalFinder, Own
+from lakewarden.engine.conflicts.touched_groups import PLANNED, PRECEDENCE_KEY, Precedence
+from lakewarden.engine.detection.rivals import Own, RivalFinder
 from lakewarden.engine.detection.strategies import DetectionRules, Strategy
 from lakewarden.engine.detection.watch import Watch
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
@@ -86,7 +86,7 @@ class WriteIntent:
         has_inserts = bool(len(work.inserts))
         return goes_to_log(self.spec, has_slice=work.slice is not None, has_inserts=has_inserts)
 
-    def metadata(self, order: Order = Order.INSTANT) -> CommitMetadata:
+    def metadata(self, precedence: Precedence = Precedence.INSTANT) -> CommitMetadata:
         """What the inflight file says."""
         stats: dict[str, list[WriteStat]] = {}
         for work in self.named:
@@ -103,7 +103,7 @@ class WriteIntent:
             stats.setdefault(slice_.partition, []).append(_replaced(slice_))
         return CommitMetadata(
             partition_to_write_stats={name: tuple(stats[name]) for name in sorted(stats)},
-            extra_metadata={ORDER_KEY: order.value},
+            extra_metadata={PRECEDENCE_KEY: precedence.value},
             operation_type=self.operation,
         )
 
@@ -122,7 +122,7 @@ def announce(
     """
     if rules is None:
         _refuse_held(context, attempt, intent)
-        _publish(context, attempt, intent, rules, Order.INSTANT)
+        _publish(context, attempt, intent, rules, Precedence.INSTANT)
     else:
         watch = Watch(context, RivalFinder(context, rules, intent.own(attempt)))
         _publish_and_look(context, attempt, intent, rules, watch)
@@ -144,9 +144,9 @@ def _publish_and_look(
         if rules.strategy is Strategy.TRANSACTIONAL and _takes_lock(context, attempt, lock):
             attempt.tell("look for rivals")
             watch.give_way_before_announcing()
-            _publish(context, attempt, intent, rules, Order.FIRST)
+            _publish(context, attempt, intent, rules, Precedence.FIRST)
             return
-    _publish(context, attempt, intent, rules, Order.INSTANT)
+    _publish(context, attempt, intent, rules, Precedence.INSTANT)
     watch.give_way()
 
 
@@ -169,7 +169,7 @@ def _publish(
     attempt: Attempt,
     intent: WriteIntent,
     rules: DetectionRules | None,
-    order: Order,
+    precedence: Precedence,
 ) -> None:
     """Steps `write.announce` and `write.inflight`."""
     if rules is not None:
@@ -180,7 +180,7 @@ def _publish(
             intent.strategy,
             has_bloom=rules.strategy.has_bloom,
         )
-    content = commit_payload.encode(intent.metadata(order))
+    content = commit_payload.encode(intent.metadata(precedence))
     to_inflight(context, attempt, content, is_just_published=True)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakewarden.engine.conflicts.conflicts import ConflictStrategy, ObservedInstants
 from lakewarden.engine.conflicts.strategies import strategy_of
-from lakewarden.engine.detection.giving_way import may_help_to_repeat
+from lakewarden.engine.detection.giving_way import begins_again
 from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
@@ -19,7 +19,6 @@ from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
@@ -150,11 +149,9 @@ class TableWriter:
                 with stopping_on_signal():
                     return self._write(request, loaded)
             except Conflict as error:
-                if retries == 0 or not may_help_to_repeat(self._context, error):
+                if not begins_again(self._context, error, retries):
                     raise
                 retries, loaded = retries - 1, None
-                figures: Figures = {"code": error.code, "left": retries, "reason": str(error)}
-                self._context.ports.events(Event("write_retried", figures))
 
     def _write(self, request: WriteRequest, loaded: Loaded | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)

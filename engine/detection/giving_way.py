@@ -68,8 +68,8 @@ def begins_again(context: Context, error: Conflict, retries: int) -> bool:
 def wait_for_rival(context: Context, error: Conflict) -> None:
     """Wait until the one that a write gave way to has ended, or its heartbeat has expired.
 
-    As long as is set at most; a caller who cancels ends it. A rival that has completed, or is a plan
-    on which no process works, is not waited for.
+    As long as is set at most; a caller who cancels ends it. A rival that has completed, or is a
+    plan on which no process works, is not waited for.
     """
     most, clock = context.settings[WAIT_SECONDS], context.ports.clock
     began = clock.elapsed_seconds()

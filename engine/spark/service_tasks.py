@@ -1,35 +1,28 @@
 """Tasks of table services on Spark: an executor whose workers are those of a session.
 
 Function and tasks travel pickled, a storage as its location; results come back pickled in rows. All
-jobs of an executor belong to one group. The group is cancelled as a whole when the attempt may not
-go on, or when the driver is interrupted while it waits.
+jobs of an executor have one tag, and are called off as a whole.
 """
 
 import io
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar, cast, runtime_checkable
 
-from lakewarden.engine.run.executor import THREAD_NAME
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.cores import cores_of
 from lakewarden.engine.spark.workers.keying import task_context
-from lakewarden.engine.spark.workers.reports import REPORT_DDL, Batches, reported, reports_of
+from lakewarden.engine.spark.workers.reports import REPORT_DDL, Batches, reported
+from lakewarden.engine.spark.workers.watched_jobs import WatchedJobs
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
-
-# How often the driver asks whether the attempt may go on while it waits for workers.
-LOOK_EVERY_SECONDS = 0.5
 
 
 @runtime_checkable
@@ -51,7 +44,7 @@ class SparkExecutor:
 
     def __init__(self, spark: "SparkSession", group: str) -> None:
         self._spark = spark
-        self._group = group
+        self._jobs = WatchedJobs(spark, group)
 
     @property
     def workers(self) -> int:
@@ -68,51 +61,12 @@ class SparkExecutor:
         # Planned here: a remote session plans in the thread that it was asked in.
         frame = self._spark.range(0, count, 1, count).mapInArrow(orders, REPORT_DDL)
         watch = function.assert_mine if isinstance(function, Watched) else _go_on
-        for result in self._waited_for(frame, watch):
+        for result in self._jobs.reports(frame, watch):
             yield cast(ResultT, result)
 
     def cancel(self) -> None:
         """Stop the workers; nothing happens where none is at work."""
-        context = _classic(self._spark)
-        if context is None:
-            self._spark.interruptTag(self._group)
-        else:
-            context.cancelJobGroup(self._group)
-
-    def _waited_for(self, frame: "DataFrame", watch: Callable[[], None]) -> list[object]:
-        with ThreadPoolExecutor(1, thread_name_prefix=THREAD_NAME) as pool:
-            job = pool.submit(self._collected, frame)
-            try:
-                while not wait([job], LOOK_EVERY_SECONDS).done:
-                    watch()
-            except BaseException:
-                self._cancel_until_done(job)
-                raise
-            return job.result()
-
-    def _collected(self, frame: "DataFrame") -> list[object]:
-        with self._marked():
-            return list(reports_of(frame))
-
-    @contextmanager
-    def _marked(self) -> Iterator[None]:
-        """Jobs of this thread belong to the group meanwhile."""
-        context = _classic(self._spark)
-        if context is not None:
-            context.setJobGroup(self._group, self._group, interruptOnCancel=True)
-            yield
-            return
-        self._spark.addTag(self._group)
-        try:
-            yield
-        finally:
-            self._spark.removeTag(self._group)
-
-    def _cancel_until_done(self, job: Future[list[object]]) -> None:
-        """A job that had not quite started is not met by the first call."""
-        self.cancel()
-        while not wait([job], LOOK_EVERY_SECONDS).done:
-            self.cancel()
+        self._jobs.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +117,3 @@ class _Unpacker(pickle.Unpickler):
 
 def _go_on() -> None:
     """For functions that do not know of an attempt."""
-
-
-def _classic(spark: "SparkSession") -> "SparkContext | None":
-    """The context of a session that has one here; a remote one has not."""
-    context: SparkContext | None = getattr(spark, "sparkContext", None)
-    return context

@@ -24,6 +24,7 @@ from lakewarden.engine.transaction.state.loading import (
     pending_ledgers,
     reload_under_lock,
 )
+from lakewarden.engine.transaction.state.markers import make_direct
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
 from lakewarden.engine.transaction.sweep.sweep import schedule_sweep
@@ -149,6 +150,8 @@ def _remove_earlier(
     context: Context, attempt: Attempt, snapshot: Snapshot, files: InstantFiles, ledger: Ledger
 ) -> None:
     """Step `start.earlier-files`: what superseded attempts left goes; the plan stays."""
+    if files.inflight is not None:
+        make_direct(context.storage, attempt.instant)
     if attempt.number == 1:
         return
     written = written_of(context, snapshot, files, ledger)

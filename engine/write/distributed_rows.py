@@ -4,7 +4,7 @@ A plan sees of them what it decides by: record keys, partition paths, and a few 
 plan then says which of them go into which file group.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, flag, whole_number
 from lakewarden.engine.storage.port import Storage
@@ -20,8 +21,10 @@ from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.ledger.entries import Claim
 from lakewarden.engine.transaction.attempts.attempt import assert_last
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
+from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
-from lakewarden.engine.write.files.write_groups import write_groups
+from lakewarden.engine.write.files.write_groups import planned_file, write_groups
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.routing.sizes import SizeLimits
@@ -83,6 +86,37 @@ class RowPreparation:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class GroupOrder:
+    """What a file group takes in; its rows come in the order updates, inserts, departures."""
+
+    key: FileGroupId
+    slice: FileSlice | None
+    number: int
+    updates: int
+    inserts: int
+    departures: int
+
+    def task(self, rows: KeyedRows) -> GroupTask:
+        counts = (self.updates, self.inserts, self.departures)
+        kinds = np.repeat(np.arange(len(counts)), counts)
+        return GroupTask(self.key, self.slice, self.number, rows, kinds == 1, kinds == 2)
+
+    def files(self, spec: WriteSpec, *, deletes: bool) -> set[tuple[MarkedFile, MarkerKind]]:
+        """The files that may come of it: rows that delete the same key become one, which is known
+        only where the rows are."""
+        answers = {bool(self.inserts)} | ({False} if deletes else set())
+        return {
+            planned_file(spec, self.key, self.slice, self.number, has_inserts=has_inserts)
+            for has_inserts in answers
+        }
+
+
+def group_order(work: GroupWork, number: int) -> GroupOrder:
+    counts = (len(work.updates), len(work.inserts), len(work.departures))
+    return GroupOrder(work.key, work.slice, number, *counts)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributedWrite:
     """What those who write distributed rows have to know; it travels to other processes."""
@@ -92,6 +126,27 @@ class DistributedWrite:
     limits: SizeLimits
     # Earlier writes do not show how large rows become: the workers that hold the rows measure them.
     measures: bool = False
+
+    @property
+    def tag(self) -> str:
+        """The tag of the jobs of this write."""
+        return f"lakewarden-{self.spec.instant}"
+
+    def list_files(
+        self,
+        storage: Storage,
+        orders: Iterable[GroupOrder],
+        task_attempt: int,
+        *,
+        deletes: bool = False,
+    ) -> None:
+        """Announce the files that a try at a task is going to make, where files are listed."""
+        if self.spec.has_lists:
+            assert_last(storage, self.claim)
+            spec = replace(self.spec, task_attempt=task_attempt)
+            files = {file for order in orders for file in order.files(spec, deletes=deletes)}
+            # No other try at a task has this number.
+            list_markers(storage, spec.instant, task_attempt, sorted(files))
 
     def write_file(self, storage: Storage, task: GroupTask, task_attempt: int) -> WrittenFile:
         """Make one file, if the write is still under way when this begins and when it ends.
@@ -126,7 +181,11 @@ class PreparedDistributedRows(Protocol):
     @property
     def unpacked_bytes(self) -> int: ...
 
-    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]: ...
+    def write(
+        self, job: DistributedWrite, plan: WritePlan, watch: Callable[[], None]
+    ) -> Iterator[WrittenFile]:
+        """Make the files; once the watch raises, which is asked all the time, no more are made."""
+        ...
 
 
 @runtime_checkable
@@ -148,7 +207,11 @@ class DistributedRows(Protocol):
 class RewriteWorkers(Protocol):
     """Others who can make files of rows that are here."""
 
-    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]: ...
+    def write(
+        self, job: DistributedWrite, plan: WritePlan, watch: Callable[[], None]
+    ) -> Iterator[WrittenFile]:
+        """As `PreparedDistributedRows.write`."""
+        ...
 
 
 def places_of(rows: KeyedRows) -> npt.NDArray[np.int64]:

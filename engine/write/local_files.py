@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
 from lakewarden.engine.write.files.spec import WriteSpec, group_task
-from lakewarden.engine.write.files.write_groups import write_groups
+from lakewarden.engine.write.files.write_groups import planned_file, write_groups
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan, arranged
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
@@ -25,6 +26,8 @@ def local_files(
         plan = arranged(plan)
     at_once = 1 if is_large else min(workers, max(len(plan.groups), 1))
     spec = replace(spec, threads=max(workers // at_once, 1))
+    if spec.has_lists and plan.groups:
+        list_markers(context.storage, spec.instant, 0, _planned_files(spec, plan))
 
     def write(number: int) -> WrittenFile | None:
         attempt.assert_mine()
@@ -39,6 +42,12 @@ def local_files(
         attempt.tell("write files", done=done, total=len(numbers))
         if file is not None:
             yield file
+
+
+def _planned_files(spec: WriteSpec, plan: WritePlan) -> Iterator[tuple[MarkedFile, MarkerKind]]:
+    for number, work in enumerate(plan.groups):
+        has_inserts = bool(len(work.inserts))
+        yield planned_file(spec, work.key, work.slice, number, has_inserts=has_inserts)
 
 
 def _merged_bytes(plan: WritePlan) -> int:

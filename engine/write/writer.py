@@ -38,6 +38,7 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.settings import marker_types
 from lakewarden.engine.write.announcement import WriteIntent, announce
 from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.distributed_rows import (
@@ -405,6 +406,7 @@ class TableWriter:
         spec: WriteSpec,
         attempt: Attempt,
     ) -> Iterable[WrittenFile]:
+        spec = replace(spec, markers=marker_types(self._context.settings, len(plan.groups)))
         maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)
@@ -412,7 +414,7 @@ class TableWriter:
         job = DistributedWrite(
             spec=replace(spec, threads=1), claim=attempt.claim, limits=limits, measures=measures
         )
-        return maker.write(job, plan)
+        return maker.write(job, plan, attempt.assert_mine)
 
     def _rewrite_workers(self, prepared: Prepared, plan: WritePlan) -> RewriteWorkers | None:
         """Others who rewrite files, if there are too many of them for this process."""

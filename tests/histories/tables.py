@@ -217,6 +217,9 @@ class TableKind:
             given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
+        if self.is_scattered or self.is_odd:
+            by_type = "BOTH" if self.is_scattered else "TIMELINE_SERVER_BASED"
+            given["hoodie.write.markers.type"] = by_type
         table = Table.create(
             "",
             self.schema,

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import LakewardenError, Unavailable
 from lakewarden.engine.spark.workers.older_sparks import arrow_of
+from lakewarden.engine.write.files.written import WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,6 +51,12 @@ def reports_of(frame: "DataFrame") -> Iterator[object]:
         if isinstance(value, LakewardenError):
             raise value
         yield value
+
+
+def written_file(report: object) -> WrittenFile:
+    """The report of a worker that makes files."""
+    assert isinstance(report, WrittenFile)
+    return report
 
 
 class ErrorInWords(Exception):

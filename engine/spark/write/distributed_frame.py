@@ -17,8 +17,9 @@ import pyarrow as pa
 from lakewarden.engine.spark.workers.cores import cores_of
 from lakewarden.engine.spark.workers.keying import Hashes, KeyedBatch, Keying, keyed, row_hashes
 from lakewarden.engine.spark.workers.older_sparks import placed_by
-from lakewarden.engine.spark.workers.reports import REPORT_DDL, reports_of
+from lakewarden.engine.spark.workers.reports import REPORT_DDL, reports_of, written_file
 from lakewarden.engine.spark.workers.types import quoted
+from lakewarden.engine.spark.workers.watched_jobs import Watch, WatchedJobs
 from lakewarden.engine.spark.write.assigning import (
     ASSIGNED_DDL,
     TASK,
@@ -27,11 +28,16 @@ from lakewarden.engine.spark.write.assigning import (
     packed_assignments,
 )
 from lakewarden.engine.spark.write.division import divided
-from lakewarden.engine.spark.write.group_writing import GroupOrder, GroupWriting
+from lakewarden.engine.spark.write.group_writing import GroupWriting
 from lakewarden.engine.spark.write.stream_writing import StreamWriting
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.distributed_rows import DistributedWrite, RowPreparation, places_of
+from lakewarden.engine.write.distributed_rows import (
+    DistributedWrite,
+    GroupOrder,
+    RowPreparation,
+    places_of,
+)
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
 
@@ -78,11 +84,12 @@ class StreamedFrame:
     unpacked_bytes: int = 0
     is_keyed: bool = False
 
-    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]:
+    def write(self, job: DistributedWrite, plan: WritePlan, watch: Watch) -> Iterator[WrittenFile]:
         """Make the files; the plan is empty, and nothing is sent from one worker to another."""
         writing = StreamWriting(self.source.location, self.preparation, job)
         written = self.source.frame.mapInArrow(writing, REPORT_DDL)
-        return map(_file, reports_of(written))
+        jobs = WatchedJobs(self.source.frame.sparkSession, job.tag)
+        return map(written_file, jobs.reports(written, watch))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +106,7 @@ class KeyedFrame:
     part_sizes: tuple[tuple[int, int], ...]
     is_keyed: bool = True
 
-    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]:
+    def write(self, job: DistributedWrite, plan: WritePlan, watch: Watch) -> Iterator[WrittenFile]:
         """Send each row to the task that has its file group, and make the files there."""
         if not plan.groups:
             return iter(())
@@ -118,7 +125,8 @@ class KeyedFrame:
         written = (
             placed_by(frame.mapInArrow(assigning, _with_numbers(frame)), len(tasks), TASK)
         ).mapInArrow(writing, REPORT_DDL)
-        return map(_file, reports_of(written))
+        jobs = WatchedJobs(frame.sparkSession, job.tag)
+        return map(written_file, jobs.reports(written, watch))
 
 
 def assigned_rows(plan: WritePlan) -> tuple[npt.NDArray[np.int64], Numbers, Numbers]:
@@ -153,8 +161,3 @@ def _sizes(batches: Sequence[KeyedBatch]) -> tuple[tuple[int, int], ...]:
         (part, sum(batch.row_count for batch in members))
         for part, members in groupby(batches, key=lambda batch: batch.part)
     )
-
-
-def _file(report: object) -> WrittenFile:
-    assert isinstance(report, WrittenFile)
-    return report

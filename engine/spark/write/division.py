@@ -3,8 +3,7 @@
 import heapq
 from collections.abc import Sequence
 
-from lakewarden.engine.spark.write.group_writing import GroupOrder, group_order
-from lakewarden.engine.write.distributed_rows import DistributedWrite
+from lakewarden.engine.write.distributed_rows import DistributedWrite, GroupOrder, group_order
 from lakewarden.engine.write.files.group_work import GroupWork
 
 TASKS_PER_CORE = 2

@@ -7,41 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.spark.workers.keying import task_context
 from lakewarden.engine.spark.workers.reports import Batches, reported
 from lakewarden.engine.spark.write.assigning import ASSIGNED, GROUP, RANK, TASK
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import table_config
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.distributed_rows import DistributedWrite, RowPreparation
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.write.distributed_rows import (
+    DistributedWrite,
+    GroupOrder,
+    RowPreparation,
+)
 from lakewarden.engine.write.files.spec import GroupTask
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.rows.combine import combined
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOrder:
-    """What a file group takes in; its rows come in the order updates, inserts, departures."""
-
-    key: FileGroupId
-    slice: FileSlice | None
-    number: int
-    updates: int
-    inserts: int
-    departures: int
-
-    def task(self, rows: KeyedRows) -> GroupTask:
-        counts = (self.updates, self.inserts, self.departures)
-        kinds = np.repeat(np.arange(len(counts)), counts)
-        return GroupTask(self.key, self.slice, self.number, rows, kinds == 1, kinds == 2)
-
-
-def group_order(work: GroupWork, number: int) -> GroupOrder:
-    counts = (len(work.updates), len(work.inserts), len(work.departures))
-    return GroupOrder(work.key, work.slice, number, *counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +47,8 @@ class GroupWriting:
         rows = rows.sort_by([(GROUP, "ascending"), (RANK, "ascending")])
         numbers = rows.column(GROUP).to_numpy()
         rows = rows.drop_columns(list(ASSIGNED))
+        deletes = self.preparation.deletes
+        self.job.list_files(storage, orders.values(), _attempt(), deletes=deletes)
         for number, order in orders.items():
             start, end = np.searchsorted(numbers, [number, number + 1]).tolist()
             yield self._carried_out(storage, rows.slice(start, end - start), order)

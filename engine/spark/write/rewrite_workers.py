@@ -19,15 +19,15 @@ from lakewarden.engine.spark.workers.reports import (
     Batches,
     packed_table,
     reported,
-    reports_of,
     unpacked_table,
+    written_file,
 )
+from lakewarden.engine.spark.workers.watched_jobs import Watch, WatchedJobs
 from lakewarden.engine.spark.write.division import divided
-from lakewarden.engine.spark.write.group_writing import GroupOrder
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.distributed_rows import DistributedWrite
+from lakewarden.engine.write.distributed_rows import DistributedWrite, GroupOrder
 from lakewarden.engine.write.files.spec import group_task
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
@@ -52,7 +52,7 @@ class SparkWorkers:
     spark: "SparkSession"
     location: Location
 
-    def write(self, job: DistributedWrite, plan: WritePlan) -> Iterator[WrittenFile]:
+    def write(self, job: DistributedWrite, plan: WritePlan, watch: Watch) -> Iterator[WrittenFile]:
         check_reachable(self.location)
         tasks = divided(plan.groups, job, cores_of(self.spark))
         packed = tuple(
@@ -62,9 +62,7 @@ class SparkWorkers:
         rewriting = FileGroupRowsWriting(self.location, job, packed)
         count = len(packed)
         written = self.spark.range(0, count, 1, count).mapInArrow(rewriting, REPORT_DDL)
-        for report in reports_of(written):
-            assert isinstance(report, WrittenFile)
-            yield report
+        return map(written_file, WatchedJobs(self.spark, job.tag).reports(written, watch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +78,11 @@ class FileGroupRowsWriting:
 
     def _written(self, numbers: Batches) -> Iterator[WrittenFile]:
         storage, attempt = open_storage(self.location), int(task_context().taskAttemptId())
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for one in pickle.loads(self.packed[number]):
-                    yield self.job.write_file(storage, one.order.task(opened(one)), attempt)
+        chosen = [number for batch in numbers for number in batch.column(0).to_pylist()]
+        packed = [one for number in chosen for one in pickle.loads(self.packed[number])]
+        self.job.list_files(storage, [one.order for one in packed], attempt)
+        for one in packed:
+            yield self.job.write_file(storage, one.order.task(opened(one)), attempt)
 
 
 def file_group_rows(order: GroupOrder, plan: WritePlan) -> FileGroupRows:

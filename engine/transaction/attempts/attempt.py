@@ -3,8 +3,8 @@
 The heartbeat tells others that work goes on; it is no licence. Whether an attempt may go on is
 decided by the ledger alone: as long as its claim is the last entry there.
 
-Steps of `work`: heartbeat, check-claim, look, marker, file. They repeat, until all files of the
-attempt are there and it commits.
+Steps of `work`: heartbeat, check-claim, look, list, marker, file. They repeat, until all files of
+the attempt are there and it commits.
 """
 
 from collections.abc import Callable

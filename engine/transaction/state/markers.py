@@ -7,11 +7,13 @@ server writes them. An instant may have both.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.border import check_data_file, check_partition
 from lakewarden.engine.storage.checksums import is_checksum
 from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.storage.side_by_side import both
 
 TEMP_FOLDER = ".hoodie/.temp"
 
@@ -68,6 +70,39 @@ def marker_path(instant: str, file: MarkedFile, kind: MarkerKind) -> str:
 def leave_marker(storage: Storage, instant: str, file: MarkedFile, kind: MarkerKind) -> None:
     """Step `work.marker`: announce a data file, before the file comes into being."""
     storage.put(marker_path(instant, file, kind), b"")
+
+
+def list_markers(
+    storage: Storage, instant: str, number: int, files: Iterable[tuple[MarkedFile, MarkerKind]]
+) -> None:
+    """Step `work.list`: announce data files by one list, before the first of them comes into being.
+
+    As soon as there is a list, Java's rollback deletes nothing but what is in lists. So each task
+    on another machine puts its own, under another number.
+    """
+    folder = marker_folder(instant)
+    lines = "".join(f"{file.path}{_INFIX}{kind}\n" for file, kind in files)
+    both(
+        storage,
+        partial(storage.put, f"{folder}/{_TYPE_FILE}", MarkerType.TIMELINE_SERVER_BASED.encode()),
+        partial(storage.put, f"{folder}/{_LIST_PREFIX}{number}", lines.encode()),
+    )
+
+
+def make_direct(storage: Storage, instant: str) -> None:
+    """Turn lists that another attempt at an instant has left into direct markers.
+
+    Lists hide direct markers from Java. The type goes first: without it Java finds out itself what
+    there is. A list goes when all that it says is said elsewhere.
+    """
+    entries = storage.list(marker_folder(instant)).files
+    lists = [entry for entry in entries if is_list_of_markers(instant, entry)]
+    for found in _announcements(storage, instant, lists):
+        kind = MarkerKind(found.kind) if found.kind in set(MarkerKind) else MarkerKind.CREATE
+        leave_marker(storage, instant, found.file, kind)
+    if lists:
+        storage.delete(f"{marker_folder(instant)}/{_TYPE_FILE}")
+        storage.delete_all([entry.path for entry in lists])
 
 
 def read_markers(storage: Storage, instant: str) -> tuple[MarkedFile, ...] | None:

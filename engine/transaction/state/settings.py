@@ -6,6 +6,7 @@ from enum import StrEnum
 from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
 from lakewarden.engine.timeline.heartbeats import TOLERABLE_MISSES
 from lakewarden.engine.timeline.next_time import SKEW_SECONDS_MAX
+from lakewarden.engine.transaction.state.markers import MarkerType
 
 
 class FailedWrites(StrEnum):
@@ -38,6 +39,17 @@ FAILED_WRITES_POLICY: Setting[str] = Setting(
         "several writers are declared, and EAGER otherwise"
     ),
     ("hoodie.cleaner.policy.failed.writes",),
+)
+MARKERS_BOTH = "BOTH"
+MARKERS_TYPE: Setting[str] = Setting(
+    "hoodie.write.markers.type",
+    "",
+    one_of(*MarkerType, MARKERS_BOTH),
+    (
+        "How a write announces its files: DIRECT by a file for each, TIMELINE_SERVER_BASED by one "
+        "list, as Java's timeline server does, BOTH for Java writers of either type; when not "
+        "set, a single writer leaves the fewest files, and several writers leave direct markers"
+    ),
 )
 CONCURRENCY_MODE: Setting[str] = Setting(
     "hoodie.write.concurrency.mode",
@@ -93,6 +105,7 @@ STORAGE_THREADS: Setting[int] = Setting(
 PLAN_SETTINGS: tuple[Setting[object], ...] = (
     FAILED_WRITES_POLICY,
     CONCURRENCY_MODE,
+    MARKERS_TYPE,
     HEARTBEAT_INTERVAL_MS,
     HEARTBEAT_MISSES,
     SKEW_MAX_SECONDS,
@@ -109,3 +122,21 @@ def failed_writes_policy(settings: Settings) -> FailedWrites:
         return FailedWrites(named)
     is_alone = settings[CONCURRENCY_MODE] == "SINGLE_WRITER"
     return FailedWrites.EAGER if is_alone else FailedWrites.LAZY
+
+
+# A list is two files, however many it names.
+_LISTED_FROM = 3
+
+
+def marker_types(settings: Settings, files: int) -> frozenset[MarkerType]:
+    """How a write announces so many files; 0 where it can't know their names in advance."""
+    if not files:
+        return frozenset({MarkerType.DIRECT})
+    named = settings[MARKERS_TYPE]
+    if named == MARKERS_BOTH:
+        return frozenset(MarkerType)
+    if named:
+        return frozenset({MarkerType(named)})
+    is_alone = settings[CONCURRENCY_MODE] == "SINGLE_WRITER"
+    is_listed = is_alone and files >= _LISTED_FROM
+    return frozenset({MarkerType.TIMELINE_SERVER_BASED if is_listed else MarkerType.DIRECT})

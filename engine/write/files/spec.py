@@ -17,6 +17,7 @@ from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeRules
 from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.transaction.state.markers import MarkerType
 from lakewarden.engine.write.files.group_work import GroupWork
 
 # Without a level, Arrow's gzip tries as hard as it can and takes fifty times as long.
@@ -74,6 +75,8 @@ class WriteSpec:
     index_tells_lives: bool = False
     # A worker that runs a task a second time names its files differently.
     task_attempt: int = 0
+    # How files are announced; those who make files put the list, a task its direct marker.
+    markers: frozenset[MarkerType] = frozenset({MarkerType.DIRECT})
     # The column that has the very text of the record key, if there is one.
     key_column: str | None = None
     # Threads that one task may keep busy; more than one where tasks are fewer than cores.
@@ -81,6 +84,10 @@ class WriteSpec:
 
     def write_token(self, task_number: int) -> str:
         return f"{task_number}-{self.task_attempt}-{self.attempt}"
+
+    @property
+    def has_lists(self) -> bool:
+        return MarkerType.TIMELINE_SERVER_BASED in self.markers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,13 +10,19 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import value_changes
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.transaction.state.markers import (
+    MarkedFile,
+    MarkerKind,
+    MarkerType,
+    leave_marker,
+)
 from lakewarden.engine.write.files.base_writing import file_stat, new_base_file, write_base_file
 from lakewarden.engine.write.files.file_content import with_log_content
 from lakewarden.engine.write.files.key_changes import KeyChanges, key_changes
@@ -28,7 +34,7 @@ from lakewarden.engine.write.files.rewriting import Rewriting
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
 from lakewarden.engine.write.files.written import WrittenFile
 
-__all__ = ["GroupTask", "WriteSpec", "write_groups"]
+__all__ = ["GroupTask", "WriteSpec", "planned_file", "write_groups"]
 
 LOG_VERSION = 1
 _NO_KEYS = pa.array([], pa.string())
@@ -36,11 +42,31 @@ _NO_KEYS = pa.array([], pa.string())
 
 def write_groups(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile:
     """Step `work.file`: a new base file, a rewritten one, or a log takes in a task's rows."""
-    work = _Work(storage, spec, task)
     has_inserts = bool(task.is_insert.any())
+    target, kind = planned_file(spec, task.key, task.slice, task.number, has_inserts=has_inserts)
+    work = _Work(storage, spec, task, target)
+    work.announce(kind)
     if goes_to_log(spec, has_slice=task.slice is not None, has_inserts=has_inserts):
         return work.append()
     return work.create() if task.slice is None else work.rewritten()
+
+
+def planned_file(
+    spec: WriteSpec,
+    key: FileGroupId,
+    slice_: FileSlice | None,
+    number: int,
+    *,
+    has_inserts: bool,
+) -> tuple[MarkedFile, MarkerKind]:
+    """The file that a task with some number makes for a file group, and what its marker says."""
+    if goes_to_log(spec, has_slice=slice_ is not None, has_inserts=has_inserts):
+        token = spec.write_token(number)
+        name = f".{key.file_id}_{spec.instant}.log.{LOG_VERSION}_{token}"
+        return MarkedFile(key.partition, name), MarkerKind.CREATE
+    is_new = slice_ is None or slice_.base_file is None
+    kind = MarkerKind.CREATE if is_new else MarkerKind.MERGE
+    return new_base_file(key, spec, number), kind
 
 
 def goes_to_log(spec: WriteSpec, *, has_slice: bool, has_inserts: bool) -> bool:
@@ -55,14 +81,23 @@ def goes_to_log(spec: WriteSpec, *, has_slice: bool, has_inserts: bool) -> bool:
 class _Work:
     """One task under way."""
 
-    def __init__(self, storage: Storage, spec: WriteSpec, task: GroupTask) -> None:
+    def __init__(
+        self, storage: Storage, spec: WriteSpec, task: GroupTask, target: MarkedFile
+    ) -> None:
         self._storage = storage
         self._spec = spec
         self._task = task
+        self._target = target
+
+    def announce(self, kind: MarkerKind) -> None:
+        """Before anything else; where files are listed, that was done before the first of them."""
+        if MarkerType.DIRECT in self._spec.markers:
+            leave_marker(self._storage, self._spec.instant, self._target, kind)
+        if self._task.slice is None:
+            ensure_partition(self._storage, self._target.partition, self._spec.instant)
 
     def create(self) -> WrittenFile:
-        target = self._new_base_file()
-        self._announce(target, MarkerKind.CREATE)
+        target = self._target
         rows = self._task.inserts
         keys = KeyGatherer(self._spec.files.bloom)
         keys.add(rows.keys, are_new=True)
@@ -76,10 +111,9 @@ class _Work:
         return WrittenFile(self._task.key, stat, file, rows.keys, _NO_KEYS, valued)
 
     def rewritten(self) -> WrittenFile:
-        target, slice_ = self._new_base_file(), self._task.slice
+        target, slice_ = self._target, self._task.slice
         assert slice_ is not None
         base = slice_.base_file
-        self._announce(target, MarkerKind.CREATE if base is None else MarkerKind.MERGE)
         rewriting = Rewriting(self._storage, self._spec, self._task, target.name)
         file, stat = self._store(target, rewriting.parts(), rewriting.keys)
         tally = rewriting.tally
@@ -96,11 +130,7 @@ class _Work:
         )
 
     def append(self) -> WrittenFile:
-        spec, task = self._spec, self._task
-        token = spec.write_token(task.number)
-        name = f".{task.key.file_id}_{spec.instant}.log.{LOG_VERSION}_{token}"
-        target = MarkedFile(task.key.partition, name)
-        self._announce(target, MarkerKind.CREATE)
+        spec, task, target = self._spec, self._task, self._target
         changes, inserts = task.changes, task.inserts
         parts = [log_records(rows, spec, task) for rows in (changes, inserts)]
         records = pa.concat_tables(parts)
@@ -116,10 +146,10 @@ class _Work:
             log_version=LOG_VERSION,
             log_offset=0,
             base_file="",
-            log_files=(name,),
+            log_files=(target.name,),
         )
         columns = summaries_of_rows(records, spec.summarised)
-        file = NewFile(task.key.partition, name, size_bytes, columns)
+        file = NewFile(target.partition, target.name, size_bytes, columns)
         file = with_log_content(file, records, spec.indexes)
         known = self._key_changes(file, changes.keys, deletes)
         arrived = pa.concat_arrays([known.arrived, inserts.keys])
@@ -149,14 +179,6 @@ class _Work:
     def _values_of(self, rows: pa.Table) -> tuple[ValueChange, ...]:
         """What secondary indexes have to learn of rows with new keys."""
         return value_changes(self._spec.indexes.secondary, None, rows)
-
-    def _announce(self, target: MarkedFile, kind: MarkerKind) -> None:
-        leave_marker(self._storage, self._spec.instant, target, kind)
-        if self._task.slice is None:
-            ensure_partition(self._storage, target.partition, self._spec.instant)
-
-    def _new_base_file(self) -> MarkedFile:
-        return new_base_file(self._task.key, self._spec, self._task.number)
 
     def _store(
         self, target: MarkedFile, parts: Iterable[pa.Table], keys: KeyGatherer

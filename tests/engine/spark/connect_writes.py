@@ -1,5 +1,5 @@
-"""Writes a table over Spark Connect, by a small frame and by workers, has workers compact it, and
-prints what it has then.
+"""Writes a table over Spark Connect, by a small frame and by workers, has workers compact it, calls
+another write off, and prints what the table has then.
 
 Run as a process of its own, since a process has either a classic session or a remote one.
 """
@@ -23,6 +23,7 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.transaction.state.context import Context
 from tests.engine.spark.failing_tasks import Doomed
+from tests.engine.spark.slow_frames import FREE_AFTER_SECONDS, seconds_to_let_go, slow_frame
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape
 
@@ -40,6 +41,16 @@ def compact(path: str, spark: SparkSession) -> None:
         list(executor.map(Doomed(), [300.0]))
 
 
+def call_off(path: str, spark: SparkSession) -> None:
+    """A write by workers is cancelled: its caller is free soon."""
+    table = Shape("cow", is_partitioned=False, has_metadata=False).create(path)
+    frame = slow_frame(spark, path)
+    seconds = seconds_to_let_go(
+        path, lambda: table.upsert(frame, local_rows_max=0), makes_file=False
+    )
+    assert seconds < FREE_AFTER_SECONDS, seconds
+
+
 def main(server: str, path: str) -> None:
     spark = SparkSession.builder.remote(server).getOrCreate()
     table = Shape("mor").create(path)
@@ -49,6 +60,7 @@ def main(server: str, path: str) -> None:
         )
         table.upsert(frame, local_rows_max=rows_max)
     compact(path, spark)
+    call_off(f"{path}_called_off", spark)
     print([(row["id"], row["ts"]) for row in contents_of(Table(path).read_arrow())], end="")
     spark.stop()
 

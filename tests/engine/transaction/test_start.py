@@ -257,3 +257,19 @@ def test_what_is_no_pending_plan_is_refused() -> None:
         with pytest.raises(InvalidRequest) as raised:
             start(world.writer().context, instant)
         assert raised.value.code == "unknown_plan"
+
+
+def test_lists_that_java_left_at_a_plan_hide_no_marker_of_ours() -> None:
+    world = TransactionTable()
+    instant = plan(world)
+    theirs = f"g1_0-1-2_{instant}.parquet"
+    world.storage.put(f".hoodie/timeline/{instant}.compaction.inflight", b"")
+    world.storage.put(f"{marker_folder(instant)}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    world.storage.put(
+        f"{marker_folder(instant)}/MARKERS3", f"p=a/{theirs}.marker.CREATE\n".encode()
+    )
+    own = world.writer()
+    ours = own.write_file(started(own, instant), "f1")
+    left = [entry.name for entry in world.storage.walk(marker_folder(instant))]
+    named = [str(ours.path).rpartition("/")[2], theirs]
+    assert left == [f"{name}.marker.CREATE" for name in named]

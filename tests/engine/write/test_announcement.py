@@ -23,7 +23,7 @@ def announced(world: ServiceWorld, request: WriteRequest) -> Touched:
     """What a write has announced; its inflight file stays beside the completed one."""
     instant = TableWriter(world.context()).write(request).instant
     active = world.snapshot().timeline.active
-    return announced_by(active, active.with_time(instant)[0])
+    return announced_by(active, active.with_time(instant)[0]).touched
 
 
 @pytest.mark.parametrize("shape", [COW, MOR], ids=str)

@@ -33,6 +33,11 @@ pytestmark = pytest.mark.xdist_group("spark")
 FAR = {"local_rows_max": 0}
 DDL = "id string, p string, ts long, v double, name string"
 KINDS: tuple[Kind, ...] = ("upsert", "insert", "bulk_insert", "delete", "upsert")
+# A commit refuses a file without a marker.
+MARKERS = tuple(
+    {"hoodie.write.markers.type": name}
+    for name in ("TIMELINE_SERVER_BASED", "BOTH", "BOTH", "TIMELINE_SERVER_BASED", "DIRECT")
+)
 # Every index, both table types and merge modes, with a metadata table and without one.
 SHAPES = (
     Shape("mor"),
@@ -104,10 +109,10 @@ def test_workers_leave_the_rows_of_the_model(
 ) -> None:
     table = shape.create(str(tmp_path / "table"))
     story = Story(11, shape.model(), kinds=KINDS)
-    for kind in KINDS:
+    for kind, markers in zip(KINDS, MARKERS, strict=True):
         step = story.write(kind)
         story.model.apply(step)
-        getattr(table, kind)(frame_of(spark, step.table()), **FAR)
+        getattr(table, kind)(frame_of(spark, step.table()), options=markers, **FAR)
         expected = story.model.contents()
         assert contents_of(table.read_arrow()) == expected, kind
         assert contents_of(table.read_arrow(use_metadata=False)) == expected, kind

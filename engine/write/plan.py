@@ -5,10 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from lakewarden.engine.detection.strategies import DETECTION
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.transaction.state.markers import MarkerType
+from lakewarden.engine.transaction.state.settings import marker_types
 from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.outcome import FileIds
 
@@ -44,6 +48,11 @@ def rewritten_bytes(plan: WritePlan, table_type: TableType) -> int:
         for work in plan.groups
         if work.slice is not None and (is_copy_on_write or len(work.inserts))
     )
+
+
+def markers_of(settings: Settings, plan: WritePlan) -> frozenset[MarkerType]:
+    """How the files of a plan are announced."""
+    return marker_types(settings, len(plan.groups), has_rivals=settings[DETECTION])
 
 
 def arranged(plan: WritePlan) -> WritePlan:

@@ -38,7 +38,6 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.settings import marker_types
 from lakewarden.engine.write.announcement import WriteIntent, announce
 from lakewarden.engine.write.at_commit import AtCommit
 from lakewarden.engine.write.distributed_rows import (
@@ -56,7 +55,7 @@ from lakewarden.engine.write.local_files import local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
-from lakewarden.engine.write.plan import WritePlan, rewritten_bytes
+from lakewarden.engine.write.plan import WritePlan, markers_of, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.planner import Planner
 from lakewarden.engine.write.read_scopes import read_scopes_of
@@ -406,7 +405,7 @@ class TableWriter:
         spec: WriteSpec,
         attempt: Attempt,
     ) -> Iterable[WrittenFile]:
-        spec = replace(spec, markers=marker_types(self._context.settings, len(plan.groups)))
+        spec = replace(spec, markers=markers_of(self._context.settings, plan))
         maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)

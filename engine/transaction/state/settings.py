@@ -48,7 +48,8 @@ MARKERS_TYPE: Setting[str] = Setting(
     (
         "How a write announces its files: DIRECT by a file for each, TIMELINE_SERVER_BASED by one "
         "list, as Java's timeline server does, BOTH for Java writers of either type; when not "
-        "set, a single writer leaves the fewest files, and several writers leave direct markers"
+        "set, a single writer leaves the fewest files, several writers leave direct markers, and "
+        "both with early conflict detection"
     ),
 )
 CONCURRENCY_MODE: Setting[str] = Setting(
@@ -128,12 +129,17 @@ def failed_writes_policy(settings: Settings) -> FailedWrites:
 _LISTED_FROM = 3
 
 
-def marker_types(settings: Settings, files: int) -> frozenset[MarkerType]:
-    """How a write announces so many files; 0 where it can't know their names in advance."""
+def marker_types(
+    settings: Settings, files: int, *, has_rivals: bool = False
+) -> frozenset[MarkerType]:
+    """How a write announces so many files; 0 where it can't know their names in advance.
+
+    Rivals are those that look for each other's markers, of which Java's may be of either type.
+    """
     if not files:
         return frozenset({MarkerType.DIRECT})
     named = settings[MARKERS_TYPE]
-    if named == MARKERS_BOTH:
+    if named == MARKERS_BOTH or (has_rivals and not named):
         return frozenset(MarkerType)
     if named:
         return frozenset({MarkerType(named)})

@@ -69,6 +69,11 @@ def test_where_others_write_each_file_has_a_marker_of_its_own() -> None:
     assert len(marker_puts(SEVERAL)) == len(marker_puts(typed("DIRECT"))) == 3
 
 
+def test_where_others_look_for_markers_they_find_both_types() -> None:
+    detecting = {"hoodie__write__concurrency__early__conflict__detection__enable": "true"}
+    assert marker_puts({**SEVERAL, **detecting}) == marker_puts(typed("both"))
+
+
 def test_a_write_to_one_file_group_leaves_one_marker() -> None:
     one = Write("upsert", FIRST.rows[:1])
     (path,) = marker_puts({}, one)

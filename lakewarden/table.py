@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import pyarrow as pa
 
 from lakewarden.context_factory import Options
-from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.read.query.answer import Answer, Batches
 from lakewarden.engine.read.query.changes import plan_changes
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
-from lakewarden.engine.read.query.plan_query import Query, plan_query, slices_as_of
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.run.executor import Executor, LocalExecutor, ReportingExecutor
@@ -24,10 +22,10 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.inspection.history.history import History
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options, in_our_words
-from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot, load_table, retrying_view
+from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot, load_table
 from lakewarden.engine.spark.scan.frames import scan_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
-from lakewarden.engine.spark.write.incoming import fetched, incoming_frame, is_frame
+from lakewarden.engine.spark.write.incoming import batch_of, fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
@@ -40,10 +38,11 @@ from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
 from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
-from lakewarden.engine.write.request import Incoming, WriteRequest
+from lakewarden.engine.write.request import Incoming, StreamBatch, WriteRequest
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
 from lakewarden.engine.write.sources import Rows
+from lakewarden.engine.write.streams import Stream
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.environment import environment_settings
 from lakewarden.late_imports import find_named_table, table_settings
@@ -190,18 +189,6 @@ class Table(TableServices, TableMetadata):
         """The effective settings of a call with these options."""
         return self._settings(given_options(options, keywords), self.properties)
 
-    def file_slices(
-        self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
-    ) -> Listed[FileSlice]:
-        """The file slices that a snapshot query reads."""
-        partitions = None if partition is None else (partition,)
-        return Listed(
-            retrying_view(
-                self._state,
-                lambda state: slices_as_of(state, partitions, as_of, use_metadata=use_metadata),
-            )
-        )
-
     def read_arrow(
         self,
         columns: Sequence[str] | None = None,
@@ -288,17 +275,22 @@ class Table(TableServices, TableMetadata):
         changes = self._planned(lambda state: plan_changes(state, since, until, query))
         return scan_frame(spark, self._storage, changes.scan(), self._executor)
 
-    def upsert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
-        """Insert rows, or update the rows that have their keys, by the table's merge mode."""
-        return self._write(
-            operations.upsert(self._taken(rows, options, keywords)), options, keywords
-        )
+    def upsert(
+        self, rows: Rows, options: Options = None, *, stream: Stream = None, **keywords: object
+    ) -> Commit:
+        """Insert rows, or update the rows that have their keys, by the table's merge mode.
 
-    def insert(self, rows: Rows, options: Options = None, **keywords: object) -> Commit:
+        With `stream=("name", batch)`, as in foreachBatch, the same batch again writes nothing.
+        """
+        request = operations.upsert(self._taken(rows, options, keywords))
+        return self._write(request, options, keywords, batch_of(stream, rows))
+
+    def insert(
+        self, rows: Rows, options: Options = None, *, stream: Stream = None, **keywords: object
+    ) -> Commit:
         """Append rows without a key lookup: an existing key is then in the table twice."""
-        return self._write(
-            operations.insert(self._taken(rows, options, keywords)), options, keywords
-        )
+        request = operations.insert(self._taken(rows, options, keywords))
+        return self._write(request, options, keywords, batch_of(stream, rows))
 
     def bulk_insert(
         self,
@@ -315,11 +307,17 @@ class Table(TableServices, TableMetadata):
         )
 
     def delete(
-        self, rows_or_keys: operations.RowsOrKeys, options: Options = None, **keywords: object
+        self,
+        rows_or_keys: operations.RowsOrKeys,
+        options: Options = None,
+        *,
+        stream: Stream = None,
+        **keywords: object,
     ) -> Commit:
         """Delete rows by their key columns, or by a list of record keys."""
         taken = self._taken(rows_or_keys, options, keywords)
-        return self._write(operations.delete(taken, self.config), options, keywords)
+        request = operations.delete(taken, self.config)
+        return self._write(request, options, keywords, batch_of(stream, rows_or_keys))
 
     def delete_where(self, filter: Filter, options: Options = None, **keywords: object) -> Commit:
         """Delete all rows that match a filter."""
@@ -386,8 +384,13 @@ class Table(TableServices, TableMetadata):
         return self._write(request, options, {})
 
     def _write(
-        self, request: WriteRequest, options: Options, keywords: Mapping[str, object]
+        self,
+        request: WriteRequest,
+        options: Options,
+        keywords: Mapping[str, object],
+        batch: StreamBatch | None = None,
     ) -> Commit:
+        request = replace(request, batch=batch or request.batch)
         config, _ = loaded = load_table(self._storage, self._memory)
         refuse_other(config, given := given_options(options, keywords, OF_WRITES))
         context = self._context(given, config.properties)

@@ -1,15 +1,18 @@
-"""What a table knows about itself: its partitions, its metadata table and its indexes."""
+"""What a table keeps about itself: its partitions and files, its metadata table and indexes."""
 
 from collections.abc import Mapping, Sequence
 
 from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from lakewarden.engine.read.query.plan_query import slices_as_of
 from lakewarden.engine.read.query.retention import Retention, retention
+from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
     build_index,
@@ -55,6 +58,18 @@ class TableMetadata:
         """The partition paths; a table without partitions has the one path ""."""
         return retrying_view(
             self._state, lambda state: state.source(use_metadata=True).partitions()
+        )
+
+    def file_slices(
+        self, partition: str | None = None, as_of: Time | None = None, *, use_metadata: bool = True
+    ) -> Listed[FileSlice]:
+        """The file slices that a snapshot query reads."""
+        partitions = None if partition is None else (partition,)
+        return Listed(
+            retrying_view(
+                self._state,
+                lambda state: slices_as_of(state, partitions, as_of, use_metadata=use_metadata),
+            )
         )
 
     def retention(self) -> Retention:

@@ -69,6 +69,7 @@ from lakewarden.engine.services.savepoint.run import (
     savepoint,
 )
 from lakewarden.engine.services.stale import InflightView, StaleEnd, end_stale, inflight_instants
+from lakewarden.engine.services.streams import StreamView, forget_stream, stream_views
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.cancel.cancellation import Cancellation
 from lakewarden.engine.transaction.dry_run import dry_run_recovery, dry_run_rollback
@@ -346,6 +347,16 @@ class TableServices:
         if instant is None:
             return Listed(ledgers(self._context_factory()))
         return Listed(ledger_of(self._context_factory(), instant_text(instant)))
+
+    def streams(self) -> Listed[StreamView]:
+        """The streams that write to the table, and the newest batch of each."""
+        return Listed(stream_views(self._context_factory()))
+
+    def forget_stream(
+        self, stream: str, *, force: bool = False, dry_run: bool = False
+    ) -> StreamView:
+        """Forget what a stream has written, so that its next batch is taken for the first one."""
+        return forget_stream(self._context_factory(), stream, force=force, dry_run=dry_run)
 
     def locks(self) -> Listed[LockView]:
         """The lock that writers of the table share, and its holder."""

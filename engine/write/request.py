@@ -92,6 +92,20 @@ ChosenPartitions = tuple[str, ...] | Callable[[Snapshot], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBatch:
+    """Which batch of which stream a write carries out; the same one is committed once.
+
+    `query` is the identity of the query that the batches come from, and `checkpoint` the place of
+    its progress, where these are known: another one is refused then.
+    """
+
+    stream: str
+    number: int
+    query: str = ""
+    checkpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
     """One write."""
 
@@ -116,6 +130,8 @@ class WriteRequest:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     # What becomes of the table's columns, if the write is about them.
     alteration: Alteration | None = None
+    # The batch that it is, if it is one of a stream.
+    batch: StreamBatch | None = None
 
     @property
     def replaces(self) -> bool:

@@ -41,8 +41,12 @@ class Commit(Shown):
     # What the write has changed of the table's columns.
     columns_added: tuple[str, ...] = ()
     columns_widened: tuple[str, ...] = ()
+    # Whether it is an earlier commit, of the same batch of a stream; nothing was written now.
+    is_repeated: bool = False
 
     def __str__(self) -> str:
+        if self.is_repeated:
+            return f"{self.operation}: the batch is in the table, {self.instant or 'without rows'}"
         if self.instant is None:
             return f"{self.operation}: no rows, nothing to commit"
         return (

@@ -5,24 +5,19 @@ with them), publish an instant, find the keys and plan, make the files, commit.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
-from lakewarden.engine.conflicts.conflicts import ConflictStrategy, ObservedInstants
-from lakewarden.engine.conflicts.strategies import strategy_of
+from lakewarden.engine.conflicts.conflicts import ObservedInstants
 from lakewarden.engine.detection.giving_way import begins_again
 from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
-from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
+from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
-from lakewarden.engine.metadata.reading.definitions import IndexDefinition
-from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
@@ -58,13 +53,13 @@ from lakewarden.engine.write.phases import Phases
 from lakewarden.engine.write.plan import WritePlan, markers_of, rewritten_bytes
 from lakewarden.engine.write.plan_keys import new_keys
 from lakewarden.engine.write.planner import Planner
+from lakewarden.engine.write.prepared import Prepared
 from lakewarden.engine.write.read_scopes import read_scopes_of
 from lakewarden.engine.write.replaced_rows import ReplacedRows, replaced_rows
 from lakewarden.engine.write.request import (
     Effect,
     Findings,
     Incoming,
-    Placement,
     Replacement,
     WriteRequest,
 )
@@ -80,54 +75,7 @@ from lakewarden.engine.write.settings import (
     combines,
     write_spec,
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """Rows that are fit to be written, and the table as it was when they were."""
-
-    state: Snapshot
-    # The table's schema before the write, and the one to write with.
-    current: TableSchema
-    schema: TableSchema
-    index: IndexChoice
-    rows: KeyedRows
-    identity: Identity
-    indexes: tuple[IndexDefinition, ...] = ()
-    row_indexes: RowIndexes = field(default_factory=RowIndexes)
-    # Where the rows are, if only what the plan sees of them is here.
-    distributed: PreparedDistributedRows | None = None
-    rewrite_workers: RewriteWorkers | None = None
-    # What the write does, if its rows tell and not only the files.
-    effect: Effect | None = None
-    placement: Placement | None = None
-    # What the rows follow from.
-    findings: Findings = field(default_factory=Findings)
-    # Whether a commit would say nothing.
-    is_nothing: bool = False
-
-    @property
-    def config(self) -> TableConfig:
-        return self.state.config
-
-    @property
-    def has_partitioned_record_index(self) -> bool:
-        return any(one.partition == RECORD_INDEX and one.is_partitioned for one in self.indexes)
-
-    @property
-    def has_one_place(self) -> bool:
-        """Whether there are partitions, and a record index that tells of one place of each key."""
-        has_index = self.config.has_metadata(RECORD_INDEX) and self.config.is_partitioned
-        return has_index and not self.has_partitioned_record_index
-
-    @property
-    def may_repeat_keys(self) -> bool:
-        """Whether keys may be in several partitions, and the record index tells of one place."""
-        return self.has_one_place and self.identity.scope is KeyScope.PARTITION
-
-    def strategy(self, settings: Settings) -> ConflictStrategy:
-        """How the write conflicts with others."""
-        return strategy_of(settings, has_bucket_index=self.index.buckets is not None)
+from lakewarden.engine.write.streams import Turn, read_turn
 
 
 class TableWriter:
@@ -156,17 +104,30 @@ class TableWriter:
     def _write(self, request: WriteRequest, loaded: Loaded | None) -> Commit:
         phases = Phases(self._context.ports.clock, self._context.ports.events)
         with phases("settle"):
-            snapshot = load_recovered(self._context, loaded)
+            turn = None if request.batch is None else read_turn(self._context, request.batch)
+            # What a stream's ledger names has to be on the timeline that is loaded after it.
+            snapshot = load_recovered(self._context, loaded if turn is None else None)
+            if turn is not None and turn.left_pending(snapshot):
+                snapshot = load_recovered(self._context)
             if ensure_metadata_table(self._context, snapshot):
                 snapshot = load_recovered(self._context)
         with naming_removals(snapshot):
-            return self._write_to(snapshot, request, phases)
+            return self._write_to(snapshot, request, phases, turn)
 
-    def _write_to(self, snapshot: Snapshot, request: WriteRequest, phases: Phases) -> Commit:
+    def _write_to(
+        self, snapshot: Snapshot, request: WriteRequest, phases: Phases, turn: Turn | None
+    ) -> Commit:
         """Everything is decided from one snapshot, and judged by it at the commit."""
         with phases("prepare"):
-            prepared = self._prepare(snapshot, request)
+            turn = None if turn is None else turn.settled(snapshot)
+            prepared = self._prepare(snapshot, request, turn)
+            turn = prepared.turn
+        earlier = None if turn is None else turn.earlier(snapshot, request.operation)
+        if earlier is not None:
+            return earlier
         if prepared.is_nothing:
+            if turn is not None:
+                turn.skip()
             return nothing_committed(request.operation, phases.seconds)
         action, content = _action(prepared.config, request)
         with phases("publish"):
@@ -175,6 +136,8 @@ class TableWriter:
             assert attempt is not None
         with attempt:
             with aborting_on_error(self._context, attempt):
+                if turn is not None:
+                    turn.begin(attempt.instant)
                 outcome, effect = self._outcome(request, prepared, attempt, phases)
             with phases("commit"):
                 receipt = commit(self._context, attempt, outcome)
@@ -184,7 +147,7 @@ class TableWriter:
             columns_widened=columns_widened(prepared.current, prepared.schema),
         )
 
-    def _prepare(self, state: Snapshot, request: WriteRequest) -> Prepared:
+    def _prepare(self, state: Snapshot, request: WriteRequest, turn: Turn | None) -> Prepared:
         context = self._context
         refuse_unmaintained(context.storage, state.config)
         chosen = select_index(state, context.settings)
@@ -199,12 +162,11 @@ class TableWriter:
         if schema is not current:
             # Refused while nothing has been written.
             history_to_keep(state, current, schema, "", request.alteration)
-        by_partition = not index.is_global
         preparation = RowPreparation(
             properties=dict(state.config.properties),
             schema=schema,
             deletes=request.deletes,
-            partition_matters=by_partition,
+            partition_matters=not index.is_global,
         )
         distributed = rewrite_workers = effect = placement = None
         findings = Findings()
@@ -215,12 +177,12 @@ class TableWriter:
             rows = distributed.rows
         else:
             rows, rewrite_workers = self._keyed(incoming, preparation), incoming.rewrite_workers
-            effect = incoming.effect
-            placement, findings = incoming.placement, incoming.findings
+            effect, placement, findings = incoming.effect, incoming.placement, incoming.findings
+        turn = None if turn is None else turn.of_rows(rows, state.config)
         # Deletes of one key are alike: nothing depends on which of them counts.
         is_apart = placement is not None or (distributed and request.deletes)
         if combines(context.settings, request.operation) and not is_apart:
-            rows = combined(rows, state.config.merge, by_partition=by_partition)
+            rows = combined(rows, state.config.merge, by_partition=not index.is_global)
         # What was found to be so has to be so at the commit, whether or not rows follow from it.
         has_grown = columns_added(current, schema) or columns_widened(current, schema)
         says_more = has_grown or request.says_more or findings
@@ -243,6 +205,7 @@ class TableWriter:
             placement,
             findings,
             is_nothing,
+            turn,
         )
 
     def _keyed(self, incoming: Incoming, preparation: RowPreparation) -> KeyedRows:
@@ -317,8 +280,9 @@ class TableWriter:
         if prepared.may_repeat_keys or (prepared.has_one_place and request.overwrites_partitions):
             scope = prepared.identity.scope
             refuse_second_homes(prepared.state, files, gone.keys, context.ports.executor, scope)
-        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, gone)
-        return outcome, prepared.effect or count_rows(plan, files)
+        effect = prepared.effect or count_rows(plan, files)
+        outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, gone, effect)
+        return outcome, effect
 
     def _outcome_of(
         self,
@@ -328,9 +292,11 @@ class TableWriter:
         plan: WritePlan,
         files: Sequence[WrittenFile],
         gone: ReplacedRows,
+        effect: Effect,
     ) -> Outcome:
         """What the files of a write mean for the table, ready to be committed."""
         context = self._context
+        said = {} if prepared.turn is None else prepared.turn.said(effect)
         history = history_to_keep(
             prepared.state, prepared.current, prepared.schema, instant, request.alteration
         )
@@ -338,7 +304,7 @@ class TableWriter:
             files,
             request.operation,
             prepared.schema.avro_text or "",
-            extra={**request.extra_metadata, **history.said},
+            extra={**request.extra_metadata, **history.said, **said},
             replaced=plan.replaced_ids if request.replaces else None,
         )
         seen = ObservedInstants.of(prepared.state.timeline.active)

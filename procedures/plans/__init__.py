@@ -3,15 +3,18 @@
 from lakewarden.procedures.plans.attempts import ShowHeartbeats, ShowLedger, ShowLocks, ShowMarkers
 from lakewarden.procedures.plans.health import ShowBlockers, TableHealth
 from lakewarden.procedures.plans.plans import CancelPlan, ExplainPlan, ShowPlans
+from lakewarden.procedures.plans.streams import ForgetStream, ShowStreams
 
 __all__ = [
     "CancelPlan",
     "ExplainPlan",
+    "ForgetStream",
     "ShowBlockers",
     "ShowHeartbeats",
     "ShowLedger",
     "ShowLocks",
     "ShowMarkers",
     "ShowPlans",
+    "ShowStreams",
     "TableHealth",
 ]

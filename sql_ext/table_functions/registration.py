@@ -44,6 +44,7 @@ _OF_PROCEDURES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "lakewarden_plans": ("show_plans", {}),
     "lakewarden_heartbeats": ("show_heartbeats", {}),
     "lakewarden_locks": ("show_locks", {}),
+    "lakewarden_streams": ("show_streams", {}),
     "lakewarden_markers": ("show_markers", {}),
     "lakewarden_indexes": ("show_indexes", {}),
     "lakewarden_rollbacks": ("show_rollbacks", _ALL),

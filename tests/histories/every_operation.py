@@ -34,12 +34,14 @@ from tests.histories.writes import (
     Insert,
     OtherIndex,
     Overwrite,
+    StreamBatch,
     Truncate,
     Upsert,
 )
 
 _ALL: tuple[Operation, ...] = (
     Upsert(),
+    StreamBatch(),
     Insert("insert"),
     Insert("bulk insert"),
     Delete(),

@@ -21,6 +21,15 @@ Rows = Mapping[Key, Version]
 
 
 @dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch of the table's stream that is in the table: the step that wrote it, and its rows."""
+
+    number: int
+    step: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """A completed write: when it was, and the table as it was then."""
 
@@ -55,6 +64,7 @@ class Past:
     late: frozenset[Key] = frozenset()
     # Record keys that were deleted whatever their ordering values, and are not there again.
     freed: frozenset[str] = frozenset()
+    batches: tuple[Batch, ...] = ()
 
     def copy(self) -> "Past":
         """The same, to be changed; rows are never changed themselves."""
@@ -135,6 +145,8 @@ class Past:
         self.freed = frozenset()
         kept = 0 if snapshot is None else self.moments.index(snapshot) + 1
         self.moments = self.moments[:kept]
+        last = -1 if snapshot is None else snapshot.step
+        self.batches = tuple(one for one in self.batches if one.step <= last)
         self.rows = {} if snapshot is None else dict(snapshot.rows)
         self.columns = COLUMNS if snapshot is None else snapshot.columns
         self.is_wide = snapshot is not None and snapshot.is_wide

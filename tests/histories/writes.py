@@ -9,7 +9,7 @@ from lakewarden.engine.write.operations import alter
 from tests.histories.operation import Call, Counts
 from tests.histories.rows import IDS, given, new_row, some_keys, unknown, upserted
 from tests.histories.seen import Difference
-from tests.histories.table_model import Past, Row, Version
+from tests.histories.table_model import Batch, Past, Row, Version
 from tests.histories.tables import COLUMNS, PARTITIONS
 
 # What has the schema change, which has to be asked for.
@@ -43,6 +43,63 @@ class Upsert:
             else Counts.of(past, len(rows) - known, known - (0 if past.kind.is_mor else late)),
             is_write=True,
         )
+
+
+STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """The next batch of a stream, or the newest one again, or one that leaves others out."""
+
+    name: str = "stream batch"
+    weight: int = 5
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        newest = past.batches[-1] if past.batches else None
+        kind = chance.random()
+        if newest is not None and kind < 0.2:
+            return self._again(past, newest)
+        rows = upserted(past, chance, step)
+        number = 0 if newest is None else newest.number + 1
+        if newest is not None and kind < 0.3:
+            return self._too_far(past, rows, number + chance.randrange(1, 3))
+
+        def effect(past: Past) -> None:
+            for row in rows:
+                past.put(row, step)
+            past.batches = (*past.batches, Batch(number, step, tuple(rows)))
+
+        return Call(
+            text=f"batch {number} {briefly(rows)}",
+            act=lambda table: table.upsert(given(past, rows), stream=(STREAM, number)),
+            effect=effect,
+            is_write=True,
+        )
+
+    def _again(self, past: Past, batch: Batch) -> Call:
+        """In another order, and with the columns of now."""
+        rows = [{name: row.get(name) for name in past.columns} for row in reversed(batch.rows)]
+
+        def act(table: Table) -> object:
+            commit = table.upsert(given(past, rows), stream=(STREAM, batch.number))
+            if not commit.is_repeated:
+                raise Difference("batch", f"batch {batch.number} was written again")
+            return None
+
+        return Call(text=f"batch {batch.number} again", act=act)
+
+    def _too_far(self, past: Past, rows: list[Row], number: int) -> Call:
+        def act(table: Table) -> object:
+            try:
+                table.upsert(given(past, rows), stream=(STREAM, number))
+            except InvalidRequest as error:
+                if error.code in ("stream_gap", "stream_taken_back"):
+                    return None
+                raise
+            raise Difference("batch", f"batch {number} left others out")
+
+        return Call(text=f"batch {number} too early", act=act)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Incoming frames: Spark DataFrames as rows to write, fetched if they are small."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 import pyarrow as pa
@@ -14,11 +15,13 @@ from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.merge_rules import PartialMode
 from lakewarden.engine.write.distributed_rows import BLOCK_SPECULATION, LOCAL_ROWS_MAX
-from lakewarden.engine.write.request import Incoming
+from lakewarden.engine.write.request import Incoming, StreamBatch
+from lakewarden.engine.write.streams import Stream, stream_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_QUERY = "sql.streaming.queryId"
 SPECULATION = "spark.speculation"
 # A frame that Spark takes for larger is not fetched to see whether it really is.
 FETCHED_BYTES_MAX = 64 << 20
@@ -58,6 +61,21 @@ def incoming_frame(
             return Incoming(rows, rewrite_workers=SparkWorkers(frame.sparkSession, location))
     check_reachable(location)
     return DistributedFrame(frame, location, fetched(frame.limit(0)).schema)
+
+
+def batch_of(stream: Stream, rows: object) -> StreamBatch | None:
+    """The batch that a caller names; Spark tells which query it belongs to, in a classic session.
+
+    The thread that calls a function of foreachBatch has the query's identity.
+    """
+    if stream is None:
+        return None
+    batch = stream_batch(stream)
+    if batch.query or not is_frame(rows):
+        return batch
+    context = getattr(rows.sparkSession, "_sc", None)
+    query = None if context is None else context.getLocalProperty(_QUERY)
+    return replace(batch, query=query or "")
 
 
 def fetched(frame: "DataFrame") -> pa.Table:

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-_PREFIX = "lakewarden.storage."
+PREFIX = "lakewarden.storage."
 
 
 def storage_options(settings: Mapping[str, str]) -> dict[str, object]:
     """Those of some settings that are for the storage, by the names it knows."""
     return {
-        key.removeprefix(_PREFIX): value for key, value in settings.items() if is_for_storage(key)
+        key.removeprefix(PREFIX): value for key, value in settings.items() if is_for_storage(key)
     }
 
 
 def is_for_storage(key: str) -> bool:
     """Whether a setting is for the storage."""
-    return key.startswith(_PREFIX)
+    return key.startswith(PREFIX)

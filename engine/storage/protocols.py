@@ -12,6 +12,7 @@ from fsspec.registry import known_implementations
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.storage.failures import failure, reason_of
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.storage.s3_options import s3fs_options, without_hadoop
 
 _WITH_PASSWORD = re.compile(r"[^/@]*:[^/@]*@")
 # Names other engines use for a protocol fsspec knows.
@@ -104,7 +105,8 @@ def _connect(protocol: str, rest: str, location: Location) -> Connection:
     # A cached listing hides what other writers did. Not every protocol takes the option for it, so
     # the others get an instance of their own, and the option is set on that one afterwards.
     freshness = {"use_listings_cache": False} if is_flat else {"skip_instance_cache": True}
-    filesystem, root = url_to_fs(f"{protocol}://{rest}", **location.options, **freshness)
+    options = _options(protocol, rest, location)
+    filesystem, root = url_to_fs(f"{protocol}://{rest}", **options, **freshness)
     if not is_flat:
         filesystem.dircache.use_listings_cache = False
     root = root.rstrip("/")
@@ -114,6 +116,12 @@ def _connect(protocol: str, rest: str, location: Location) -> Connection:
     in_one_piece = _IN_ONE_PIECE.get(protocol, {})
     is_s3 = protocol == "s3" and hasattr(filesystem, "_call_s3")
     return Connection(filesystem, root, is_flat, creates, replaces, in_one_piece, is_s3)
+
+
+def _options(protocol: str, rest: str, location: Location) -> dict[str, object]:
+    if protocol == "s3":
+        return s3fs_options(location.options, bucket=rest.partition("/")[0])
+    return without_hadoop(location.options)
 
 
 def _has(since: Mapping[str, _Needed], protocol: str) -> bool:

@@ -15,7 +15,11 @@ from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.spark.scan.merging import merge_tasks
 from lakewarden.engine.spark.scan.where import EVERYTHING, sql_condition
-from lakewarden.engine.spark.workers.addresses import check_reachable, spark_address
+from lakewarden.engine.spark.workers.addresses import (
+    check_reachable,
+    reads_by_itself,
+    spark_address,
+)
 from lakewarden.engine.spark.workers.cores import cores_of
 from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type
 from lakewarden.engine.storage.port import Location, Storage
@@ -138,7 +142,9 @@ def scan_frame(
     # A part without columns would lose its rows, and a part need not give a column twice.
     unique = tuple(dict.fromkeys(columns)) or (min(scan.spec.wanted()),)
     spec = replace(scan.spec, columns=unique)
-    shares = share_out(storage, replace(scan, spec=spec), executor)
+    shares = Shares((), scan.slices)
+    if reads_by_itself(spark, storage.location):
+        shares = share_out(storage, replace(scan, spec=spec), executor)
     parts = []
     if shares.addresses:
         parts.append(_parquet_frame(spark, shares.addresses, spec))

@@ -3,11 +3,17 @@
 Spark takes an address as it stands: a percent sign in it is one, nothing is decoded.
 """
 
+from typing import TYPE_CHECKING
+
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.local_root import absolute
 from lakewarden.engine.storage.memory import SCHEME as MEMORY
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.storage.protocols import scheme_of
+from lakewarden.engine.storage.s3_options import HADOOP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # By our scheme, what Hadoop's file systems call it. Other stores are read in Python workers.
 _HADOOP_SCHEMES = {
@@ -38,3 +44,27 @@ def check_reachable(location: Location) -> None:
             now="Read it with read_arrow(), or keep it in a folder.",
             uri=location.uri,
         )
+
+
+def reads_by_itself(spark: "SparkSession", location: Location) -> bool:
+    """Whether Spark reaches a storage without us: by a file system of Hadoop's, with its options.
+
+    Where it doesn't, our reader in its Python workers reads all files.
+    """
+    address = spark_address(location.uri)
+    scheme = scheme_of(address or "")
+    if scheme == "file":
+        return True
+    if scheme is None or not all(name.startswith(HADOOP) for name in location.options):
+        return False
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        # A client of Spark Connect cannot know what its server has.
+        return False
+    session = spark._jsparkSession
+    conf = session.sessionState().newHadoopConf()
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, conf)
+    except Exception:
+        return False
+    return True

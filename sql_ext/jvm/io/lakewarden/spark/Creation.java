@@ -109,7 +109,7 @@ public final class Creation extends CommandNode {
             "name", name.table(),
             "columns", columns.json(),
             "partitions", partitions,
-            "properties", properties,
+            "properties", Statement.withStorage(properties),
             "must_be_new", query != null || location == null,
             "permissions", Statement.permissions());
   }

@@ -91,7 +91,8 @@ public final class LakeTable
   }
 
   /** The table at a path as it is now, or as the options say. */
-  static LakeTable open(String path, Map<String, String> options, Role role) {
+  static LakeTable open(String path, Map<String, String> given, Role role) {
+    Map<String, String> options = Statement.withStorage(given);
     Object described = 
         PythonBridge.ask(
             "describe_table",

@@ -13,6 +13,7 @@ import scala.collection.Iterator;
 /** The statement that a thread works on, as Python asks about it. */
 public final class Statement {
   private static final String[] PREFIXES = {"hoodie.", "lakewarden."};
+  private static final String S3_OF_HADOOP = "fs.s3a.";
   private static final String[] PERMISSIONS = {"lakewarden.allowed.roots", "lakewarden.read.only"};
 
   private final Thread thread = Thread.currentThread();
@@ -83,7 +84,18 @@ public final class Statement {
           settings.put(key, setting._2());
         }
       }
+      String ofHadoop = key.startsWith("hadoop.") ? key.substring(7) : key;
+      if (ofHadoop.startsWith(S3_OF_HADOOP)) {
+        settings.putIfAbsent(LakeTable.STORAGE_PREFIX + ofHadoop, setting._2());
+      }
     }
     return settings;
+  }
+
+  /** Options of a table, behind what the session says of the way to its storage. */
+  static Map<String, String> withStorage(Map<String, String> options) {
+    Map<String, String> all = TableRelations.ofStorage(settings());
+    all.putAll(options);
+    return all;
   }
 }

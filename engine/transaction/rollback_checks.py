@@ -7,7 +7,9 @@ from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.building.built_after import built_after
 from lakewarden.engine.metadata.reading.table import load_metadata_table
+from lakewarden.engine.metadata.writing.coverage import folded_partitions
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
@@ -142,15 +144,20 @@ def _missing_slice(
 
 
 def _refuse_folded_metadata(context: Context, snapshot: Snapshot, write: Instant) -> None:
-    """As in Java: what a compaction of the metadata table has folded cannot be taken out again."""
+    """As in Java: what a compaction of the metadata table has folded cannot be taken out again.
+
+    One that is of nothing but partitions that go with the write is no obstacle.
+    """
     state = load_metadata_table(context.storage, snapshot.config)
     deltacommit = state.deltacommit(write.requested)
     completed = None if deltacommit is None else deltacommit.instant.completed
-    if completed is None:
+    if completed is None or write.completed is None:
         return
+    going = frozenset(built_after(state, snapshot.config, write.completed))
     for files in state.timeline.active.files:
         is_fold = files.started_as in TABLE_SERVICES or files.instant.action is Action.COMMIT
-        if is_fold and files.instant.requested > completed:
+        is_later = is_fold and files.instant.requested > completed
+        if is_later and not folded_partitions(state, files) <= going:
             raise _refused(
                 write,
                 "metadata_compacted",

@@ -17,7 +17,10 @@ from lakewarden.procedures.indexes.built import BuiltRow, built_row
 
 @procedure("refresh_index", is_mutating=True)
 class RefreshIndex(Call):
-    """Drop an index and build it anew as it was defined; readers do without it meanwhile."""
+    """Build an index anew as it was defined; readers use the old one until the new one is ready.
+
+    One that is not ready, or has lost file groups, is dropped first.
+    """
 
     index_name: IndexName
     table: TableName = None

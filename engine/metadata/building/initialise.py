@@ -57,7 +57,7 @@ def initialise_partition(
     """Make a partition. It counts once the table's properties list it, which is not done here."""
     instant = next_initial_instant(state)
     begin(state, instant, Action.DELTA_COMMIT)
-    state.storage.put(f"{partition_name}/{PARTITION_METADATA}", _partition_metadata(instant))
+    put_partition_metadata(state, partition_name, instant)
     created_ms = ports.clock.now_ms()
     tasks = []
     for shard, new in shards.items():
@@ -86,8 +86,7 @@ def create_partitions(
         for shard, count in shards.items():
             create_groups(state, partition, shard, count, instant)
     for partition in groups:
-        path = f"{partition}/{PARTITION_METADATA}"
-        state.storage.put(path, _partition_metadata(instant))
+        put_partition_metadata(state, partition, instant)
     complete_now(state, instant, commit_content([], Operation.BULK_INSERT_PREPPED), times)
 
 
@@ -130,9 +129,11 @@ def next_initial_instant(state: MetadataTable) -> str:
     return str(max(used, default=-1) + 1).zfill(_DIGITS)
 
 
-def _partition_metadata(instant: str) -> bytes:
+def put_partition_metadata(state: MetadataTable, partition: str, instant: str) -> None:
+    """Say of a partition that it holds what was true when an instant completed."""
     properties = {"commitTime": instant, "partitionDepth": "1"}
-    return format_properties(properties, "partition metadata")
+    content = format_properties(properties, "partition metadata")
+    state.storage.put(f"{partition}/{PARTITION_METADATA}", content)
 
 
 def _write_base(storage: Storage, task: _BaseTask) -> WriteStat:

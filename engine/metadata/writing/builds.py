@@ -26,6 +26,8 @@ from lakewarden.engine.timeline.ledger.documents import (
 )
 
 BUILDS_FOLDER = f"{PRIVATE_FOLDER}/builds"
+# In the extra metadata of a plan: its partitions are ready, and only get new base files.
+REFRESH_KEY = "lakewarden.refresh"
 _PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 _INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 _BUILD, _GROUP, _CAUGHT = "index-build", "index-group", "index-caught"
@@ -103,6 +105,22 @@ def being_built(state: MetadataTable) -> tuple[str, ...]:
     planned = (name for _, names in builds_on(state.data_timeline.active) for name in names)
     found = dict.fromkeys((*config.metadata_partitions_inflight, *planned))
     return tuple(one for one in found if one not in config.metadata_partitions)
+
+
+def is_refresh(active: ActiveTimeline, files: InstantFiles) -> bool:
+    """Whether a plan is of new base files for partitions that are ready."""
+    return any(
+        REFRESH_KEY in one.extra_metadata for one in planned_partitions(active, files).values()
+    )
+
+
+def compacted_partitions(state: MetadataTable) -> tuple[str, ...]:
+    """The ready partitions, but for those that get new base files in another way."""
+    active = state.data_timeline.active
+    refreshed = {
+        name for files, names in builds_on(active) if is_refresh(active, files) for name in names
+    }
+    return tuple(one for one in state.config.metadata_partitions if one not in refreshed)
 
 
 def has_all_groups(state: MetadataTable, partition: str) -> bool:

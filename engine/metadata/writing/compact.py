@@ -26,6 +26,7 @@ from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
 from lakewarden.engine.metadata.entries.folding import folded
 from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.metadata.writing.coverage import covers
 from lakewarden.engine.metadata.writing.instants import (
     commit_content,
@@ -156,7 +157,7 @@ def draft_compaction(state: MetadataTable, config: TableConfig) -> CompactionPla
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
     slices = [
         group.latest_merged()
-        for partition in config.metadata_partitions
+        for partition in compacted_partitions(state)
         for group in file_groups(partition, state.files(partition), visibility)
     ]
     return CompactionPlan(operations=tuple(operation_of(one) for one in slices if one.log_files))

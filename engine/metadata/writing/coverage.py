@@ -4,16 +4,26 @@ Its base files replace all that was written before that time. A deltacommit belo
 does not hold would be lost to readers. What was rolled back since it was planned would come back.
 """
 
+from collections.abc import Collection
+
 from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, decode_plan
 from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.timeline.active import InstantFiles
 
 
-def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
-    """Whether the plan of a pending compaction names just what lies below it now.
+def covers(
+    now: MetadataTable,
+    instant: str,
+    plan: CompactionPlan,
+    partitions: Collection[str] | None = None,
+) -> bool:
+    """Whether the plan of a compaction names just what lies below it now, in some partitions.
+
+    Without a choice they are those that compactions take.
 
     What completes later than this look is either above its time, or finds its plan and gives way.
     """
@@ -24,11 +34,12 @@ def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
             address.rpartition("/")[2] for address in one.delta_file_paths
         )
         for one in plan.operations
+        if one.delta_file_paths
     }
     visibility = load_visibility(now.timeline.active, now.validity, names_decide=False)
     groups = [
         group
-        for partition in now.config.metadata_partitions
+        for partition in (compacted_partitions(now) if partitions is None else partitions)
         for group in file_groups(partition, now.files(partition), visibility)
     ]
     below = {group.key: _logs_below(now, group, instant) for group in groups}
@@ -36,14 +47,28 @@ def covers(now: MetadataTable, instant: str, plan: CompactionPlan) -> bool:
 
 
 def has_taken(state: MetadataTable, compaction: InstantFiles, reported: str) -> bool:
-    """Whether a compaction has folded what an instant wrote; True if its plan is not there."""
+    """Whether a compaction has folded what an instant wrote into a partition that is still there.
+
+    True if its plan is not there.
+    """
     if compaction.requested is None:
         return True
     path = compaction.requested.entry.path
     plan = decode_plan(state.storage.read(path), path)
-    names = (name for one in plan.operations for name in one.delta_file_paths)
+    ready = state.config.metadata_partitions
+    operations = (one for one in plan.operations if one.partition_path in ready)
+    names = (name for one in operations for name in one.delta_file_paths)
     files = (parse_file_name(name.rpartition("/")[2], 0) for name in names)
     return any(file is not None and file.instant == reported for file in files)
+
+
+def folded_partitions(state: MetadataTable, compaction: InstantFiles) -> frozenset[str]:
+    """The partitions of which a compaction has folded logs; all where its plan is not there."""
+    if compaction.requested is None:
+        return frozenset(state.config.metadata_partitions)
+    path = compaction.requested.entry.path
+    operations = decode_plan(state.storage.read(path), path).operations
+    return frozenset(one.partition_path or "" for one in operations if one.delta_file_paths)
 
 
 def _logs_below(now: MetadataTable, group: FileGroup, instant: str) -> frozenset[str]:

@@ -19,6 +19,7 @@ from lakewarden.engine.metadata.encoding.log_files import compacted_log, log_nam
 from lakewarden.engine.metadata.entries.folding import folded_logs
 from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import MetadataTable
+from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.metadata.writing.deltacommit import find_written
 from lakewarden.engine.metadata.writing.instants import commit_content, complete, publish, remove
 from lakewarden.engine.run.ports import Ports
@@ -134,7 +135,7 @@ def _slices(state: MetadataTable, config: TableConfig) -> list[FileSlice]:
     recorded = RecordedSizes(state.timeline.active)
     return [
         group.latest_merged()
-        for name in config.metadata_partitions
+        for name in compacted_partitions(state)
         for group in file_groups(name, recorded.of_files(name, state.files(name)), visibility)
     ]
 

@@ -19,6 +19,7 @@ from lakewarden.engine.metadata.reading.table import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
+from lakewarden.engine.metadata.writing.builds import REFRESH_KEY
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
@@ -125,13 +126,14 @@ class IndexTrust:
         """Java lists an index while it still catches up, and for ever where it dies then."""
         done = max((one.requested for one in self._builds(partition, is_done=True)), default="")
         for build in self._builds(partition, is_done=False):
-            if build.state is State.INFLIGHT and build.requested > done:
+            is_new = build.requested > done and not self._is_refresh(build)
+            if build.state is State.INFLIGHT and is_new:
                 return f"its build {build.requested} has not completed"
         return None
 
     def _lost_base(self, partition: str) -> str | None:
         """A build whose own files were rolled back leaves an index without what was there."""
-        for build in self._builds(partition, is_done=True):
+        for build in self._newest_build(partition):
             if build.requested in self._rolled_back_there():
                 return f"its build {build.requested} was rolled back in the metadata table"
             upto = self._upto(build, partition)
@@ -142,7 +144,7 @@ class IndexTrust:
 
     def _beside_build(self, partition: str) -> str | None:
         """A write beside a build of Java's: its keys are in the index only if its writer chose."""
-        for build in self._builds(partition, is_done=True):
+        for build in self._newest_build(partition):
             if build.requested in self.own_instants():
                 continue
             upto = self._upto(build, partition) or ""
@@ -172,17 +174,16 @@ class IndexTrust:
 
     def _untold_undoing(self, partition: str) -> str | None:
         """A rollback or restore of Java's that took back what an index was built on."""
-        builds = self._builds(partition, is_done=True)
+        builds = self._newest_build(partition)
         upto = max((self._upto(one, partition) or "" for one in builds), default="")
+        built = max((one.requested for one in builds), default="")
         active = self._state.timeline.active
         for undoing in active.completed(_UNDOINGS):
-            if undoing.requested in self.own_instants():
+            if undoing.requested in self.own_instants() or (undoing.completed or "") <= built:
                 continue
             if undoing.action is Action.RESTORE:
-                built = max((one.requested for one in builds), default="")
-                if (undoing.completed or "") > built:
-                    return f"the restore {undoing.requested} has not updated it"
-            elif any(one <= upto for one in self._undone(undoing)):
+                return f"the restore {undoing.requested} has not updated it"
+            if any(one <= upto for one in self._undone(undoing)):
                 return f"the rollback {undoing.requested} has not updated it"
         return None
 
@@ -198,8 +199,8 @@ class IndexTrust:
             for one in self._state.config.metadata_partitions
             if one.startswith(SECONDARY_INDEX_PREFIX)
         ]
-        builds = self._builds(partition, is_done=True)
-        own = (one.completed or "" for one in builds if one.requested in self.own_instants())
+        builds = self._newest_build(partition)
+        own = (one.requested for one in builds if one.requested in self.own_instants())
         if len(indexes) < 2 or (write := self.foreign_write(max(own, default=""))) is None:
             return None
         return f"Java, which made the write {write}, updates only one of several secondary indexes"
@@ -220,6 +221,14 @@ class IndexTrust:
             and one.is_completed is is_done
             and any(info.metadata_partition_path == partition for info in self._planned(one))
         )
+
+    def _is_refresh(self, build: Instant) -> bool:
+        """Whether a build only replaces what the index has, which is in use until then."""
+        return any(REFRESH_KEY in info.extra_metadata for info in self._planned(build))
+
+    def _newest_build(self, partition: str) -> tuple[Instant, ...]:
+        """The last completed build of an index; what is said of those before it is over."""
+        return self._builds(partition, is_done=True)[-1:]
 
     def _upto(self, build: Instant, partition: str) -> str | None:
         for info in self._planned(build):

@@ -5,7 +5,7 @@ the keys of all file groups don't fit, the table's keys are read once more for t
 group that is finished is noted down, and no later attempt makes it again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hashing import file_group_index
 from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES, Entries
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.entries.content import content_of
 from lakewarden.engine.metadata.entries.record_index_entries import record_entries
@@ -81,6 +81,13 @@ class BaseWriter:
                 self._record_index()
             else:
                 self._of_files(partition)
+
+    def write_empty(self, groups: Iterable[tuple[str, str]]) -> None:
+        """Base files without entries for those of some file groups that have got none."""
+        for partition, group in groups:
+            done = self._done.get((partition, group))
+            if done is None or not done.name:
+                self._write(partition, group, NO_ENTRIES)
 
     @property
     def present(self) -> PresentTable:
@@ -162,6 +169,9 @@ class BaseWriter:
         """Write a base file, and note it down: from then on it is not made again."""
         if (partition, group) in self._done:
             return
+        self._write(partition, group, entries)
+
+    def _write(self, partition: str, group: str, entries: Entries | None) -> None:
         self.attempt.assert_mine()
         size_bytes, checksum, name = 0, 0, ""
         if entries is not None:

@@ -7,7 +7,7 @@ what a crash leaves. An instant that has started or completed by `metadata-build
 because the lock was lost, and the new partitions lack what it wrote: then they are dropped again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
@@ -28,6 +28,7 @@ from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write, statistics_columns
 from lakewarden.engine.services.indexing.index_views import IndexState
 from lakewarden.engine.services.indexing.present import has_renamed_columns
+from lakewarden.engine.services.indexing.refresh import can_swap, refresh_ready
 from lakewarden.engine.services.indexing.refusals import (
     index_exists,
     no_index,
@@ -132,7 +133,10 @@ def _execute(context: Context, request: IndexRequest) -> IndexBuilt:
 
 
 def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> IndexBuilt:
-    """Drop an index and build it anew, as it was defined, beside writers."""
+    """Build an index anew as it was defined, beside writers; reads use the old one meanwhile.
+
+    One that is not ready, or lacks file groups, is dropped first.
+    """
     snapshot = load_for_writing(context)
     known = {one.partition: one for one in snapshot.definitions}
     index = known.get(name) or next((one for one in known.values() if one.name == name), None)
@@ -154,6 +158,9 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
     if dry_run:
         return _would_be(snapshot, index.partition, "It would be rebuilt.")
     recover_failed_instants(context)
+    if can_swap(load_for_writing(context), names):
+        done = _repeated(lambda: refresh_ready(context, names))
+        return _finished(context, index.partition, done, "It was rebuilt.")
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         held.assert_held()
@@ -162,17 +169,20 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
 
 
 def _beside_writers(context: Context, wanted: Sequence[WantedIndex], message: str) -> IndexBuilt:
-    """Schedule and carry out, again if a rollback or restore takes away what was read."""
-    for left in reversed(range(_BUILDS_MAX)):
-        plan = schedule_build(context, wanted)
-        try:
-            done = run_build(context, plan.instant)
-        except Conflict as error:
-            if error.code != UNDONE or not left:
-                raise
-            continue
-        break
+    """Schedule and carry out."""
+    done = _repeated(lambda: run_build(context, schedule_build(context, wanted).instant))
     return _finished(context, wanted[0].partition, done, message)
+
+
+def _repeated(build: Callable[[], BuildDone]) -> BuildDone:
+    """A build, made again if a rollback or restore takes away what was read."""
+    for _ in range(_BUILDS_MAX - 1):
+        try:
+            return build()
+        except Conflict as error:
+            if error.code != UNDONE:
+                raise
+    return build()
 
 
 def _finished(context: Context, partition: str, done: BuildDone, message: str) -> IndexBuilt:

@@ -100,7 +100,7 @@ def run_build(context: Context, instant: str) -> BuildDone:
             return taken
         started = take_over(context, Action.INDEXING, taken)
         if started.live is not None:
-            raise _held(taken, str(started.live))
+            raise held_elsewhere(taken, str(started.live))
         if started.attempt is None:
             return _ended(context, taken)
         with started.attempt as attempt, _leaving_nothing(context, attempt):
@@ -217,7 +217,7 @@ class _Run:
             if catch_up.report(snapshot, is_locked=True) is not None:
                 return None
             newest = newest_write(snapshot) or notes.upto
-            content = _content(notes, newest)
+            content = completed_content(notes, newest)
             publish = partial(publish_index, self.context)
             complete(self.context, held, snapshot, ledger, content, before_publish=publish)
         groups = finished_groups(self.context.storage, notes.instant)
@@ -286,14 +286,14 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
             return _ended(context, instant)
         ledger = snapshot.ledger(instant)
         wanted = wanted_of(snapshot, files)
+        live = working_attempt(context, ledger, files)
+        if live is not None:
+            raise held_elsewhere(instant, str(live))
         if ledger.last_claim is not None or files.inflight is None:
             ready = snapshot.config.metadata_partitions
             if wanted and all(one.partition in ready for one in wanted):
                 return _end_satisfied(context, held, snapshot, files)
             return instant
-        live = working_attempt(context, ledger, files)
-        if live is not None:
-            raise _held(instant, str(live))
         refuse_impossible(context, snapshot, wanted)
         snapshot = supersede_in(context, held, snapshot, files)
         if not wanted:
@@ -347,17 +347,18 @@ def _leaving_nothing(context: Context, attempt: Attempt) -> Iterator[None]:
         with aborting_on_error(context, attempt):
             yield
     except InvalidRequest as refusal:
-        _end(context, attempt, str(refusal))
+        end_attempt(context, attempt, str(refusal))
         raise
     except LakewardenError:
         ledger = read_ledger(context.storage, attempt.instant)
         if ledger.ends_in is LedgerEnd.CANCELLED:
             forget_notes(context.storage, attempt.instant)
-            _remove_strays(context)
+            remove_strays(context)
         raise
 
 
-def _end(context: Context, attempt: Attempt, reason: str) -> None:
+def end_attempt(context: Context, attempt: Attempt, reason: str) -> None:
+    """End the build that an attempt is at, unless it has committed."""
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         files = pending_of(snapshot, Action.INDEXING, attempt.instant)
@@ -367,7 +368,7 @@ def _end(context: Context, attempt: Attempt, reason: str) -> None:
             end_build(context, held, snapshot, files)
 
 
-def _remove_strays(context: Context) -> None:
+def remove_strays(context: Context) -> None:
     """The folders of partitions that no build and no property knows."""
     with context.lock.hold():
         snapshot = reload_under_lock(context)
@@ -379,7 +380,8 @@ def _remove_strays(context: Context) -> None:
             state.storage.delete_folder(partition)
 
 
-def _content(notes: BuildNotes, newest: str) -> bytes:
+def completed_content(notes: BuildNotes, newest: str) -> bytes:
+    """The content of the completed file of a build."""
     infos = tuple(
         IndexPartition(
             metadata_partition_path=one,
@@ -411,7 +413,7 @@ def _instead_of(done: BuildDone, instant: str) -> BuildDone:
     return replace(done, superseded=instant)
 
 
-def _held(instant: str, live: str) -> Conflict:
+def held_elsewhere(instant: str, live: str) -> Conflict:
     return Conflict(
         "plan_held",
         what=f"The build {instant} was not started.",

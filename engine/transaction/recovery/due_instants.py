@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakewarden.engine.metadata.writing.builds import is_refresh
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
@@ -75,7 +76,8 @@ class FailedInstantFinder:
             )
         if files.started_as is Action.INDEXING:
             is_cancelled = self.snapshot.ledger(requested).ends_in is LedgerEnd.CANCELLED
-            return DueInstant(requested, files, is_leftover=True) if is_cancelled else None
+            is_due = is_cancelled or self._is_dead_refresh(files)
+            return DueInstant(requested, files, is_leftover=True) if is_due else None
         if files.started_as not in INGESTION | TABLE_SERVICES:
             return None
         state = pending_state(self.context, self.snapshot, self.rollbacks, files)
@@ -84,6 +86,16 @@ class FailedInstantFinder:
         is_started = files.started_as in INGESTION or files.inflight is not None
         reason = _DEAD if is_started else _NEVER_STARTED
         return DueInstant(requested, files, reason=reason) if self._is_due(files, state) else None
+
+    def _is_dead_refresh(self, files: InstantFiles) -> bool:
+        """Whether an index was being built anew by a process that died: what it has is in use.
+
+        Its maker claims it in the hold of the lock in which it publishes it.
+        """
+        if not is_refresh(self.snapshot.timeline.active, files):
+            return False
+        state = pending_state(self.context, self.snapshot, self.rollbacks, files)
+        return state in (InstantState.INFLIGHT_ABANDONED, InstantState.REQUESTED)
 
     def _is_due(self, files: InstantFiles, state: InstantState) -> bool:
         ledger = self.snapshot.ledger(files.instant.requested)

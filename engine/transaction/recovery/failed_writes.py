@@ -186,7 +186,10 @@ def _begin_rollback(
         assert due.rollback is not None
         return _take_over(context, held, snapshot, due.rollback)
     if due.is_leftover and due.files.started_as is Action.INDEXING:
-        end_build(context, held, snapshot, due.files)
+        own = snapshot.ledger(due.files.instant.requested)
+        ended = append_cancelled(context, own, Action.INDEXING, PlanScope(), reason=due.reason)
+        if ended.ends_in is LedgerEnd.CANCELLED:
+            end_build(context, held, snapshot, due.files)
         return None
     if due.is_leftover:
         _remove_leftovers(context, held, due.files)

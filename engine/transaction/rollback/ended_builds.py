@@ -6,11 +6,13 @@ partitions, definitions and instants go, first what writers look at, last what s
 
 from collections.abc import Collection
 
+from lakewarden.engine.file_groups.file_names import BaseFile
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.drop import drop_partitions
 from lakewarden.engine.metadata.building.initialise import forget_unfinished
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.builds import (
+    BuildNotes,
     forget_notes,
     planned_partitions,
     read_notes,
@@ -44,12 +46,14 @@ def end_build(
     notes = read_notes(context.storage, instant)
     planned = set(planned_partitions(snapshot.timeline.active, files))
     names = planned | set(() if notes is None else notes.partitions)
-    names -= set(snapshot.config.metadata_partitions) - set(with_ready)
+    ready = set(snapshot.config.metadata_partitions) - set(with_ready)
     held.assert_held()
     if snapshot.config.metadata_partitions:
-        _drop(context, snapshot, names)
-        own = () if notes is None else (notes.groups_instant, notes.base_instant)
-        _remove_instants(context, snapshot, {instant, *own})
+        _drop(context, snapshot, names - ready)
+        if notes is not None:
+            remove_base_files(context, snapshot, notes, names & ready)
+        made = () if notes is None else (notes.groups_instant, notes.base_instant)
+        _remove_instants(context, snapshot, {instant, *filter(None, made)})
     forget_notes(context.storage, instant)
     held.assert_held()
     for file in (files.inflight, files.requested):
@@ -63,6 +67,22 @@ def _drop(context: Context, snapshot: Snapshot, names: Collection[str]) -> None:
     if names:
         storage, config = context.storage, snapshot.config
         drop_partitions(storage, config, names, snapshot.times, context.ports)
+
+
+def remove_base_files(
+    context: Context, snapshot: Snapshot, notes: BuildNotes, names: Collection[str]
+) -> None:
+    """Step `index-end.partitions` for what is ready: base files that have not taken their place.
+
+    The caller has the lock.
+    """
+    state = load_metadata_table(context.storage, snapshot.config)
+    if state.timeline.is_completed(notes.base_instant):
+        return
+    for name in sorted(names):
+        for file in state.files(name):
+            if isinstance(file, BaseFile) and file.instant == notes.base_instant:
+                state.storage.delete(f"{name}/{file.name}")
 
 
 def _remove_instants(context: Context, snapshot: Snapshot, own: Collection[str]) -> None:

@@ -46,6 +46,7 @@ from lakewarden.engine.services.inspection.state.plans import (
     explain_plan,
     plans,
 )
+from lakewarden.engine.services.inspection.state.rivals import RivalView, rivals
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance
@@ -367,6 +368,10 @@ class TableServices:
         return Listed(
             markers(self._context_factory(), None if instant is None else instant_text(instant))
         )
+
+    def rivals(self) -> Listed[RivalView]:
+        """The pending writes and plans, what they announce, and which give way to which."""
+        return Listed(rivals(self._context_factory()))
 
     def health(self, options: Options = None) -> Listed[HealthRow]:
         """Figures of the table's health, each with the call that improves it."""

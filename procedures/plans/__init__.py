@@ -1,6 +1,12 @@
 """Plans: what is pending, which process runs it, what it holds back, and how to end it."""
 
-from lakewarden.procedures.plans.attempts import ShowHeartbeats, ShowLedger, ShowLocks, ShowMarkers
+from lakewarden.procedures.plans.attempts import (
+    ShowHeartbeats,
+    ShowLedger,
+    ShowLocks,
+    ShowMarkers,
+    ShowRivals,
+)
 from lakewarden.procedures.plans.health import ShowBlockers, TableHealth
 from lakewarden.procedures.plans.plans import CancelPlan, ExplainPlan, ShowPlans
 from lakewarden.procedures.plans.streams import ForgetStream, ShowStreams
@@ -15,6 +21,7 @@ __all__ = [
     "ShowLocks",
     "ShowMarkers",
     "ShowPlans",
+    "ShowRivals",
     "ShowStreams",
     "TableHealth",
 ]

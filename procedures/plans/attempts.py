@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Annotated
 
 from lakewarden.engine.services.inspection.state.attempts import HeartbeatView, LedgerRow
+from lakewarden.engine.services.inspection.state.rivals import RivalView
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import (
     Call,
@@ -64,6 +65,67 @@ class ShowMarkers(InstantCall):
                 at=moment_of(one.at_ms),
                 age_seconds=one.age_seconds,
             )
+
+
+# So many file groups are named; of more the number tells.
+_NAMED_GROUPS = 5
+
+
+@procedure("show_rivals")
+class ShowRivals(InstantCall):
+    """The writes and plans that are pending: what they announce, and which give way to which."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Row:
+        instant: str
+        action: str
+        operation: Annotated[str | None, "What a write does, such as UPSERT."]
+        state: Annotated[str, "live, expired or planned"]
+        owner: str
+        host: str | None
+        step: str | None
+        heartbeat_at: datetime | None
+        heartbeat_age_seconds: float | None
+        expires_at: Annotated[datetime | None, "When it counts as dead without a new heartbeat."]
+        partitions_count: int
+        file_groups_count: Annotated[int, "The existing file groups that it has announced."]
+        rival: Annotated[str | None, "Another instant that is about some of these."]
+        common_file_groups_count: int
+        common_file_groups: Annotated[str, "The first of them, as partition/file id."]
+        gives_way: Annotated[
+            bool | None,
+            "Whether it gives way to the rival; none where early detection is off, so that the "
+            "second one to commit fails.",
+        ]
+
+    def run(self, caller: Caller) -> Iterable[Row]:
+        for one in self.opened(caller).rivals():
+            if self.instant in (None, one.instant, one.rival):
+                yield _rival_row(one)
+
+
+def _rival_row(one: RivalView) -> ShowRivals.Row:
+    named = [f"{key.partition}/{key.file_id}".lstrip("/") for key in one.common[:_NAMED_GROUPS]]
+    rests = one.is_cancellable is not None and one.last_heartbeat_at_ms is None
+    state = "live" if one.is_live else "planned" if rests else "expired"
+    return ShowRivals.Row(
+        instant=one.instant,
+        action=one.action,
+        operation=one.operation,
+        state=state,
+        owner=one.owner,
+        host=one.host,
+        step=one.step,
+        heartbeat_at=moment_of(one.last_heartbeat_at_ms),
+        heartbeat_age_seconds=one.heartbeat_age_seconds,
+        expires_at=moment_of(one.expires_at_ms),
+        partitions_count=len(one.partitions),
+        file_groups_count=one.file_groups,
+        rival=one.rival,
+        common_file_groups_count=len(one.common),
+        common_file_groups=", ".join(named),
+        gives_way=one.gives_way,
+    )
 
 
 @procedure("show_heartbeats")

@@ -46,6 +46,7 @@ _OF_PROCEDURES: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "lakewarden_locks": ("show_locks", {}),
     "lakewarden_streams": ("show_streams", {}),
     "lakewarden_markers": ("show_markers", {}),
+    "lakewarden_rivals": ("show_rivals", {}),
     "lakewarden_indexes": ("show_indexes", {}),
     "lakewarden_rollbacks": ("show_rollbacks", _ALL),
     "lakewarden_commits": ("show_commits", _ALL),

@@ -36,6 +36,7 @@ PROMISES = {
     "table_health": Promise("table path database", "metric value unit threshold verdict remedy"),
     "show_heartbeats": Promise("table path instant", "instant attempt owner"),
     "show_locks": Promise("table path", "lock state owner"),
+    "show_rivals": Promise("table path instant", "instant action operation state"),
     "show_markers": Promise("table path instant", "instant partition file_name"),
     "run_metadata_maintenance": Promise("table path services", "service outcome instant"),
     "sweep": Promise("table path", "instant deleted_files_count message"),

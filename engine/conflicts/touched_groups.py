@@ -115,7 +115,7 @@ def is_service(instant: Instant, metadata: CommitMetadata) -> bool:
 def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
     """What a pending plan is going to rewrite; nothing for an instant that has no plan.
 
-    A torn plan counts as not published.
+    A torn plan counts as not published, and one that is gone was taken off the timeline.
     """
     files = active.files_of(instant)
     requested = files.requested if files else None
@@ -125,7 +125,7 @@ def planned_by(active: ActiveTimeline, instant: Instant) -> Touched:
     try:
         return decode(active.read(requested.instant), requested.entry.path)
     except CorruptTable as error:
-        if error.code != TORN_PLAN:
+        if error.code not in (TORN_PLAN, "missing_file"):
             raise
         return _NOTHING
 

@@ -1,8 +1,20 @@
-"""The watch: a write looks before its first file, and again and again while it makes them."""
+"""The watch: a write or a plan looks before its first file, and again while it makes them."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
+from lakewarden.engine.conflicts.touched_groups import planned_by
 from lakewarden.engine.detection.giving_way import early_write_conflict
 from lakewarden.engine.detection.rivals import Rival, RivalFinder
+from lakewarden.engine.detection.strategies import detection_rules
+from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.events import Event
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.transaction.attempts.attempt import Attempt
+from lakewarden.engine.transaction.commit import assert_plan_stays
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing, pending_ledgers
+from lakewarden.engine.transaction.state.plan_scope import INGESTION, plan_scope
 
 
 class Watch:
@@ -45,3 +57,63 @@ class Watch:
         self._rival = rival
         now_ms = self._context.now_ms()
         raise early_write_conflict(self._finder.own.instant, rival, now_ms)
+
+
+class PlanWatch:
+    """Has a cancellable plan give way to live writes as soon as they show, and not at its commit.
+
+    A write that announces itself over a plan that is executed fences it. So the plan looks when it
+    begins, and when it was fenced, which it learns with its claim; and as often as detection is set
+    to, for writes of engines that fence no plan.
+    """
+
+    def __init__(self, context: Context, attempt: Attempt) -> None:
+        self._context = context
+        self._attempt = attempt
+        self._rules = detection_rules(context.settings)
+        self._fences = attempt.fences
+        self._looked_at = context.ports.clock.elapsed_seconds()
+        self._conflict: Conflict | None = None
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Look for the writes that had announced themselves before the plan was claimed."""
+        if snapshot.timeline.active.pending(INGESTION):
+            self._give_way(lambda: snapshot)
+
+    def assert_unrivalled(self) -> None:
+        """Step `work.look`: raise if the plan has to give way."""
+        if self._conflict is not None:
+            raise self._conflict
+        now = self._context.ports.clock.elapsed_seconds()
+        is_due = self._rules and now - self._looked_at >= self._rules.period_seconds
+        if self._fences != self._attempt.fences or is_due:
+            self._fences, self._looked_at = self._attempt.fences, now
+            self._give_way(lambda: load_for_writing(self._context))
+
+    def _give_way(self, load: Callable[[], Snapshot]) -> None:
+        """What goes wrong in a look is passed over: the commit looks once more."""
+        try:
+            self._look_at(load())
+        except Conflict as conflict:
+            self._conflict = conflict
+            raise
+        except LakewardenError as error:
+            figures = {"instant": self._attempt.instant, "reason": str(error)}
+            self._context.ports.events(Event("early_look_failed", figures))
+
+    def _look_at(self, snapshot: Snapshot) -> None:
+        files = snapshot.pending(self._attempt.instant)
+        if files is None or files.requested is None:
+            # The claim tells who has ended it.
+            return
+        groups = planned_by(snapshot.timeline.active, files.instant).keys
+        now = replace(snapshot, ledgers=pending_ledgers(self._context, snapshot))
+        assert_plan_stays(self._context, now, self._attempt.instant, groups)
+
+
+def watch_plan(context: Context, snapshot: Snapshot, attempt: Attempt, plan: bytes) -> None:
+    """Have an attempt at a plan give way as its plan demands; an immutable one does not."""
+    if plan_scope(attempt.action, plan, attempt.instant).is_cancellable:
+        watch = PlanWatch(context, attempt)
+        watch.begin(snapshot)
+        attempt.watch_with(watch.assert_unrivalled)

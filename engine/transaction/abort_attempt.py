@@ -4,10 +4,16 @@ stays."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect, LakewardenError
+from lakewarden.engine.kernel.errors import (
+    Conflict,
+    CorruptTable,
+    Defect,
+    LakewardenError,
+    Unavailable,
+)
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
-from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.rollback.execution import RolledBack
@@ -15,7 +21,9 @@ from lakewarden.engine.transaction.state.claims import is_in_doubt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled, scope_of
 from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.markers import delete_markers_of
 from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope
+from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
 from lakewarden.engine.transaction.sweep.written_files import (
     attempt_of,
     find_written,
@@ -45,12 +53,28 @@ def abort_attempt(context: Context, attempt: Attempt, reason: str) -> RolledBack
         ledger = append_cancelled(context, ledger, attempt.action, scope, reason=reason)
     if ledger.ends_in is LedgerEnd.CANCELLED:
         return abort(context, attempt.instant)
+    if ledger.supersedes(attempt.number):
+        _remove_own(context, attempt, ledger)
+    return None
+
+
+def _remove_own(context: Context, attempt: Attempt, ledger: Ledger) -> None:
+    """Step `abort-attempt.own-files`: the files and markers of an attempt that was superseded.
+
+    Where the instant has ended, its other traces are of no more use either: the heartbeat that Java
+    sees may have come after the other attempt had removed it.
+    """
     # A build of an index has no data files.
-    if ledger.supersedes(attempt.number) and attempt.action is not Action.INDEXING:
+    if attempt.action is not Action.INDEXING:
         written = find_written(context.storage, attempt.instant)
         own = [file for file in written if attempt_of(file.name) == attempt.number]
         remove_written(context, ledger, attempt.number, own)
-    return None
+    if ledger.ends_in is LedgerEnd.COMMITTED:
+        clean_up_instant(context.storage, ledger)
+        return
+    delete_markers_of(
+        context.storage, attempt.instant, lambda name: attempt_of(name) == attempt.number
+    )
 
 
 def abort_attempt_after(context: Context, attempt: Attempt, cause: BaseException) -> None:
@@ -86,7 +110,7 @@ def aborting_on_error(context: Context, attempt: Attempt) -> Iterator[None]:
 
 def _loss_behind(attempt: Attempt, cause: BaseException) -> Conflict | None:
     """Whom the attempt has lost its claim to, where a fault may be nothing but his doing."""
-    if isinstance(cause, CorruptTable | Defect):
+    if isinstance(cause, CorruptTable | Defect | Unavailable):
         try:
             attempt.check_claim()
         except Conflict as loss:

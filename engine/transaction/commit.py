@@ -265,26 +265,35 @@ def _resolve_conflicts(
 def _resolve_of_plan(
     context: Context, snapshot: Snapshot, attempt: Attempt, outcome: Outcome
 ) -> tuple[str, ...]:
-    """A plan gives way to what was written to its file groups since it was published.
-
-    A cancellable one gives way to live writes as well, and any other has cancellable ones give way.
-    """
-    kind, active = KINDS[attempt.action], snapshot.timeline.active
-    found = find_plan_conflicts(attempt.instant, kind, outcome.touched, active)
-    files = snapshot.pending(attempt.instant)
-    assert files is not None
-    is_cancellable = scope_of(snapshot, files).is_cancellable
-    if is_cancellable and not found:
-        live = live_writes(context, snapshot, outcome.touched)
-        found = find_live_conflicts(attempt.instant, kind, outcome.touched, live)
-    if found:
-        figures = {"plan": attempt.instant, "to": found[0].instant}
-        context.ports.events(Event(PLAN_GAVE_WAY, figures))
-        raise plan_conflict(attempt.instant, attempt.action, found)
-    if is_cancellable:
+    """A plan gives way to its rivals; one that stays has cancellable ones give way."""
+    if assert_plan_stays(context, snapshot, attempt.instant, outcome.touched):
         return ()
+    active = snapshot.timeline.active
     others = overlapping_plans(outcome.touched, active, but=attempt.instant)
     return tuple(plan for plan in others if preempt(context, snapshot, plan, attempt.instant))
+
+
+def assert_plan_stays(
+    context: Context, snapshot: Snapshot, plan: str, groups: frozenset[FileGroupId]
+) -> bool:
+    """Raise if a pending plan has to give way; whether it is cancellable.
+
+    It gives way to what was written to its file groups since it was published. A cancellable one
+    gives way to live writes as well.
+    """
+    files = snapshot.pending(plan)
+    assert files is not None
+    kind, active = KINDS[files.started_as], snapshot.timeline.active
+    found = find_plan_conflicts(plan, kind, groups, active)
+    is_cancellable = scope_of(snapshot, files).is_cancellable
+    if is_cancellable and not found:
+        live = live_writes(context, snapshot, groups)
+        found = find_live_conflicts(plan, kind, groups, live)
+    if found:
+        figures = {"plan": plan, "to": found[0].instant}
+        context.ports.events(Event(PLAN_GAVE_WAY, figures))
+        raise plan_conflict(plan, files.started_as, found)
+    return is_cancellable
 
 
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:

@@ -43,6 +43,10 @@ NOT_MODELLED = {
     "start.held",
     "start.executable",
     "work.check-claim",
+    # It saves work, and what has to give way does so at its commit in any case.
+    "work.look",
+    # Lists say what the markers of the model say.
+    "work.list",
     "cancel.completed",
     "cancel.ended",
     "cancel.refuse",

@@ -4,11 +4,30 @@ X carries the plan out, and others act at one of his storage calls: while he is 
 that is longer than he may be silent, or after his death there.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import pytest
 
-from tests.rfc.plans import BUSY, KINDS, Kind, Trial, calls_of, codes, completions, places
+from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.run.background import ManualBackground
+from lakewarden.engine.services.execution.execute import execute
+from lakewarden.engine.storage.failures import unavailable
+from lakewarden.engine.storage.port import Storage
+from tests.engine.transaction.hooked import Hook
+from tests.rfc.plans import (
+    BUSY,
+    KINDS,
+    LAZY,
+    Answer,
+    Kind,
+    Trial,
+    calls_of,
+    codes,
+    completions,
+    places,
+)
 
 immutable = partial(Trial, cancellable=False)
 LOST = {"superseded", "lock_lost", "lock_held"}
@@ -92,3 +111,59 @@ def test_immutable_c_when_x_fails_in_between(kind: Kind) -> None:
         assert codes(trial.executes()) == set()
         assert trial.is_completed
         trial.assert_sound()
+
+
+TRACES = (".hoodie/.temp/", ".hoodie/.heartbeat/", ".hoodie/.lakewarden/beats/")
+
+
+@pytest.mark.parametrize("is_out_of_reach", [False, True])
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_an_attempt_that_was_superseded_says_so_and_leaves_no_trace(
+    kind: Kind, is_out_of_reach: bool
+) -> None:
+    """It wakes up after another one has completed the plan, and so do its heartbeats; where its
+    folders are gone by then, the storage fails for that reason only."""
+    for call in every_call_inflight(kind):
+        trial = immutable(kind)
+        awake = Awakening(trial, call, fails=is_out_of_reach)
+        answer = awake.executes()
+        assert codes(answer) <= {"superseded"}, call
+        traces = [entry.path for entry in trial.world.storage.walk("")]
+        assert [path for path in traces if path.startswith(TRACES)] == [], call
+        trial.assert_sound()
+
+
+class Awakening:
+    """An attempt at a plan that stands still at one of its calls until another one is through."""
+
+    def __init__(self, trial: Trial, call: int, *, fails: bool) -> None:
+        self._trial, self._fails = trial, fails
+        hook = Hook(call, self._awakes)
+        stage = hook.storage(cast(Storage, self))
+        given = {**LAZY, **trial.kind.settings}
+        self._context = trial.world.context(90, stage, **given)
+        self._has_paused = False
+
+    def executes(self) -> Answer:
+        try:
+            return execute(self._context, self._trial.kind.service, self._trial.plan)
+        except LakewardenError as error:
+            return error
+
+    def _awakes(self) -> None:
+        self._trial.pauses()
+        self._trial.executes()
+        self._has_paused = self._trial.is_completed
+        background = self._context.ports.background
+        assert isinstance(background, ManualBackground)
+        background.tick()
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._trial.world.storage, name)
+        return partial(self._made, found) if name in ("put", "create") else found
+
+    def _made(self, found: Callable[..., object], path: str, *arguments: object) -> object:
+        is_work = path.startswith(".hoodie/.temp/") or not path.startswith(".hoodie/")
+        if self._fails and self._has_paused and is_work:
+            raise unavailable("put", path, "Its folder is gone.")
+        return found(path, *arguments)

@@ -11,6 +11,7 @@ import pytest
 
 from lakewarden.engine.detection.strategies import Strategy
 from tests.simulation.campaign import SEEDS, Campaign, campaigns
+from tests.simulation.plan_rivals import PLANNED, WRITES, PlanRivalry
 from tests.simulation.rivals import RivalKind, Rivalry
 from tests.simulation.scheduler import Chances
 
@@ -31,4 +32,21 @@ CAMPAIGNS = [
 
 @pytest.mark.parametrize("campaign", CAMPAIGNS, ids=str)
 def test_promises_hold(campaign: Campaign, record_property: Callable[[str, object], None]) -> None:
+    campaign.run(record_property)
+
+
+PLAN_RACES = [(plan, write) for plan in PLANNED for write in WRITES]
+PLAN_CAMPAIGNS = [
+    campaign
+    for plan, write in PLAN_RACES
+    for campaign in campaigns(
+        f"{plan}-{write}", partial(PlanRivalry, plan, write), SEEDS // SHARE // 50
+    )
+]
+
+
+@pytest.mark.parametrize("campaign", PLAN_CAMPAIGNS, ids=str)
+def test_a_plan_gives_way_to_the_write(
+    campaign: Campaign, record_property: Callable[[str, object], None]
+) -> None:
     campaign.run(record_property)

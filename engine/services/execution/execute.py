@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakewarden.engine.detection.watch import watch_plan
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.execution.result import Execution, Failure, Result
 from lakewarden.engine.services.planning.schedule import TableService
 from lakewarden.engine.services.planning.selection import Reason, Refusal
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Receipt, commit
@@ -48,15 +50,18 @@ def _attempt_plan(context: Context, service: TableService, instant: str) -> Exec
     assert attempt is not None
     with attempt:
         with aborting_on_error(context, attempt), phases("work"):
-            outcome = service.work(context, attempt, _plan(context, service, attempt))
+            snapshot = load_for_writing(context)
+            plan = _plan(context, service, snapshot, attempt)
+            watch_plan(context, snapshot, attempt, plan)
+            outcome = service.work(context, attempt, plan)
         with phases("commit"):
             receipt = commit(context, attempt, outcome)
     return _execution(service, receipt, outcome.metadata, phases)
 
 
-def _plan(context: Context, service: TableService, attempt: Attempt) -> bytes:
+def _plan(context: Context, service: TableService, snapshot: Snapshot, attempt: Attempt) -> bytes:
     """The plan as it is published."""
-    files = load_for_writing(context).pending(attempt.instant)
+    files = snapshot.pending(attempt.instant)
     requested = None if files is None else files.requested
     if requested is None:
         # The ledger names the process that has taken over or cancelled it meanwhile.

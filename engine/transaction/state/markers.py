@@ -4,7 +4,7 @@ They are direct, one empty file for each data file, or lines in a few lists, as 
 server writes them. An instant may have both.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -161,6 +161,14 @@ def _is_direct(entry: Entry) -> bool:
 
 def _by_file(announcement: Announcement) -> tuple[MarkedFile, str, str, int]:
     return announcement.file, announcement.type, announcement.kind or "", announcement.at_ms
+
+
+def delete_markers_of(storage: Storage, instant: str, is_meant: Callable[[str], bool]) -> None:
+    """Remove the direct markers of the files whose names are meant."""
+    for entry in storage.walk(marker_folder(instant)):
+        name, infix, _ = entry.name.rpartition(_INFIX)
+        if infix and is_meant(name):
+            storage.delete(entry.path)
 
 
 def delete_markers(storage: Storage, instant: str) -> int:

@@ -12,7 +12,16 @@ from inspect import signature
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
 
 from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -114,10 +123,32 @@ class FrameWriter(DataSourceArrowWriter):
 
 
 def arrow_columns(schema: StructType) -> pa.Schema:
-    """The columns of a Spark schema, with times in UTC: newer releases have to set that."""
+    """The columns of a Spark schema, with times in UTC: newer releases have to set that.
+
+    Avro's texts have no length, so that `VARCHAR(n)` and `CHAR(n)` are texts.
+    """
     convert: Callable[..., pa.Schema] = to_arrow_schema
+    schema = StructType([_with_texts(field) for field in schema])
     asks = "timezone" in signature(convert).parameters
     return convert(schema, timezone="UTC") if asks else convert(schema)
+
+
+def _with_texts(field: StructField) -> StructField:
+    return StructField(field.name, _text(field.dataType), field.nullable, field.metadata)
+
+
+def _text(kind: DataType) -> DataType:
+    """The same type with texts of any length, inside of others, too."""
+    match kind:
+        case VarcharType() | CharType():
+            return StringType()
+        case StructType():
+            return StructType([_with_texts(field) for field in kind])
+        case ArrayType():
+            return ArrayType(_text(kind.elementType), kind.containsNull)
+        case MapType():
+            return MapType(_text(kind.keyType), _text(kind.valueType), kind.valueContainsNull)
+    return kind
 
 
 def check_options(options: Mapping[str, str]) -> str:

@@ -32,6 +32,52 @@ CHAPTERS: tuple[ModuleType, ...] = (
 )
 
 
+_NO_BOOTSTRAP = (
+    "Lakewarden neither writes nor reads bootstrapped tables.",
+    "CREATE TABLE AS SELECT * FROM parquet.`/path` makes a table of the files.",
+)
+_NO_AUDIT = (
+    "Lakewarden's locks keep no audit.",
+    "CALL show_locks tells who holds the lock, CALL show_ledger what each attempt did.",
+)
+_NO_SYNC = (
+    "Lakewarden writes to no catalog but the session's.",
+    "Register the table there: CREATE TABLE ... USING hudi LOCATION '/path'.",
+)
+# Procedures of Hudi that are none of ours: why, and what to do instead.
+_ONLY_HUDIS: Mapping[str, tuple[str, str]] = {
+    "run_bootstrap": _NO_BOOTSTRAP,
+    "show_bootstrap_mapping": _NO_BOOTSTRAP,
+    "show_bootstrap_partitions": _NO_BOOTSTRAP,
+    "hdfs_parquet_import": (
+        "Rows come into a table by writes.",
+        "CREATE TABLE AS SELECT, or INSERT INTO, from parquet.`/path`.",
+    ),
+    "hive_sync": _NO_SYNC,
+    "sync_validate": _NO_SYNC,
+    "set_audit_lock": _NO_AUDIT,
+    "show_audit_lock_status": _NO_AUDIT,
+    "validate_audit_lock": _NO_AUDIT,
+    "cleanup_audit_lock": _NO_AUDIT,
+    "partition_bucket_index_manager": (
+        "Lakewarden reads tables with bucket counts by partition, but writes none.",
+        "Manage them with Hudi, or copy the rows into a table with one bucket count.",
+    ),
+    "repair_migrate_partition_meta": (
+        "Every reader takes partition metadata as a text or in the base format.",
+        "Nothing is to be done.",
+    ),
+    "repair_overwrite_hoodie_props": (
+        "Properties that identify rows must not change, and a damaged file has a backup.",
+        "ALTER TABLE SET TBLPROPERTIES changes settings.",
+    ),
+    "repair_corrupted_clean_files": (
+        "A damaged clean plan may be one that another process carries out.",
+        "CALL validate_table names it; remove it with Hudi.",
+    ),
+}
+
+
 def procedures_of(chapter: ModuleType) -> Iterator[Procedure]:
     """The procedures of a chapter, in the order of its `__all__`."""
     for name in chapter.__all__:
@@ -44,6 +90,10 @@ def by_name(name: str, known: Mapping[str, Procedure]) -> Procedure:
     last = name.rpartition(".")[2].strip("` ").lower().replace("-", "_")
     found = known.get(last)
     if found is None:
+        if last in _ONLY_HUDIS:
+            why, now = _ONLY_HUDIS[last]
+            what = f"Lakewarden has no procedure {last!r}."
+            raise InvalidRequest("only_hudis_procedure", what=what, why=why, now=now)
         nearest = difflib.get_close_matches(last, known, n=1, cutoff=0.5)
         raise InvalidRequest(
             "unknown_procedure",

@@ -8,7 +8,7 @@ from py4j.java_gateway import JavaClass, JavaGateway, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from lakewarden.procedures.declaring.opening import named_place, table_at
+from lakewarden.procedures.declaring.opening import named_place, open_table, table_at
 from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.calls import call, check, spark_rows
@@ -19,6 +19,7 @@ from lakewarden.sql_ext.session.catalog_places import is_foreign
 from lakewarden.sql_ext.session.permitted import permissions_in
 from lakewarden.sql_ext.session.sql_states import OF_CODE
 from lakewarden.sql_ext.session.statement import Statement
+from lakewarden.sql_ext.table_functions.hudi_relations import hudi_relation
 from lakewarden.sql_ext.table_functions.known_tables import known_rows
 from lakewarden.sql_ext.tables.table_bridge import TableBridge
 
@@ -81,6 +82,21 @@ class PythonBridge(TableBridge):
         """The rows of a table function of a table."""
         statement = Statement(self._statements.current(), permissions_in(permissions), settings)
         return spark_rows(known_rows(statement, function, table))
+
+    def hudi_relation(
+        self,
+        function: str,
+        table: str,
+        argument: str,
+        place: int,
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+    ) -> None:
+        """Put the rows of a table function of Hudi's into the registry, as a plan."""
+        statement = Statement(self._statements.current(), permissions_in(permissions), settings)
+        rows = hudi_relation(function, open_table(statement, table, None), argument)
+        frame = statement.spark.createDataFrame(rows)
+        self._context_factory.put(place, frame._jdf.queryExecution().analyzed())
 
     def rewrite(self, statement: str, *, has_hudi: bool) -> str:
         """A statement of ours as a call; any other one as it is."""

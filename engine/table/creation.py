@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from lakewarden.engine.formats.avro.arrow_types import avro_schema
+from lakewarden.engine.formats.avro.arrow_types import avro_schema, is_avro_name
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.config import (
     TIMESTAMP_GENERATORS,
@@ -59,6 +59,7 @@ _CHOICES = {
     "hoodie.datasource.write.slash.separated.date.partitioning": "",
     "hoodie.table.keygenerator.type": "",
     "hoodie.table.partial.update.mode": "",
+    "lakewarden.partition.timestamps": "",
 }
 _CHOICE_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.record.merge.property.")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -215,7 +216,7 @@ def _check_columns(asked: NewTable) -> None:
             now="Rename one of them.",
         )
     for name in names:
-        if not _NAME.fullmatch(name) or name in META_COLUMNS:
+        if not is_avro_name(name) or name in META_COLUMNS:
             raise InvalidRequest(
                 "bad_column_name",
                 what=f"{name!r} is not a valid column name.",

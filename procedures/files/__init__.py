@@ -4,9 +4,11 @@ from lakewarden.procedures.files.file_figures import StatsFileSizes, StatsWa
 from lakewarden.procedures.files.file_status import ShowFileStatus, ShowInvalidParquet
 from lakewarden.procedures.files.fsview import ShowFsviewAll, ShowFsviewLatest
 from lakewarden.procedures.files.log_files import ShowLogfileMetadata, ShowLogfileRecords
+from lakewarden.procedures.files.path_detail import ShowFsPathDetail
 
 __all__ = [
     "ShowFileStatus",
+    "ShowFsPathDetail",
     "ShowFsviewAll",
     "ShowFsviewLatest",
     "ShowInvalidParquet",

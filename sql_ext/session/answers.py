@@ -7,7 +7,7 @@ from collections.abc import Callable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lakewarden.engine.kernel.errors import Defect, LakewardenError, Unavailable
+from lakewarden.engine.kernel.errors import Defect, InvalidRequest, LakewardenError, Unavailable
 from lakewarden.sql_ext.session.sql_states import sql_state
 from lakewarden.sql_ext.session.syntax_error import StatementError
 
@@ -44,6 +44,13 @@ def _as_ours(error: BaseException) -> LakewardenError:
         return error
     if isinstance(error, KeyboardInterrupt | SystemExit):
         return interrupted()
+    if isinstance(error, PySparkException):
+        return InvalidRequest(
+            "statement_failed",
+            what="Spark could not carry out a part of the statement.",
+            why=_first_line(error),
+            now="Correct the statement. CALL show_timeline shows its effects.",
+        )
     # The client sees a sentence; where it happened is for the server's log, and nowhere else.
     _LOG.error("A statement failed unexpectedly.", exc_info=error)
     return Defect(

@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,8 +16,10 @@ from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import PROPERTIES_PATH
-from lakewarden.engine.table.description import SHORT_NAMES, described
+from lakewarden.engine.table.description import SHORT_NAMES, described, refuse_other
+from lakewarden.engine.table.keygen.partition_paths import TIMESTAMPS_AS_TEXT, TIMESTAMPS_KEY
 from lakewarden.engine.table.schema import META_COLUMNS
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
 from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.source_writer import arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
@@ -39,13 +41,19 @@ class Wanted:
     properties: Mapping[str, str]
 
     @property
+    def partition(self) -> list[str]:
+        """The partition columns, spelled as the columns are."""
+        names = [field["name"] for field in json.loads(self.columns)["fields"]]
+        return as_spelled(self.partitions, names)
+
+    @property
     def location(self) -> Location:
         return location_of(self.path, self.properties)
 
     def schema(self) -> pa.Schema:
         """The columns; those of partitions last, as tables of Spark and Hudi have them."""
         columns = arrow_columns(StructType.fromJson(json.loads(self.columns)))
-        last = [name for name in self.partitions if name in columns.names]
+        last = [name for name in self.partition if name in columns.names]
         return pa.schema(
             [
                 *(field for field in columns if field.name not in last),
@@ -58,10 +66,14 @@ def create(wanted: Wanted, permissions: Permissions, *, must_be_new: bool) -> di
     """Create a table if there is none; its columns and partitions as they are then."""
     location = wanted.location
     if _is_there(location):
-        if must_be_new:
-            raise _taken(location)
         table = Table(location.uri, location.options)
+        if must_be_new and table.state().timeline.active.completed(COMPLETED_WRITES):
+            raise _taken(location)
         _refuse_other(table, wanted)
+        if must_be_new:
+            # Left by a statement of which no row was written.
+            said = table_properties(wanted.properties)
+            refuse_other(table.config, understood(said, ALL_SETTINGS))
     else:
         table = _created(wanted, permissions)
     own = pa.schema([field for field in table.schema if field.name not in META_COLUMNS])
@@ -85,14 +97,32 @@ def _created(wanted: Wanted, permissions: Permissions) -> Table:
     return Table.create(
         location.uri,
         schema,
-        key=said.key,
-        partition=wanted.partitions or said.partition,
-        ordering=said.ordering,
+        key=as_spelled(said.key, schema.names),
+        partition=wanted.partition or as_spelled(said.partition, schema.names),
+        ordering=as_spelled(said.ordering, schema.names),
         type=said.type or "cow",
         merge_mode=said.merge_mode or None,
-        properties=said.properties,
+        properties={**_spelling(schema, wanted.partition), **said.properties},
         storage_options=location.options,
     )
+
+
+def _spelling(schema: pa.Schema, partition: Iterable[str]) -> dict[str, str]:
+    """How the table spells partition columns that Hudi's front ends spell one way or another."""
+    types = [schema.field(name).type for name in partition if name in schema.names]
+    if any(pa.types.is_timestamp(one) and one.tz for one in types):
+        return {TIMESTAMPS_KEY: TIMESTAMPS_AS_TEXT}
+    return {}
+
+
+def as_spelled(wanted: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Names of columns as the columns spell them: in SQL the case of letters does not matter."""
+    spelled = {name.lower(): name for name in names}
+    named = []
+    for one in wanted:
+        outer, dot, inner = one.partition(".")
+        named.append(spelled.get(outer.lower(), outer) + dot + inner)
+    return named
 
 
 def table_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -145,7 +175,7 @@ def _refuse_other(table: Table, wanted: Wanted) -> None:
     there, asked = ddl(pa.schema(own)).split(", "), ddl(wanted.schema()).split(", ")
     fields = [field.name for field in table.config.partitions.fields]
     has_columns = asked == [""] or sorted(there) == sorted(asked)
-    if has_columns and (not wanted.partitions or list(wanted.partitions) == fields):
+    if has_columns and (not wanted.partitions or wanted.partition == fields):
         return
     raise InvalidRequest(
         "table_differs",

@@ -1,26 +1,71 @@
 """Partitions: statements name them by the values of their columns, the table by their paths."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import unquote
 
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.keygen.partition_paths import partition_paths, timestamp_texts
 from lakewarden.engine.table.partitions import PartitionKind
+from lakewarden.engine.write.files.partition_files import ensure_partition
+from lakewarden.sql_ext.tables.reading import MICROS_PREFIX
 from lakewarden.table import Table
 
 Values = Mapping[str, str | None]
+# Of partitions that no write has made.
+NO_INSTANT = "00000000000000000"
 
 
 def shown(table: Table, values: Values) -> list[str]:
     """The paths of the partitions that have these values, in order; no values mean all."""
     if not table.config.partitions.fields:
-        raise InvalidRequest(
-            "not_partitioned",
-            what="The table has no partitions.",
-            why="It has no partition columns.",
-            now="lakewarden_files lists its files.",
-        )
+        return []
     return _named(table, _there(table), _checked(table, values))
+
+
+def add(table: Table, partitions: Sequence[Values], *, if_not_exists: bool) -> None:
+    """Make folders that are partitions, as Hudi does: no commit, and no rows."""
+    storage, there = table.state().storage, set(_there(table))
+    for path in sorted({_path(table, _checked(table, values)) for values in partitions}):
+        if path not in there and storage.stat(f"{path}/{PARTITION_METADATA}") is None:
+            ensure_partition(storage, path, NO_INSTANT)
+        elif not if_not_exists:
+            raise InvalidRequest(
+                "partition_exists",
+                what=f"The table has the partition {path} already.",
+                why="A partition is made once, by a write of its rows or by ADD PARTITION.",
+                now="Use ADD IF NOT EXISTS PARTITION.",
+                partition=path,
+            )
+
+
+def _path(table: Table, values: Values) -> str:
+    """The path of the partition with these values; each column has to have one."""
+    fields = [field.name for field in table.config.partitions.fields]
+    missing = [name for name in fields if name not in values]
+    if missing or not fields:
+        raise InvalidRequest(
+            "incomplete_partition",
+            what="The statement does not name one partition.",
+            why=f"It gives no value of {missing[0]}."
+            if missing
+            else "The table has no partition columns.",
+            now=f"Give a value of each partition column: {_list(fields)}.",
+        )
+    types = {name: table.schema.field(name).type for name in fields}
+    try:
+        row = pa.table({name: _array(values[name], types[name]) for name in fields})
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRequest(
+            "bad_partition_value",
+            what=f"A value of the partition does not fit its column: {error}.",
+            why=f"The columns are {_list(f'{name} {type_}' for name, type_ in types.items())}.",
+            now="Correct the value.",
+        ) from None
+    return str(partition_paths(row, table.config).to_pylist()[0])
 
 
 def drop(table: Table, partitions: Sequence[Values], *, if_exists: bool) -> None:
@@ -38,7 +83,13 @@ def drop(table: Table, partitions: Sequence[Values], *, if_exists: bool) -> None
 
 
 def _there(table: Table) -> list[str]:
-    """The paths of the partitions that have files, in order."""
+    """The paths of the partitions that have files, in order; of an empty table, its folders.
+
+    Folders of a table that is written stay when their partitions are dropped.
+    """
+    state = table.state()
+    if not state.timeline.active.instants:
+        return list(StorageListing(state.storage).partitions())
     return sorted({slice_.partition for slice_ in table.file_slices()})
 
 
@@ -58,10 +109,20 @@ def _named(table: Table, there: Sequence[str], values: Values) -> list[str]:
 def _is_same(reported: str | None, wanted: str | None, type_: pa.DataType) -> bool:
     if reported is None or wanted is None or reported == wanted:
         return reported == wanted
+    if pa.types.is_timestamp(type_) and wanted.startswith(MICROS_PREFIX):
+        return unquote(reported) == unquote(timestamp_texts(_array(wanted, type_))[0])
     try:
         return bool(pa.scalar(reported).cast(type_) == pa.scalar(wanted).cast(type_))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
+
+
+def _array(text: str | None, type_: pa.DataType) -> pa.Array:
+    """The value that a statement names; moments come as Spark keeps them."""
+    if pa.types.is_timestamp(type_) and text is not None and text.startswith(MICROS_PREFIX):
+        micros = pa.array([int(text.removeprefix(MICROS_PREFIX))], pa.int64())
+        return micros.cast(pa.timestamp("us", type_.tz)).cast(type_)
+    return pa.array([text], pa.string()).cast(type_)
 
 
 def _checked(table: Table, values: Values) -> Values:

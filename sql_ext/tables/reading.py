@@ -33,7 +33,9 @@ from lakewarden.storage_options import storage_options
 MICROS_PREFIX = "micros:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1)
-_WHOLE = frozenset({"byte", "short", "integer", "long", "string", "boolean"})
+_AS_THEY_ARE = frozenset(
+    {"byte", "short", "integer", "long", "string", "boolean", "float", "double"}
+)
 
 
 def location_of(path: str, options: Mapping[str, str]) -> Location:
@@ -150,7 +152,7 @@ def constant(type_: str, value: object) -> object:
     """A constant of Spark's as Arrow takes it; Spark keeps dates and times as numbers."""
     if isinstance(value, list | tuple):
         return [constant(type_, one) for one in value]
-    if type_ in _WHOLE:
+    if type_ in _AS_THEY_ARE:
         return value
     if type_.startswith("decimal"):
         return Decimal(str(value))

@@ -11,7 +11,7 @@ from lakewarden.procedures.declaring.permissions import resolved
 from lakewarden.source_writer import check_options
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import altering, creating, reading, writing
-from lakewarden.sql_ext.tables.partitions import Values, drop, shown
+from lakewarden.sql_ext.tables.partitions import Values, add, drop, shown
 from lakewarden.sql_ext.tables.statement_options import said_options, session_settings
 from lakewarden.table import Table
 
@@ -124,6 +124,20 @@ class TableBridge(ABC):
         self.check_change("The statement", [path], permissions)
         table = _opened(path, options, settings, permissions)
         drop(table, partitions, if_exists=if_exists)
+
+    def add_partitions(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        partitions: Sequence[Values],
+        settings: Mapping[str, str],
+        permissions: Mapping[str, str],
+        *,
+        if_not_exists: bool,
+    ) -> None:
+        """Make partitions without rows."""
+        self.check_change("The statement", [path], permissions)
+        add(_opened(path, options, settings, permissions), partitions, if_not_exists=if_not_exists)
 
     def check_partitions(
         self,

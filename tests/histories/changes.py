@@ -20,7 +20,8 @@ Condition = tuple[Filter, Callable[[Row], bool]]
 def condition(kind: TableKind, chance: Random) -> Condition:
     """A filter, and the same in Python."""
     number = chance.randrange(20)
-    keys = sorted({kind.key(id_)[0] or "" for id_ in chance.sample(IDS, 3)})
+    firsts = [kind.key(id_)[0] for id_ in chance.sample(IDS, 3)]
+    keys = sorted({"" if one is None else one for one in firsts}, key=str)
     name = chance.choice(PARTITIONS)
     partition = kind.partition(name)
     there = pc.field("p").is_null() if partition is None else pc.field("p") == partition

@@ -50,6 +50,7 @@ class Coverage:
             "is_partial",
             "is_odd",
             "is_composite",
+            "is_floating",
         ):
             word = name.partition("_")[2].replace("_", " ")
             self.tables[word if getattr(kind, name) else f"not {word}"] += 1

@@ -76,7 +76,9 @@ class Misfit:
         choices: dict[str, Callable[[], pa.Table]] = {"a stray column": lambda: _stray(past, rows)}
         if not past.is_wide:
             choices["large numbers"] = lambda: given(past, rows, is_wide=True)
-        if past.kind.is_partitioned:
+        if past.kind.is_floating:
+            choices["a key of another text"] = lambda: _with(given(past, _small(rows)), "id", 1e300)
+        elif past.kind.is_partitioned:
             choices["an empty partition"] = lambda: _with(given(past, _small(rows)), "p", "")
         if past.kind.is_composite:
             choices["a placeholder"] = lambda: _with(given(past, _small(rows)), "q", "__null__")
@@ -104,6 +106,7 @@ def _stray(past: Past, rows: list[Row]) -> pa.Table:
     return given(past, _small(rows)).append_column("stray", pa.array([1] * len(rows)))
 
 
-def _with(rows: pa.Table, name: str, value: str) -> pa.Table:
+def _with(rows: pa.Table, name: str, value: str | float) -> pa.Table:
     place = rows.schema.get_field_index(name)
-    return rows.set_column(place, name, pa.array([value] * len(rows), pa.string()))
+    type_ = rows.schema.field(name).type
+    return rows.set_column(place, name, pa.array([value] * len(rows), type_))

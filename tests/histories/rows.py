@@ -6,7 +6,7 @@ from random import Random
 import pyarrow as pa
 
 from tests.histories.table_model import Key, Past, Row
-from tests.histories.tables import COLUMNS, NAN, PARTITIONS, SCHEMA
+from tests.histories.tables import NAN, PARTITIONS, SCHEMA
 
 IDS = tuple(f"k{number}" for number in range(8))
 LATE = 500
@@ -84,16 +84,14 @@ def given(
     kind = past.kind
     names = kind.shown(tuple(columns or past.columns))
     wide = is_wide or past.is_wide
-    schema = pa.schema([_field(name, is_wide=wide) for name in names])
+    schema = pa.schema([_field(kind.schema, name, is_wide=wide) for name in names])
     return pa.Table.from_pylist([kind.spelled(row) for row in rows], schema=schema)
 
 
-def _field(name: str, *, is_wide: bool) -> pa.Field:
-    if name == "q":
-        return pa.field(name, pa.string())
-    if name not in COLUMNS or (name == "n" and is_wide):
+def _field(schema: pa.Schema, name: str, *, is_wide: bool) -> pa.Field:
+    if name not in schema.names or (name == "n" and is_wide):
         return pa.field(name, pa.int64())
-    return SCHEMA.field(name)
+    return schema.field(name)
 
 
 def table_of(rows: Sequence[Row]) -> pa.Table:

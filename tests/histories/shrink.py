@@ -44,6 +44,7 @@ def _shorter(played: Played) -> Iterator[History]:
         "has_metadata",
         "is_odd",
         "is_composite",
+        "is_floating",
         "is_partitioned",
     ):
         kind = replace(history.kind, **{name: False})

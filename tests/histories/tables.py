@@ -39,6 +39,15 @@ PAIRS: Mapping[str, tuple[str | None, str | None]] = {
     "k7": ("", "b"),
 }
 _IDS = {pair: id_ for id_, pair in PAIRS.items()}
+# Keys and partitions of tables that have numbers for them, with the texts that Java makes of them.
+NUMBERS = dict(zip(PAIRS, (0.25, 1e14, -1.5, 2e-4, 1e7, 3.0, 0.1, -0.0), strict=True))
+NUMBER_TEXTS = dict(
+    zip(PAIRS, ("0.25", "1.0E14", "-1.5", "2.0E-4", "1.0E7", "3.0", "0.1", "-0.0"), strict=True)
+)
+_NUMBERED = {number: id_ for id_, number in NUMBERS.items()}
+NUMBER_PARTITIONS: Mapping[str, float | None] = {"a": 0.5, "b": -0.0, "c": None}
+_NUMBER_PATHS = {"a": "0.5", "b": "-0.0"}
+_NUMBERED_PARTITIONS = {number: name for name, number in NUMBER_PARTITIONS.items()}
 _NAMES = {odd: plain for plain, odd in ODD_PARTITIONS.items()}
 NAN = "NaN"
 PARTITIONED_RECORD_INDEX = "RECORD_LEVEL_INDEX"
@@ -84,6 +93,8 @@ class TableKind:
     is_composite: bool = False
     # Every kind of index from the beginning.
     is_indexed: bool = False
+    # Floating point numbers for keys and partitions.
+    is_floating: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -110,7 +121,8 @@ class TableKind:
                 has_metadata=chance.random() < 0.65,
                 is_partial=chance.random() < 0.15,
                 is_scattered=chance.random() < 0.4,
-                is_odd=chance.random() < 0.25,
+                is_odd=(names := chance.random()) < 0.25,
+                is_floating=names > 0.85,
                 is_composite=chance.random() < 0.2,
                 is_indexed=chance.random() < 0.5,
             )
@@ -123,6 +135,8 @@ class TableKind:
         if self.index == PARTITIONED_RECORD_INDEX and not self.is_partitioned:
             return False
         if self.is_odd and not self.is_partitioned:
+            return False
+        if self.is_floating and (self.is_odd or self.is_composite):
             return False
         return self.has_metadata or not ("RECORD" in self.index or self.is_indexed)
 
@@ -144,14 +158,16 @@ class TableKind:
         """The table's own columns for those of a model."""
         return [*columns, "q"] if self.is_composite else list(columns)
 
-    def partition(self, name: str) -> str | None:
+    def partition(self, name: str) -> str | float | None:
         """The value that stands for a partition of the model."""
+        if self.is_floating:
+            return NUMBER_PARTITIONS[name]
         return ODD_PARTITIONS[name] if self.is_odd else name
 
     def path(self, name: str) -> str:
         """The folder of a partition of the model."""
-        value = self.partition(name)
-        text = _NULL_PARTITION if value is None else value
+        value = _NUMBER_PATHS.get(name) if self.is_floating else self.partition(name)
+        text = _NULL_PARTITION if value is None else str(value)
         return f"p={escape_path_name(text) if self.is_encoded else text}"
 
     @property
@@ -159,12 +175,16 @@ class TableKind:
         """Whether folders are escaped; some tables with odd values are, and some not."""
         return self.is_odd and self.is_event_time
 
-    def key(self, id_: str) -> tuple[str | None, str | None]:
+    def key(self, id_: str) -> tuple[str | float | None, str | None]:
         """The values that stand for a key of the model."""
+        if self.is_floating:
+            return NUMBERS[id_], None
         return PAIRS[id_] if self.is_composite else (id_, None)
 
     def record_key(self, id_: str) -> str:
         """The text of a key as the table has it."""
+        if self.is_floating:
+            return NUMBER_TEXTS[id_]
         if not self.is_composite:
             return id_
         texts = ["__null__" if one is None else one or "__empty__" for one in PAIRS[id_]]
@@ -193,6 +213,9 @@ class TableKind:
             row["id"] = _IDS[row["id"], row.pop("q")]  # type: ignore[index]
         if self.is_odd:
             row["p"] = _NAMES[row["p"]]  # type: ignore[index]
+        if self.is_floating:
+            row["id"] = _NUMBERED[row["id"]]  # type: ignore[index]
+            row["p"] = _NUMBERED_PARTITIONS[row["p"]]  # type: ignore[index]
         number = row.get("d")
         if number is not None and number != number:
             row["d"] = NAN
@@ -200,6 +223,9 @@ class TableKind:
 
     @property
     def schema(self) -> pa.Schema:
+        if self.is_floating:
+            numbers = [pa.field(name, pa.float64()) for name in ("id", "p")]
+            return pa.schema([*numbers, *list(SCHEMA)[len(numbers) :]])
         return SCHEMA.append(pa.field("q", pa.string())) if self.is_composite else SCHEMA
 
     def create(

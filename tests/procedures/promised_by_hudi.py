@@ -137,6 +137,22 @@ PROMISED: dict[str, tuple[str, str]] = {
         " backup allow_empty_plan options",
         "instant S; path S; action S; deleted B; reason S",
     ),
+    "copy_to_table": (
+        "table query_type new_table begin_instance_time end_instance_time as_of_instant save_mode"
+        " columns",
+        "status L",
+    ),
+    "copy_to_temp_view": (
+        "table query_type view_name begin_instance_time end_instance_time as_of_instant replace"
+        " global",
+        "status L",
+    ),
+    "upgrade_table": ("table to_version", "result B"),
+    "downgrade_table": ("table to_version", "result B"),
+    "repair_add_partition_meta": (
+        "table dry_run",
+        "partition_path S; metadata_is_present S; action S",
+    ),
     "repair_deduplicate": (
         "table duplicated_partition_path dry_run",
         "key S",

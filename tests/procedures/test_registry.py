@@ -31,3 +31,11 @@ def test_names_are_found_in_any_case_and_behind_any_catalog() -> None:
     assert procedure_named("lakewarden.system.CANCEL_PLAN").name == "cancel_plan"
     with pytest.raises(InvalidRequest, match="Did you mean 'cancel_plan'"):
         procedure_named("cancel_plans")
+
+
+def test_procedures_that_only_hudi_has_are_refused_with_what_to_do() -> None:
+    for name in ("hive_sync", "system.RUN_BOOTSTRAP", "set_audit_lock"):
+        with pytest.raises(InvalidRequest) as refused:
+            procedure_named(name)
+        assert refused.value.code == "only_hudis_procedure"
+        assert "report" not in refused.value.now

@@ -71,7 +71,8 @@ _PLAIN_NAMES = {
 }
 # Avro has no seconds, and the finer unit loses nothing.
 _TIMESTAMP_UNITS = {"s": "millis", "ms": "millis", "us": "micros", "ns": "nanos"}
-_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Java's letters and digits are of two bytes; those of others it reads as two signs.
+_LAST_SIGN = "\uffff"
 
 
 def arrow_schema(record: RecordType) -> pa.Schema:
@@ -201,8 +202,18 @@ def _record(fields: Iterable[pa.Field], name: str, namespace: str) -> dict[str, 
     }
 
 
+def is_avro_name(name: str) -> bool:
+    """Whether Avro takes the name of a field: letters of any script, as Java knows letters."""
+    return (
+        bool(name)
+        and not name[0].isdecimal()
+        and all(sign == "_" or sign.isalpha() or sign.isdecimal() for sign in name)
+        and max(name) <= _LAST_SIGN
+    )
+
+
 def _field(field: pa.Field, namespace: str) -> dict[str, object]:
-    if not _AVRO_NAME.fullmatch(field.name):
+    if not is_avro_name(field.name):
         raise InvalidRequest(
             "unsupported_column_name",
             what=f"Avro cannot hold the column name {field.name!r}.",

@@ -8,11 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.zones import LOCAL
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.java_text import column_at, java_texts, unsupported_key_type
 from lakewarden.engine.table.keygen.partition_times import partition_clock
 from lakewarden.engine.table.partitions import DEFAULT_PARTITION, PartitionField, PartitionKind
 
+# How partition columns of timestamps are spelled, which Hudi leaves to its front ends.
+TIMESTAMPS_KEY = "lakewarden.partition.timestamps"
+TIMESTAMPS_AS_TEXT = "text"
+_SECONDS = "%Y-%m-%d %H:%M:%S"
 SLASHED_DATES_KEY = "hoodie.datasource.write.slash.separated.date.partitioning"
 _EXTRACTOR_KEY = "hoodie.table.partition_extractor_class"
 _SLASHED_EXTRACTOR = "SlashEncodedDayPartitionValueExtractor"
@@ -58,6 +63,11 @@ def _segments(
         raise unsupported_key_type(whole.type, field.name)
     encoded = pc.dictionary_encode(whole, null_encoding="encode")
     values = encoded.dictionary
+    if pa.types.is_timestamp(values.type) and options.get(TIMESTAMPS_KEY) == TIMESTAMPS_AS_TEXT:
+        named = f"{field.name}=" if config.partitions.hive_style else ""
+        return encoded.indices.to_numpy(zero_copy_only=False), [
+            named + text for text in timestamp_texts(values)
+        ]
     if field.kind is PartitionKind.TIMESTAMP:
         texts: list[str | None] = list(partition_clock(options).texts(values, field.name))
     else:
@@ -74,12 +84,27 @@ def _plain_texts(values: pa.Array, name: str) -> list[str | None]:
             "unsupported_partition_type",
             what=f"Partition column {name!r} is a timestamp.",
             why="Hudi writes it as a number in one front end and as a date in another.",
-            now="Partition by a text or date column, or use the timestamp key generator.",
+            now="Partition by a text or date column, or CREATE TABLE in SQL, which says how.",
             column=name,
             type=str(values.type),
         )
     texts: list[str | None] = java_texts(values, name).to_pylist()
     return texts
+
+
+def timestamp_texts(values: pa.Array) -> list[str]:
+    """As Hudi's SQL spells them: to the second, in the zone of the machine, always encoded."""
+    micros = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).to_pylist()
+    return [
+        DEFAULT_PARTITION
+        if one is None
+        else _encoded(f"{LOCAL.wall((one if one > 0 else one + 999) // 1000):{_SECONDS}}")
+        for one in micros
+    ]
+
+
+def _encoded(text: str) -> str:
+    return _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def _refuse_shared(
@@ -120,7 +145,7 @@ def _speller(
     def spell(text: str | None) -> str:
         spelled = text or DEFAULT_PARTITION
         if scheme.url_encoded:
-            spelled = _ENCODED.sub(lambda found: f"%{ord(found[0]):02X}", spelled)
+            spelled = _encoded(spelled)
         if scheme.hive_style:
             spelled = f"{field.name}={spelled}"
         return spelled.replace("-", "/") if slashed and spelled[0] != "-" else spelled

@@ -30,6 +30,8 @@ def test_nothing_is_changed_where_only_reading_is_allowed(tmp_path: Path) -> Non
         CLOSED.truncate_table(str(tmp_path), {}, {}, ONLY_READS)
     with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes"):
         CLOSED.drop_partitions(str(tmp_path), {}, [], {}, ONLY_READS, if_exists=True)
+    with pytest.raises(InvalidRequest, match="The statement is not allowed here: it changes"):
+        CLOSED.add_partitions(str(tmp_path), {}, [{"p": "1"}], {}, ONLY_READS, if_not_exists=True)
     with pytest.raises(InvalidRequest, match="CREATE TABLE is not allowed here: it changes"):
         CLOSED.create_table(
             path=str(tmp_path / "new"),

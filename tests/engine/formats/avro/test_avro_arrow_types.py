@@ -186,11 +186,16 @@ def test_a_column_type_without_an_avro_type_is_refused(type_: pa.DataType) -> No
     assert caught.value.code == "unsupported_column_type"
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "é"])
+@pytest.mark.parametrize("name", ["", "1a", "²a", "a-b", "a b", "😀", "𝐱"])
 def test_a_column_name_that_avro_forbids_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         avro_schema(pa.schema([pa.field(name, pa.int32())]), "r", "n")
     assert caught.value.code == "unsupported_column_name"
+
+
+def test_a_column_name_may_have_letters_of_any_script() -> None:
+    schema = pa.schema([pa.field(name, pa.int32()) for name in ("é", "价格", "ü_٣")])
+    assert "价格" in json.loads(avro_schema(schema, "r", "n"))["fields"][1]["name"]
 
 
 def test_columns_come_back_as_they_were() -> None:

@@ -32,7 +32,41 @@ def test_texts_are_those_of_java(values: pa.Array, texts: list[str | None]) -> N
     assert java_texts(values, "k").to_pylist() == texts
 
 
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.binary(), pa.list_(pa.int32())])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.5, "1.5"),
+        (10.0, "10.0"),
+        (-0.0, "-0.0"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (1e-3, "0.001"),
+        (9.999e-4, "9.999E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (123456789012345.6, "1.234567890123456E14"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_floating_point_numbers_are_spelled_as_by_java(value: float, text: str) -> None:
+    assert java_texts(pa.array([value, None]), "k").to_pylist() == [text, None]
+
+
+def test_single_precision_has_its_own_digits() -> None:
+    numbers = pa.chunked_array([pa.array([0.1, 16777.216], pa.float32())])
+    assert java_texts(numbers, "k").to_pylist() == ["0.1", "16777.217"]
+
+
+@pytest.mark.parametrize(
+    "number", [pa.scalar(2e18), pa.scalar(1e-20), pa.scalar(34736290.0, pa.float32())]
+)
+def test_numbers_that_releases_of_java_spell_differently_are_refused(number: pa.Scalar) -> None:
+    with pytest.raises(InvalidRequest, match="'k'") as refused:
+        java_texts(pa.array([number.as_py()], number.type), "k")
+    assert refused.value.code == "unsupported_key_value"
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.list_(pa.int32())])
 def test_types_without_an_agreed_text_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(InvalidRequest, match="'k'") as refused:
         java_texts(pa.nulls(1, kind), "k")

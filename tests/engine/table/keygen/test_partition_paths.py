@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.zones import LOCAL
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.partition_paths import partition_paths
+from lakewarden.engine.table.keygen.partition_paths import (
+    TIMESTAMPS_AS_TEXT,
+    TIMESTAMPS_KEY,
+    partition_paths,
+)
 from tests.engine.table.table_properties import config_of, timebased
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -237,6 +242,13 @@ def test_timestamps_as_plain_partitions_are_refused() -> None:
     with pytest.raises(InvalidRequest) as refused:
         paths(config_of(partitions="p"), p=pa.array([0], pa.timestamp("us", "UTC")))
     assert refused.value.code == "unsupported_partition_type"
+
+
+def test_timestamps_of_tables_made_in_sql_are_encoded_texts() -> None:
+    moments = pa.array([1_620_259_200_000_000, -1, None], pa.timestamp("us", "UTC"))
+    config = config_of(partitions="p", **{TIMESTAMPS_KEY: TIMESTAMPS_AS_TEXT}, **HIVE)
+    expected = [f"{LOCAL.wall(ms):%Y-%m-%d %H%%3A%M%%3A%S}" for ms in (1_620_259_200_000, 0)]
+    assert paths(config, p=moments) == [f"p={text}" for text in (*expected, NULL)]
 
 
 def test_no_rows() -> None:

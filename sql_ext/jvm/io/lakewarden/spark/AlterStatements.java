@@ -58,7 +58,7 @@ final class AlterStatements extends PlanRule {
       changes.add(described);
     }
     Identifier name = ((ResolvedTable) statement.table()).identifier();
-    return changes.isEmpty() ? null : new Command(table, name, changes);
+    return new Command(table, name, changes);
   }
 
   /** A change as Python knows it; null for one that no table of ours can have. */
@@ -135,6 +135,10 @@ final class AlterStatements extends PlanRule {
 
     @Override
     public Seq<Row> run(SparkSession any) {
+      if (changes.isEmpty()) {
+        // DROP COLUMN IF EXISTS of what is not there.
+        return TableWrite.none();
+      }
       PythonBridge.ask(
           "alter_table",
           "path", table.path(),

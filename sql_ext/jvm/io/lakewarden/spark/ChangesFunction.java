@@ -23,17 +23,27 @@ import scala.runtime.AbstractFunction1;
 
 /**
  * Functions whose rows are those of a table: `table_changes(table, since [, until])`, and by Hudi's
- * names `hudi_table_changes(table, mode, begin [, end])` and `hudi_query(table, mode)`.
+ * names `hudi_table_changes(table, mode, begin [, end])` and `hudi_query(table, mode)`; and Hudi's
+ * functions of the state of a table.
  */
 final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   static final String NAME = "table_changes";
   private static final String HUDI_CHANGES = "hudi_table_changes";
   private static final String HUDI_QUERY = "hudi_query";
-  private static final Map<String, List<String>> PARAMETERS =
+  /** Functions of the state of a table, whose rows Python makes. */
+  private static final Map<String, List<String>> OF_STATE =
       Map.of(
-          NAME, List.of("table", "since", "until"),
-          HUDI_CHANGES, List.of("table", "mode", "since", "until"),
-          HUDI_QUERY, List.of("table", "mode"));
+          "hudi_query_timeline", List.of("table", "archived"),
+          "hudi_filesystem_view", List.of("table", "partitions"),
+          "hudi_metadata", List.of("table"));
+  private static final Map<String, List<String>> PARAMETERS = new HashMap<>(OF_STATE);
+
+  static {
+    PARAMETERS.put(NAME, List.of("table", "since", "until"));
+    PARAMETERS.put(HUDI_CHANGES, List.of("table", "mode", "since", "until"));
+    PARAMETERS.put(HUDI_QUERY, List.of("table", "mode"));
+  }
+
   private static final String LATEST = "latest_state";
 
   private final String name;
@@ -86,11 +96,18 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
         put(given, place < parameters.size() ? parameters.get(place++) : "", argument);
       }
     }
-    List<String> needed = name.equals(HUDI_QUERY) ? parameters : List.of("table", "since");
+    boolean isOfState = OF_STATE.containsKey(name);
+    List<String> needed =
+        isOfState
+            ? List.of("table")
+            : name.equals(HUDI_QUERY) ? parameters : List.of("table", "since");
     if (!given.keySet().containsAll(needed)) {
       throw wrong("An argument of " + name + " is missing.");
     }
     String table = given.remove("table");
+    if (isOfState) {
+      return state(table, given.isEmpty() ? "" : given.values().iterator().next());
+    }
     if (name.equals(HUDI_CHANGES)) {
       String mode = given.getOrDefault("mode", LATEST);
       if (!mode.equalsIgnoreCase(LATEST)) {
@@ -102,6 +119,19 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
       }
     }
     return relation(table, given);
+  }
+
+  private LogicalPlan state(String table, String argument) {
+    long place = PlanRegistry.number();
+    PythonBridge.ask(
+        "hudi_relation",
+        "function", name,
+        "table", table,
+        "argument", argument,
+        "place", place,
+        "settings", Statement.settings(),
+        "permissions", Statement.permissions());
+    return (LogicalPlan) PlanRegistry.take(place);
   }
 
   private LogicalPlan relation(String table, Map<String, String> options) {
@@ -158,12 +188,17 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
           case HUDI_QUERY -> "(table, mode): a name or path, and snapshot or read_optimized.";
           case HUDI_CHANGES ->
               "(table, mode, begin [, end]): a name or path, latest_state, and instants as texts.";
+          case "hudi_query_timeline" -> "(table [, archived]): a name or path, and 'true'.";
+          case "hudi_filesystem_view" ->
+              "(table [, partitions]): a name or path, and a pattern of partition paths.";
+          case "hudi_metadata" -> "(table): a name or path.";
           default -> "(table, since [, until]): a name or path, and instants as texts.";
         };
     String example =
         switch (name) {
           case HUDI_QUERY -> "('db.orders', 'snapshot').";
           case HUDI_CHANGES -> "('db.orders', 'latest_state', 'earliest').";
+          case "hudi_query_timeline", "hudi_filesystem_view", "hudi_metadata" -> "('db.orders').";
           default -> "('db.orders', '20261118101500123').";
         };
     return LakewardenException.of(

@@ -18,6 +18,8 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -57,6 +59,10 @@ final class CreateStatements extends PlanRule {
           CollectionConverters.asJava(create.partitioning()),
           create.ignoreIfExists(),
           create.query());
+    }
+    LogicalPlan like = CreatedLike.of(session, node);
+    if (like != null) {
+      return like;
     }
     boolean replaces =
         (node instanceof ReplaceTable replace && isOurs(replace.tableSpec()))
@@ -138,9 +144,15 @@ final class CreateStatements extends PlanRule {
             "A Hudi table does not keep them.",
             "Name the values where rows are inserted.");
       }
-      fields.add(new StructField(column.name(), column.dataType(), column.nullable(), column.metadata()));
+      fields.add(
+          new StructField(column.name(), kept(column.dataType()), column.nullable(), column.metadata()));
     }
     return new StructType(fields.toArray(StructField[]::new));
+  }
+
+  /** The type without lengths of texts, which no table keeps. */
+  private static DataType kept(DataType type) {
+    return CharVarcharUtils.replaceCharVarcharWithString(type);
   }
 
   /** Gives our format a name that Spark finds, before it looks for it. */

@@ -74,7 +74,13 @@ public final class Creation extends CommandNode {
       URI place = CatalogUtils$.MODULE$.stringToURI(location);
       Map<?, ?> made = onStorage(TableRelations.pathOf(place));
       register(catalog, CatalogTableType.EXTERNAL(), place, made);
-      fill(TableRelations.pathOf(place));
+      try {
+        fill(TableRelations.pathOf(place));
+      } catch (Throwable failed) {
+        // The table has no row; the same statement takes it, when its rows are right.
+        catalog.dropTable(name, true, false);
+        throw failed;
+      }
     }
     return TableWrite.none();
   }

@@ -1,6 +1,11 @@
 package io.lakewarden.spark;
 
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
@@ -9,7 +14,10 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** INSERT ... SELECT * from a Hudi table: what Hudi has in front of its rows is not inserted. */
+/**
+ * The rows of an INSERT: what Hudi has in front of its own rows is not inserted; and rows whose
+ * columns have just the names of the table's go where their names say, as in Hudi.
+ */
 final class InsertedQueries extends PlanRule {
   InsertedQueries(SparkSession session) {
     super(session);
@@ -22,13 +30,41 @@ final class InsertedQueries extends PlanRule {
     }
     LakeTable table = LakeRelations.targetOf(insert.table());
     List<Attribute> output = CollectionConverters.asJava(insert.query().output());
-    if (table == null || !table.beginsWithMetaColumns(output)) {
+    if (table == null) {
       return null;
     }
-    List<NamedExpression> own =
-        output.stream().skip(LakeTable.META_COLUMNS).map(one -> (NamedExpression) one).toList();
+    List<Attribute> own =
+        table.beginsWithMetaColumns(output)
+            ? output.subList(LakeTable.META_COLUMNS, output.size())
+            : output;
+    List<Attribute> placed = placed(insert, table, own);
+    if (placed.equals(output)) {
+      return null;
+    }
+    List<NamedExpression> columns = placed.stream().map(one -> (NamedExpression) one).toList();
     LogicalPlan query =
-        new Project(CollectionConverters.asScala(own).toSeq(), insert.query());
+        new Project(CollectionConverters.asScala(columns).toSeq(), insert.query());
     return TableRelations.withPart(insert, insert.query(), query);
+  }
+
+  /** The columns in the order of the table's, if they have just its names; else as they are. */
+  private static List<Attribute> placed(
+      InsertIntoStatement insert, LakeTable table, List<Attribute> own) {
+    if (insert.byName() || !insert.userSpecifiedCols().isEmpty()) {
+      return own;
+    }
+    Map<String, Attribute> named = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    own.forEach(column -> named.put(column.name(), column));
+    Set<String> given = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+    CollectionConverters.asJava(insert.partitionSpec())
+        .forEach((column, value) -> given.addAll(value.isDefined() ? Set.of(column) : Set.of()));
+    List<Attribute> placed = new ArrayList<>();
+    for (String column : table.ownColumns()) {
+      if (!given.contains(column)) {
+        placed.add(named.get(column));
+      }
+    }
+    boolean isSame = placed.size() == own.size() && named.size() == own.size();
+    return isSame && !placed.contains(null) ? placed : own;
   }
 }

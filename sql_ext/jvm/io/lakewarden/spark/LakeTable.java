@@ -136,6 +136,10 @@ public final class LakeTable
     return List.of(ownColumns.fieldNames());
   }
 
+  StructType ownSchema() {
+    return ownColumns;
+  }
+
   /** Whether rows have Hudi's own columns in front, as a query of a table has them. */
   boolean beginsWithMetaColumns(List<Attribute> output) {
     String[] names = metaColumns.fieldNames();

@@ -71,9 +71,11 @@ final class Skipping {
     return conditions;
   }
 
-  /** That a column has a value; null if that can't be said. */
+  /** That a column has a value, as a partition does; null if that can't be said. */
   static List<Object> equal(Attribute column, Object value) {
-    return said(column, "=", plain(value, column.dataType()));
+    // Nothing is skipped by numbers that have no exact equals, but they name partitions.
+    boolean isFloating = value instanceof Float || value instanceof Double;
+    return said(column, "=", isFloating ? value : plain(value, column.dataType()));
   }
 
   private static List<Object> condition(Expression filter) {

@@ -16,12 +16,14 @@ import scala.runtime.BoxedUnit;
 
 /** Our rules: tables of the format `lakewarden` are Spark's, functions and calls know names. */
 final class TableRules {
-  // Hints are resolved first of all, so that Spark never looks for our format by itself.
+  // Hints are resolved first of all, so that Spark never looks for our format by itself, nor takes
+  // the rows of an INSERT by their places that have names.
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
       List.of(
           SparkSources::new,
           SourceLimits::new,
           TableRelations::new,
+          InsertedQueries::new,
           CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
       List.of(TimeTravels::new, InsertedQueries::new);

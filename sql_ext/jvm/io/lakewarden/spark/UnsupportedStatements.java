@@ -8,11 +8,6 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Statements that have no meaning for a table of ours are refused with what to do instead. */
 final class UnsupportedStatements extends PlanRule {
-  private static final Refusal PARTITIONS_COME_WITH_ROWS =
-      new Refusal(
-          "Partitions can't be added to %s.",
-          "A write creates the partitions of its rows.",
-          "INSERT the rows. SHOW PARTITIONS lists the partitions.");
   private static final Refusal NO_STATISTICS_OF_SPARK =
       new Refusal(
           "ANALYZE TABLE is not needed for %s.",
@@ -31,7 +26,6 @@ final class UnsupportedStatements extends PlanRule {
   // By name: not every release of Spark has every one of these classes.
   private static final Map<String, Refusal> REFUSALS =
       Map.ofEntries(
-          Map.entry("AddPartitions", PARTITIONS_COME_WITH_ROWS),
           Map.entry("AnalyzeTable", NO_STATISTICS_OF_SPARK),
           Map.entry("AnalyzeColumn", NO_STATISTICS_OF_SPARK),
           Map.entry("SetTableSerDeProperties", NOTHING_BUT_ROWS),
@@ -59,9 +53,9 @@ final class UnsupportedStatements extends PlanRule {
           Map.entry(
               "CreateTableLike",
               new Refusal(
-                  "No table can be created like %s.",
-                  "The columns of a table do not include its record key.",
-                  "Use CREATE TABLE with the text of SHOW CREATE TABLE.")));
+                  "No table of another format can be created like %s.",
+                  "Spark copies entries of its catalog, and the columns are not there.",
+                  "Use CREATE TABLE ... AS SELECT.")));
 
   UnsupportedStatements(SparkSession session) {
     super(session);

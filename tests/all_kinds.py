@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -169,11 +170,8 @@ class _Truth:
             if key not in have:
                 yield f"{partition}: no filter of {path}"
                 continue
-            entry = have[key]
-            bloom = parse_bloom(entry["bloomFilter"], entry["type"], path)
-            wanted = sorted(values(path))
-            found = bloom.might_contain(pa.array(wanted, pa.string()))
-            if not found.all():
+            entry, wanted = have[key], frozenset(values(path))
+            if not _might_contain(entry["bloomFilter"], entry["type"], path, wanted):
                 yield f"{partition}: {path} has values that its filter lacks"
         known = {bloom_filter_key(one, name) for one, name in self._all_files()}
         yield from (f"{partition}: an entry of no file: {key}" for key in have.keys() - known)
@@ -250,6 +248,13 @@ class _Truth:
         for partition, files in self.state.source(use_metadata=False).files().items():
             for file in files:
                 yield partition, file.name
+
+
+@lru_cache
+def _might_contain(content: bytes, kind: str, path: str, values: frozenset[str]) -> bool:
+    """Whether a filter has all of these values; the same one is asked after each step."""
+    bloom = parse_bloom(content, kind, path)
+    return bool(bloom.might_contain(pa.array(sorted(values), pa.string())).all())
 
 
 def _java(value: object) -> str | None:

@@ -118,6 +118,8 @@ def by_keyword(
     means none of them, but that of an operation's own ones, and the short name of one of these.
     `parameters` are those of the call, which a misspelt keyword may mean as well.
     """
+    if not given:
+        return {}
     own = tuple(own)
     shorts = {setting.short: {setting.key} for setting in own if setting.short}
     meanings = _keywords(known) | _keywords(own) | shorts

@@ -41,26 +41,40 @@ class _Store:
         self._clock = clock
         self._lock = Lock()
         self._files: dict[str, _File] = {}
+        # The names in each folder; those of folders end with a slash.
+        self._names: dict[str, set[str]] = {}
+        # What was listed since the last change of a folder, by the folder and by who asks.
+        self._listings: dict[str, dict[str, Listing]] = {}
         self._versions = count(1)
+        self.changes = 0
 
     def file(self, path: str) -> _File | None:
         with self._lock:
             return self._files.get(path)
 
+    def listing(self, root: str, folder: str) -> Listing:
+        """The files and folders of a folder, by their paths below a root."""
+        prefix = root + folder
+        with self._lock:
+            known = self._listings.setdefault(prefix, {})
+            if root not in known:
+                known[root] = self._listed(prefix, folder)
+            return known[root]
+
     def below(self, prefix: str) -> list[tuple[str, _File]]:
         with self._lock:
-            return [item for item in self._files.items() if item[0].startswith(prefix)]
+            return list(self._below(prefix))
 
     def put(self, path: str, content: bytes) -> None:
         with self._lock:
-            self._files[path] = self._fresh(content)
+            self._keep(path, self._fresh(content))
 
     def put_if_absent(self, path: str, content: bytes) -> _File | None:
         """The file that is there already, or None when this call created it."""
         with self._lock:
             present = self._files.get(path)
             if present is None:
-                self._files[path] = self._fresh(content)
+                self._keep(path, self._fresh(content))
             return present
 
     def replace(self, path: str, content: bytes, version: str) -> _File | None:
@@ -68,19 +82,63 @@ class _Store:
         with self._lock:
             present = self._files.get(path)
             if present is not None and str(present.version) == version:
-                present = self._files[path] = self._fresh(content)
+                present = self._fresh(content)
+                self._keep(path, present)
             return present
 
     def touch(self, path: str) -> bool:
         with self._lock:
             present = self._files.get(path)
             if present is not None:
-                self._files[path] = replace(present, modified_ms=self._clock.now_ms())
+                self._keep(path, replace(present, modified_ms=self._clock.now_ms()))
             return present is not None
 
     def remove(self, path: str) -> bool:
         with self._lock:
-            return self._files.pop(path, None) is not None
+            is_there = self._files.pop(path, None) is not None
+            if is_there:
+                self.changes += 1
+                self._forget(path)
+            return is_there
+
+    def _listed(self, prefix: str, folder: str) -> Listing:
+        names = self._names.get(prefix, ())
+        files = [name for name in names if not name.endswith("/")]
+        folders = [folder + name[:-1] for name in names if name.endswith("/")]
+        return listing(
+            [_entry(folder + name, self._files[prefix + name]) for name in files], folders
+        )
+
+    def _below(self, prefix: str) -> Iterator[tuple[str, _File]]:
+        for name in self._names.get(prefix, ()):
+            if name.endswith("/"):
+                yield from self._below(prefix + name)
+            else:
+                yield prefix + name, self._files[prefix + name]
+
+    def _keep(self, path: str, file: _File) -> None:
+        self.changes += 1
+        prefix, name = _parted(path)
+        self._listings.pop(prefix, None)
+        if path not in self._files:
+            while name not in (known := self._names.setdefault(prefix, set())):
+                known.add(name)
+                self._listings.pop(prefix, None)
+                if not prefix:
+                    break
+                prefix, name = _parted(prefix)
+        self._files[path] = file
+
+    def _forget(self, path: str) -> None:
+        """Folders go with their last file."""
+        while path:
+            prefix, name = _parted(path)
+            self._names[prefix].remove(name)
+            self._listings.pop(prefix, None)
+            if self._names[prefix]:
+                return
+            del self._names[prefix]
+            path = prefix
 
     def _fresh(self, content: bytes) -> _File:
         return _File(bytes(content), self._clock.now_ms(), next(self._versions))
@@ -126,6 +184,11 @@ class MemoryStorage:
     def location(self) -> Location:
         return Location(SCHEME + joined(self._store.name, self._folder))
 
+    @property
+    def changes(self) -> int:
+        """How often any file of the store was written, touched or removed."""
+        return self._store.changes
+
     def below(self, folder: str) -> "MemoryStorage":
         return MemoryStorage(self._store, joined(self._folder, checked_folder(folder)))
 
@@ -137,16 +200,8 @@ class MemoryStorage:
         return _entry(path, file) if file else None
 
     def list(self, folder: str) -> Listing:
-        prefix = prefix_of(checked_folder(folder))
-        files: list[Entry] = []
-        folders: list[str] = []
-        for path, file in self._below(prefix):
-            name, is_deeper, _ = path.removeprefix(prefix).partition("/")
-            if is_deeper:
-                folders.append(prefix + name)
-            else:
-                files.append(_entry(path, file))
-        return listing(files, folders)
+        root = prefix_of(self._folder)
+        return self._store.listing(root, prefix_of(checked_folder(folder)))
 
     def walk(self, folder: str) -> tuple[Entry, ...]:
         prefix = prefix_of(checked_folder(folder))
@@ -202,6 +257,12 @@ class MemoryStorage:
         root = prefix_of(self._folder)
         for key, file in self._store.below(root + prefix):
             yield key.removeprefix(root), file
+
+
+def _parted(path: str) -> tuple[str, str]:
+    """The folder of a file or folder, with its slash, and the name in it."""
+    at = path.rfind("/", 0, len(path) - 1) + 1
+    return path[:at], path[at:]
 
 
 def _entry(path: str, file: _File) -> Entry:

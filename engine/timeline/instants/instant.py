@@ -31,6 +31,9 @@ class Action(Enum):
     INDEXING = "indexing"
     SCHEMA_COMMIT = "schemacommit"
 
+    # There is one of each in a process. Enum hashes their names, at every look into a dictionary.
+    __hash__ = object.__hash__
+
     @property
     def completed_as(self) -> "Action":
         """The action under which an instant of this one completes."""

@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from lakewarden import Table
+from lakewarden.engine.formats.instant_metadata import restore, rollback
 from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
@@ -43,3 +44,35 @@ def test_an_index_that_a_write_has_not_told_is_not_believed() -> None:
         if newest in entry.name:
             storage.delete(entry.path)
     assert doubt(storage) == f"the write {newest} has not updated the metadata table"
+
+
+def taken_back(storage: Storage, table: Table, write: str, action: str) -> str:
+    """A rollback or restore of another engine, which has no ledger, and forgets this index."""
+    newest = max(one.completed or "" for one in table.timeline().completed())
+    time = str(int(newest) + 1000)
+    metadata = rollback.RollbackMetadata(start_rollback_time=time, commits_rollback=(write,))
+    content = (
+        rollback.encode(metadata)
+        if action == "rollback"
+        else restore.encode(restore.RestoreMetadata(start_restore_time=time))
+    )
+    storage.put(f".hoodie/timeline/{time}_{int(time) + 1}.{action}", content)
+    return time
+
+
+def test_an_index_is_not_believed_once_another_engine_took_back_what_it_was_built_on() -> None:
+    storage, table = indexed_table()
+    time = taken_back(storage, table, table.timeline().completed()[0].requested, "rollback")
+    assert doubt(storage) == f"the rollback {time} has not updated it"
+
+
+def test_an_index_is_believed_when_another_engine_took_back_what_came_later() -> None:
+    storage, table = indexed_table()
+    taken_back(storage, table, table.timeline().completed()[-1].requested, "rollback")
+    assert doubt(storage) is None
+
+
+def test_an_index_is_not_believed_once_another_engine_restored_the_table() -> None:
+    storage, table = indexed_table()
+    time = taken_back(storage, table, table.timeline().completed()[0].requested, "restore")
+    assert doubt(storage) == f"the restore {time} has not updated it"

@@ -47,7 +47,7 @@ from lakewarden.engine.timeline.timeline import Timeline, open_archive
 # Cleans end one by one, and a snapshot takes less time than what leads to an end.
 SNAPSHOTS_MAX = 5
 # What a snapshot names may be gone when it is read: then it is not the newest any more.
-OUTDATED = frozenset({"missing_file", "snapshot_outdated"})
+OUTDATED = frozenset({"missing_file", "missing_metadata_partition", "snapshot_outdated"})
 
 ValueT = TypeVar("ValueT")
 

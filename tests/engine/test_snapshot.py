@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -138,6 +139,30 @@ def test_a_read_begins_anew_where_files_vanish_before_the_first_row(use_metadata
         assert found.num_rows == len(KEYS), f"after call {at}"
         at += 1
     assert calls > 5
+
+
+@pytest.mark.parametrize("filter_", [[("v", "=", 0)], [("id", "in", list(KEYS))]], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.drop_index("column_stats"),
+        lambda table: table.drop_index("record_index"),
+        lambda table: table.refresh_index("record_index"),
+        lambda table: table.delete_metadata_table(),
+    ],
+    ids=["statistics dropped", "record index dropped", "record index built anew", "all dropped"],
+)
+def test_a_read_begins_anew_where_an_index_goes_that_it_uses(
+    change: Callable[[Table], object], filter_: list[tuple[str, str, object]]
+) -> None:
+    at, is_over = 1, False
+    while not is_over:
+        world = SnapshotTable(index="RECORD_INDEX")
+        hook = Hook(at, partial(change, world.table()))
+        reader = world.table(hook.storage(world.storage))
+        assert reader.read_arrow(["id", "v"], filter_).num_rows == len(KEYS), f"after call {at}"
+        at, is_over = at + 1, not hook.has_happened
+    assert at > 10
 
 
 def test_batches_that_vanish_later_name_the_clean_that_took_them() -> None:

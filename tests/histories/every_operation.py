@@ -17,12 +17,15 @@ from tests.histories.services import (
 )
 from tests.histories.travels import DeleteSavepoint, Restore, Rollback, Savepoint
 from tests.histories.upkeep import (
+    OF_ROWS,
+    PLAIN,
+    CancelIndexing,
     CreateIndex,
     CreateMetadata,
-    CreateRowIndex,
     DeleteMetadata,
     DropIndex,
-    DropRowIndex,
+    RunIndexing,
+    ScheduleIndex,
     SetIndex,
 )
 from tests.histories.writes import (
@@ -75,10 +78,13 @@ _ALL: tuple[Operation, ...] = (
     DeleteSavepoint(),
     Restore(),
     Rollback(),
-    CreateIndex(),
-    DropIndex(),
-    CreateRowIndex(),
-    DropRowIndex(),
+    CreateIndex("create index", PLAIN),
+    DropIndex("drop index", PLAIN),
+    CreateIndex("create row index", OF_ROWS, 3),
+    DropIndex("drop row index", OF_ROWS),
+    ScheduleIndex(),
+    RunIndexing(),
+    CancelIndexing(),
     CreateMetadata(),
     DeleteMetadata(),
     SetIndex(),

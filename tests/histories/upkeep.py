@@ -1,106 +1,170 @@
-"""Upkeep: indexes and the metadata table, made and dropped."""
+"""Upkeep: indexes and the metadata table, planned, built, called off and dropped."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
 from lakewarden import Table
-from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, give
+from lakewarden.engine.services.indexing.request import IndexRequest
+from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, DAY_FORMAT
 from tests.histories.operation import Call
 from tests.histories.table_model import Past
+from tests.histories.tables import TableKind
 
-INDEXES = ("record_index", "column_stats", "partition_stats")
+# What is asked for, by the partition of the metadata table.
+ASKED: Mapping[str, Callable[[TableKind], IndexRequest]] = {
+    "record_index": lambda kind: IndexRequest(
+        name="record_index",
+        index_type="record_index",
+        columns=tuple(kind.shown(("id",))),
+        options=({"isPartitioned": "true"} if kind.is_partitioned and not kind.is_global else {}),
+    ),
+    "column_stats": lambda kind: IndexRequest(
+        name="column_stats", index_type="column_stats", columns=("v", "name", "d")
+    ),
+    "partition_stats": lambda kind: IndexRequest(
+        name="partition_stats", index_type="partition_stats"
+    ),
+    BLOOM: lambda kind: IndexRequest(name=BLOOM, index_type=BLOOM),
+    BY_NAME: lambda kind: IndexRequest(
+        name="by_name", index_type="secondary_index", columns=("name",)
+    ),
+    BY_N: lambda kind: IndexRequest(name="by_n", index_type="secondary_index", columns=("n",)),
+    BY_DAY: lambda kind: IndexRequest(
+        name="by_day",
+        index_type="column_stats",
+        columns=("ts",),
+        options={"expr": "from_unixtime", "format": DAY_FORMAT},
+    ),
+    BY_LOW: lambda kind: IndexRequest(
+        name="by_low", index_type="bloom_filters", columns=("name",), options={"expr": "lower"}
+    ),
+}
+PLAIN = ("record_index", "column_stats", "partition_stats")
+OF_ROWS = tuple(name for name in ASKED if name not in PLAIN)
+
+
+def _chosen(past: Past, chance: Random, partitions: Sequence[str]) -> str | None:
+    """An index that the table can have; what others it needs is seen when it is asked for."""
+    partition = chance.choice(partitions)
+    if not past.has_metadata:
+        return None
+    if partition == "partition_stats" and not past.kind.is_partitioned:
+        return None
+    needs_once = partition in (BY_NAME, BY_N)
+    return None if needs_once and not past.kind.has_keys_once else partition
+
+
+def _build(table: Table, kind: TableKind, partition: str, operation: str) -> object:
+    """Build an index, or only plan it; nothing where it is there, or what it needs is not."""
+    asked, config = ASKED[partition](kind), table.config
+    needed = {"partition_stats": "column_stats", BY_NAME: "record_index", BY_N: "record_index"}
+    if config.has_metadata(partition) or not config.has_metadata(needed.get(partition, "files")):
+        return None
+    if partition in (BY_NAME, BY_N) and _is_partitioned(table):
+        return None
+    return table.build_index(
+        asked.name, asked.columns, asked.index_type, asked.options, op=operation
+    )
+
+
+def _is_partitioned(table: Table) -> bool:
+    """Whether the record index has one shard for each partition."""
+    return any(one.is_partitioned for one in table.indexes() if one.name == "record_index")
 
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    name: str = "create index"
+    """An index, built from its plan to its end."""
+
+    name: str
+    partitions: tuple[str, ...]
     weight: int = 2
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        index = chance.choice(INDEXES)
-        if not past.has_metadata:
+        partition = _chosen(past, chance, self.partitions)
+        if partition is None:
             return None
-        if index == "partition_stats" and not past.kind.is_partitioned:
-            return None
-        within = past.kind.is_partitioned and not past.kind.is_global
-        options = {"isPartitioned": "true"} if index == "record_index" and within else {}
-        columns = {
-            "record_index": tuple(past.kind.shown(("id",))),
-            "column_stats": ("v", "name", "d"),
-        }.get(index, ())
         return Call(
-            text=f"create {index} {options or ''}",
-            act=lambda table: _create(table, index, columns, options),
+            text=f"create {partition}",
+            act=lambda table: _build(table, past.kind, partition, "scheduleAndExecute"),
             is_repeated=True,
         )
-
-
-def _create(table: Table, index: str, columns: tuple[str, ...], options: dict[str, str]) -> object:
-    if index == "partition_stats" and not _has(table, "column_stats"):
-        return None
-    return table.create_index(index, columns, index, options, if_not_exists=True)
 
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
-    name: str = "drop index"
+    """An index goes, also one that is planned or half built."""
+
+    name: str
+    partitions: tuple[str, ...]
     weight: int = 1
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        index = chance.choice(INDEXES)
-        if not past.has_metadata:
-            return None
-        return Call(
-            text=f"drop {index}",
-            act=lambda table: table.drop_index(index) if _has(table, index) else None,
-            is_repeated=True,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class CreateRowIndex:
-    """An index of filters, values or expressions; one of values needs each key once."""
-
-    name: str = "create row index"
-    weight: int = 3
-
-    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        partition = chance.choice((BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
-        needs_once = partition in (BY_NAME, BY_N)
-        if not past.has_metadata or (needs_once and not past.kind.has_keys_once):
-            return None
-        return Call(
-            text=f"create {partition}",
-            act=lambda table: _give(table, partition),
-            is_repeated=True,
-        )
-
-
-def _give(table: Table, partition: str) -> None:
-    if not table.config.has_metadata(partition):
-        give(table, (partition,))
-
-
-@dataclass(frozen=True, slots=True)
-class DropRowIndex:
-    name: str = "drop row index"
-    weight: int = 1
-
-    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
-        partition = chance.choice((BLOOM, BY_NAME, BY_N, BY_DAY, BY_LOW))
+        partition = chance.choice(self.partitions)
         if not past.has_metadata:
             return None
         return Call(
             text=f"drop {partition}",
-            act=lambda table: (
-                table.drop_index(partition) if table.config.has_metadata(partition) else None
-            ),
+            act=lambda table: table.drop_index(partition, if_exists=True),
             is_repeated=True,
         )
 
 
-def _has(table: Table, index: str) -> bool:
-    return index in {one.name for one in table.indexes()}
+@dataclass(frozen=True, slots=True)
+class ScheduleIndex:
+    """The plan of an index, to which writes report until somebody carries it out."""
+
+    name: str = "schedule index"
+    weight: int = 4
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        partition = _chosen(past, chance, tuple(ASKED))
+        if partition is None:
+            return None
+        return Call(
+            text=f"schedule {partition}",
+            act=lambda table: _build(table, past.kind, partition, "schedule"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunIndexing:
+    """A build is carried out, or resumed where another process has died in it."""
+
+    name: str = "run indexing"
+    weight: int = 4
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.has_metadata:
+            return None
+        takes_all = chance.random() < 0.4
+        return Call(
+            text=f"run {'all builds' if takes_all else 'the oldest build'}",
+            act=lambda table: [
+                table.run_indexing([one])
+                for one in (table.pending_indexing() if takes_all else table.pending_indexing()[:1])
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CancelIndexing:
+    """A build is called off, planned or half done."""
+
+    name: str = "cancel indexing"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if not past.has_metadata:
+            return None
+        return Call(
+            text="cancel the newest build",
+            act=lambda table: [
+                table.cancel(one, force=True) for one in table.pending_indexing()[-1:]
+            ],
+            is_repeated=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,6 +220,31 @@ def _carry_out(table: Table) -> object:
     return table.clustering.run()
 
 
+BY_KEY = "record_index"
+
+
+def index_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
+    """What indexers do: they plan, carry out what they or others have planned, and call it off."""
+    within = kind.is_partitioned and not kind.is_global
+    options = {"isPartitioned": "true"} if within else {}
+
+    def build(table: Table, operation: str) -> object:
+        return table.build_index(BY_KEY, ("id",), BY_KEY, options, op=operation)
+
+    return {
+        "schedule index": lambda table: build(table, "schedule"),
+        "build index": lambda table: build(table, "scheduleAndExecute"),
+        "build statistics": lambda table: table.build_index(
+            "column_stats", ("v", "name"), "column_stats"
+        ),
+        "run indexing": lambda table: table.run_indexing(),
+        "run indexing, too": lambda table: table.run_indexing(),
+        "cancel indexing": lambda table: [
+            table.cancel(one, force=True) for one in table.pending_indexing()
+        ],
+    }
+
+
 def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
     """Services by name, with as little kept as can be."""
     one = {"hoodie.clean.commits.retained": "1"}
@@ -238,6 +263,7 @@ def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
         deeds["create index"] = lambda table: table.create_index(
             "column_stats", ("v",), "column_stats", if_not_exists=True
         )
+        deeds["drop record index"] = lambda table: table.drop_index(BY_KEY, if_exists=True)
     if kind.index != "BUCKET":
         deeds["plan"] = _plan
         deeds["run plans"] = _carry_out

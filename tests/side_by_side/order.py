@@ -72,6 +72,8 @@ class Seen:
     as_of: str = ""
     # The completion times between which changes were asked for.
     window: tuple[str, str] | None = None
+    # The keys that were asked for; None for all rows.
+    ids: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _expected(first: Past, made: Sequence[Made], read: Seen) -> Contents:
         assert reported.deed.effect is not None
         reported.deed.effect(past)
     if not until:
-        return plain(past.rows, COLUMNS)
+        rows = plain(past.rows, COLUMNS)
+        return {key: one for key, one in rows.items() if read.ids is None or key[1] in read.ids}
     numbers = {reported.deed.number for reported, instant in chosen if instant.completed > since}
     written = {key: one for key, one in past.rows.items() if one.step in numbers}
     return plain(written, COLUMNS)

@@ -18,12 +18,22 @@ from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from tests.all_kinds import differences
 from tests.crash.dying_operations import ports
 from tests.histories.rows import table_of
 from tests.histories.seen import Difference, rows_of
 from tests.histories.table_model import Past
 from tests.histories.tables import COLUMNS, INDEXES, TableKind
-from tests.side_by_side.clients import OLD, Client, Deed, drawn_deed, row, service_deeds
+from tests.side_by_side.clients import (
+    NEW,
+    OLD,
+    Client,
+    Deed,
+    drawn_deed,
+    index_deeds,
+    row,
+    service_deeds,
+)
 from tests.side_by_side.order import Broken, Completed, Contents, Seen, Told, assert_order
 from tests.simulation.locks import LockKind
 from tests.simulation.processes import Company
@@ -31,6 +41,8 @@ from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
 from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step
 
 TRIES = 3
+# In how many races indexes are built.
+INDEXED = 0.5
 SKEW_MAX_MS = 240_000
 TOGETHER = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
@@ -56,6 +68,11 @@ class RaceKind:
     @property
     def name(self) -> str:
         return f"race-{self.lock}"
+
+
+def _finished(table: Table, instant: str) -> object:
+    """Nobody is left who could still be at work on it."""
+    return table.run_indexing([instant]) if instant in table.pending_indexing() else None
 
 
 def drawn_table(chance: Random) -> TableKind:
@@ -121,6 +138,9 @@ class Race:
         for number in range(self.chance.choice((2, 2, 3, 4))):
             self._enters(f"client {number}", self._writes)
         self._enters("keeper", self._keeps)
+        if self.table_kind.has_metadata and self.chance.random() < INDEXED:
+            for number in range(self.chance.choice((1, 2))):
+                self._enters(f"indexer {number}", self._indexes)
         self._enters("reader", self._looks)
         self.scheduler.run()
         self.scheduler.chances = CALM
@@ -164,9 +184,20 @@ class Race:
             service = self.chance.choice(names)
             self._does(name, table, Deed(service, deeds[service]))
 
+    def _indexes(self, name: str, table: Client) -> None:
+        """Build indexes beside the others; who dies in it is followed by whoever comes."""
+        deeds = index_deeds(self.table_kind)
+        names = sorted(deeds.keys() - self.kind.without)
+        for _ in range(self.chance.choice((1, 2, 3))):
+            deed = self.chance.choice(names)
+            self._does(name, table, Deed(deed, deeds[deed]))
+            self._looks_up(name, table)
+
     def _looks(self, name: str, table: Client) -> None:
         for _ in range(self.chance.choice((1, 2, 3))):
-            if self.chance.random() < 0.4:
+            if self.chance.random() < 0.3:
+                self._looks_up(name, table)
+            elif self.chance.random() < 0.5:
                 self._looks_back(name, table)
             else:
                 self._reads_once(name, table)
@@ -178,8 +209,13 @@ class Race:
             table.rollback_failed_writes()
             table.clean(only_pending=True)
             table.sweep()
+        for instant in table.pending_indexing():
+            self._does(name, table, Deed("finish a build", partial(_finished, instant=instant)))
         for use_metadata in (True, False):
             self._reads_once(name, table, use_metadata=use_metadata)
+        self._looks_up(name, table, (*OLD, *NEW))
+        for difference in differences(Table.on(self.storage)):
+            raise Broken("an index that is not true", difference)
         for result in table.validate():
             if result.finding.verdict is CheckVerdict.FAILED:
                 finding = result.finding
@@ -194,6 +230,7 @@ class Race:
         last = Deed("upsert all", lambda one: one.upsert(table_of(rows)), effect)
         self._does(name, table, last)
         self._reads_once(name, table)
+        self._looks_up(name, table, (*OLD, *NEW))
 
     def _does(self, name: str, table: Client, deed: Deed) -> Told:
         """A deed, tried again where somebody else has won."""
@@ -221,6 +258,24 @@ class Race:
         if read is not None:
             how = f"read {'by the metadata table' if chosen else 'by listing'}"
             self._reads.append(Seen(name, began, self.scheduler.steps, read, how))
+
+    def _looks_up(self, name: str, table: Table, asked: tuple[str, ...] = ()) -> None:
+        """Read some keys, through whatever indexes there are."""
+        began = self.scheduler.steps
+        ids = asked or tuple(sorted(self.chance.sample((*OLD, *NEW), 3)))
+        by_filter = self.chance.random() < 0.5
+        read = self._answered(
+            name,
+            lambda: (
+                table.read_arrow(COLUMNS, [("id", "in", list(ids))])
+                if by_filter
+                else table.lookup(list(ids), COLUMNS)
+            ),
+        )
+        if read is not None:
+            how = f"{'filter' if by_filter else 'lookup'} of {', '.join(ids)}"
+            ended = self.scheduler.steps
+            self._sees(Seen(name, began, ended, read, how, ids=frozenset(ids)))
 
     def _looks_back(self, name: str, table: Table) -> None:
         """Read an earlier moment, or a window; what is gone may be refused."""

@@ -1,7 +1,8 @@
 """Answers: a query planned on one snapshot and read, all of it or an error.
 
-A clean may remove files of a snapshot while they are read. As long as nothing was handed out, the
-read begins anew on the table as it is then; after that it ends with an error that names the clean.
+A clean may remove files of a snapshot while they are read, and an index may go. As long as nothing
+was handed out, the read begins anew on the table as it is then; after that it ends with an error
+that names the clean.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +17,9 @@ from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.active import load_active
+from lakewarden.engine.table.config import load_config
+from lakewarden.engine.timeline.active import ActiveTimeline, load_active
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.removals import removals_between
 
 ValueT = TypeVar("ValueT")
@@ -111,7 +114,7 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
     now = load_active(snapshot.storage, snapshot.layout)
     removals = removals_between(snapshot.timeline.active, now)
     if not removals:
-        return None
+        return _index_gone(snapshot, now)
     names = " and ".join(str(one) for one in removals[-2:])
     path = error.parameters.get("path")
     return Conflict(
@@ -121,4 +124,20 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
         now="Read again. To avoid it, raise hoodie.clean.commits.retained.",
         path=path,
         removed_by=tuple(one.requested for one in removals),
+    )
+
+
+def _index_gone(snapshot: Snapshot, now: ActiveTimeline) -> Conflict | None:
+    """The error of a reader whose snapshot has an index that was dropped or built anew since."""
+    there = load_config(snapshot.storage)
+    gone = [one for one in snapshot.config.metadata_partitions if not there.has_metadata(one)]
+    built = {one.key for one in now.completed((Action.INDEXING,))}
+    if not gone and built <= {one.key for one in snapshot.timeline.active.instants}:
+        return None
+    return Conflict(
+        "index_replaced",
+        what="The read was ended.",
+        why=f"{', '.join(gone) or 'An index'} was dropped or built anew while the read used it.",
+        now="Read again.",
+        partitions=tuple(gone),
     )

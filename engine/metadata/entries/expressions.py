@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +20,13 @@ from lakewarden.engine.kernel.zones import UTC, Zone
 IDENTITY = "identity"
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _QUARTER_SECONDS, _DAY_SECONDS = 900, 86_400
+# Quarters of an hour that are looked at together: no zone changes its offset twice in as many.
+_SPAN_QUARTERS = 256
+# Farther than the wall clocks of any zone are from each other.
+_APART_SECONDS = 2 * _DAY_SECONDS
+# The seconds of years of four digits, less what clocks differ by: texts of these are in order.
+_TEXT_SECONDS_MIN, _TEXT_SECONDS_MAX = -30_610_051_200, 253_402_128_000
+_INT64_MAX = (1 << 63) - 1
 # The years 9000 and 1000, well within those that Python knows, and 400 years.
 _SECONDS_MAX, _SECONDS_MIN, _CYCLE_SECONDS = 221_845_392_000, -30_610_224_000, 12_622_780_800
 _DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
@@ -41,8 +50,14 @@ _OPTIONS: Mapping[str, frozenset[str]] = {
     "split": frozenset({"pattern"}),
 }
 FUNCTIONS = frozenset(_OPTIONS)
+# Of moments, those whose results are in the order of the wall clock; these texts may be.
+_TO_TEXT = frozenset({"from_unixtime", "date_format"})
+_ORDERED = _TO_TEXT | {"year", "to_date", "date_add", "date_sub"}
 # Java's regular expressions are not Python's.
 _INEXACT = frozenset({"regexp_extract", "regexp_replace", "split"})
+
+
+Quarters = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,31 @@ class Expression:
             encoded = column
             return self.of(encoded.dictionary).take(encoded.indices)
         return _WORKS[self.function](self, column)
+
+    def extremes(self, values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """Some of the values, among them one with the least result and one with the largest.
+
+        Of moments whose order the function keeps, those near the two ends will do: what lies days
+        apart is in the same order on the wall clock of any zone.
+        """
+        unit = _units(values.type)
+        if unit is None or self.function not in _ORDERED or len(values) == values.null_count:
+            return values
+        moments = values.cast(pa.int64())
+        low, high = (bound.as_py() for bound in pc.min_max(moments).values())
+        if self.function in _TO_TEXT and not self._has_ordered_texts(low // unit, high // unit):
+            return values
+        margin = _APART_SECONDS * unit
+        first, last = min(low + margin, _INT64_MAX), max(high - margin, -_INT64_MAX)
+        near = pc.or_(pc.less_equal(moments, first), pc.greater_equal(moments, last))
+        return values.filter(near)
+
+    def _has_ordered_texts(self, low: int, high: int) -> bool:
+        """Whether texts of seconds from low to high are in the order of the seconds."""
+        format_ = self.text("format", _DEFAULT_FORMAT)
+        runs = [found[0] for found in _TOKEN.finditer(format_) if found[1]]
+        is_ordered = bool(runs) and runs == list(_LETTERS)[: len(runs)]
+        return is_ordered and low >= _TEXT_SECONDS_MIN and high < _TEXT_SECONDS_MAX
 
     def text(self, name: str, default: str | None = None) -> str:
         """An option's text."""
@@ -213,9 +253,23 @@ def _in_zone(seconds: pa.Array, zone: Zone) -> pa.Array:
     if zone == UTC:
         return seconds.cast(pa.timestamp("s"))
     encoded = pc.dictionary_encode(_floor_divided(seconds, _QUARTER_SECONDS))
-    offsets = [_offset_seconds(quarter, zone) for quarter in encoded.dictionary.to_pylist()]
+    offsets = _offsets(encoded.dictionary.to_numpy(), zone)
     moved = pc.add(seconds, pa.array(offsets, pa.int64()).take(encoded.indices))
     return moved.cast(pa.timestamp("s"))
+
+
+def _offsets(quarters: Quarters, zone: Zone) -> Quarters:
+    """The offsets at some quarters of hours; only of spans with a change each quarter is asked."""
+    spans, of_span = np.unique(quarters // _SPAN_QUARTERS, return_inverse=True)
+    edges = np.union1d(spans, spans + 1)
+    asked = [_offset_seconds(edge * _SPAN_QUARTERS, zone) for edge in edges.tolist()]
+    at_edges = np.array(asked, np.int64)
+    first = at_edges[np.searchsorted(edges, spans)]
+    found = first[of_span]
+    has_change = first != at_edges[np.searchsorted(edges, spans + 1)]
+    for at in np.flatnonzero(has_change[of_span]).tolist():
+        found[at] = _offset_seconds(int(quarters[at]), zone)
+    return found
 
 
 def _offset_seconds(quarter: int, zone: Zone) -> int:
@@ -257,6 +311,13 @@ def _spelled(found: re.Match[str]) -> str:
 def _bad_letter(format_: str) -> str | None:
     found = (one[0] for one in _TOKEN.finditer(format_) if one[1] or one[0] in _RESERVED)
     return next((run for run in found if run not in _LETTERS), None)
+
+
+def _units(type_: pa.DataType) -> int | None:
+    """How many make a second, of what counts moments."""
+    if pa.types.is_timestamp(type_):
+        return _UNITS[type_.unit]
+    return 1 if pa.types.is_signed_integer(type_) else None
 
 
 def _is_text(type_: pa.DataType) -> bool:

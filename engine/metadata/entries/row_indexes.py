@@ -185,16 +185,11 @@ class RowGatherer:
     def add(self, rows: pa.Table) -> None:
         """Take note of some rows; a column that they lack is null in all of them."""
         for index in self._indexes if len(rows) else ():
-            if index.column in rows.column_names:
-                found = index.expression.of(rows.column(index.column))
-            else:
-                found = pa.nulls(len(rows), pa.string())
             if index.is_filter:
-                distinct = pc.drop_null(pc.unique(found)).cast(pa.string())
+                distinct = pc.drop_null(pc.unique(_results(index, rows))).cast(pa.string())
                 self._values.setdefault(index.partition, []).append(distinct)
                 continue
-            name = index.column
-            summary = summaries_of_rows(pa.table({name: found}), [name])[name]
+            summary = _summary(index, rows)
             before = self._summaries.get(index.partition)
             self._summaries[index.partition] = (
                 summary if before is None else _together(before, summary)
@@ -216,14 +211,37 @@ class RowGatherer:
         }
 
 
+def _results(index: ExpressionIndex, rows: pa.Table) -> pa.Array:
+    """The expression of all rows."""
+    if index.column not in rows.column_names:
+        return pa.nulls(len(rows), pa.string())
+    return index.expression.of(rows.column(index.column))
+
+
+def _summary(index: ExpressionIndex, rows: pa.Table) -> ColumnSummary:
+    """The statistics of the expression; of moments only those near the ends are evaluated."""
+    name = index.column
+    if name not in rows.column_names:
+        return _of_results(_results(index, rows))
+    values = rows.column(name)
+    chosen = index.expression.extremes(values)
+    found = _of_results(index.expression.of(chosen))
+    if chosen is values:
+        return found
+    return replace(found, value_count=len(values), null_count=values.null_count)
+
+
+def _of_results(values: pa.Array) -> ColumnSummary:
+    return summaries_of_rows(pa.table({"value": values}), ["value"])["value"]
+
+
 def _together(one: ColumnSummary, other: ColumnSummary) -> ColumnSummary:
     bounds = (one.minimum, one.maximum, other.minimum, other.maximum)
     known = [bound for bound in bounds if bound is not None and bound.is_valid]
     counts = one.value_count + other.value_count, one.null_count + other.null_count
     if not known:
         return ColumnSummary(one.minimum, one.maximum, *counts)
-    columns = pa.table({"value": pa.array([bound.as_py() for bound in known], known[0].type)})
-    whole = summaries_of_rows(columns, ["value"])["value"]
+    whole = _of_results(pa.array([bound.as_py() for bound in known], known[0].type))
     return ColumnSummary(whole.minimum, whole.maximum, *counts)
 
 

@@ -3,7 +3,9 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -109,3 +111,82 @@ def test_what_is_not_exact_has_a_reason(
 def test_options_that_a_function_does_not_take_are_named() -> None:
     assert unknown_options("lower", {"format": "yyyy"}) == ("format",)
     assert unknown_options("from_unixtime", {"format": "yyyy"}) == ()
+
+
+# Moments of many years in random order, and every second hour of a summer.
+_RANDOM = np.random.default_rng(18)
+SCATTERED = np.concatenate(
+    [
+        _RANDOM.integers(-3_000_000_000, 4_000_000_000, 2_000),
+        1_700_000_000 + 7_200 * _RANDOM.permutation(2_000),
+        [-40_000_000_000, 300_000_000_000],
+    ]
+)
+MANY_ZONES = ("Europe/Oslo", "Asia/Gaza", "Australia/Lord_Howe", "Africa/Casablanca", "UTC")
+
+
+@pytest.mark.parametrize("zone", MANY_ZONES)
+def test_wall_clocks_are_those_of_each_moment_alone(zone: str) -> None:
+    rules = UTC_ZONE if zone == "UTC" else named_zone(zone)
+    found = Expression("from_unixtime", {}, rules).of(pa.array(SCATTERED)).to_pylist()
+    for seconds, text in list(zip(SCATTERED.tolist(), found, strict=True))[:-2]:
+        assert text == f"{rules.wall(seconds * 1000):%Y-%m-%d %H:%M:%S}"
+
+
+def test_no_zone_changes_its_clock_twice_in_a_span_of_quarters() -> None:
+    """Wall clocks are made by looking at spans of 64 hours, which have one change at most."""
+    hours = 4
+    for name in ("Asia/Gaza", "America/Noronha", "America/Boa_Vista", "Africa/Cairo"):
+        zone = named_zone(name)
+        moments = range(946_684_800_000, 1_420_070_400_000, hours * 3_600_000)
+        offsets = [
+            (zone.wall(moment) - UTC_ZONE.wall(moment)).total_seconds() for moment in moments
+        ]
+        changes = np.flatnonzero(np.diff(offsets))
+        assert np.diff(changes).min() * hours > 64
+
+
+@pytest.mark.parametrize("zone", MANY_ZONES)
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        ("to_date", {}),
+        ("year", {}),
+        ("date_add", {"days": "9"}),
+        ("date_sub", {"days": "9"}),
+        ("from_unixtime", {}),
+        ("from_unixtime", {"format": "yyyy-MM"}),
+        ("from_unixtime", {"format": "dd.MM.yyyy"}),
+        ("date_format", {"format": "yyyy/MM/dd HH"}),
+        ("date_format", {"format": "HH"}),
+        ("hour", {}),
+    ],
+)
+def test_the_extremes_have_the_least_and_the_largest_result(
+    function: str, options: dict[str, str], zone: str
+) -> None:
+    expression = Expression(function, options, UTC_ZONE if zone == "UTC" else named_zone(zone))
+    is_of_numbers = function == "from_unixtime"
+    for count in (len(SCATTERED), len(SCATTERED) - 2, 2_000, 1):
+        seconds = pa.array([None, *SCATTERED[:count].tolist()], pa.int64())
+        values = seconds if is_of_numbers else seconds.cast(pa.timestamp("s", "UTC"))
+        if not is_of_numbers and function != "date_format":
+            values = values.cast(pa.timestamp("us", "UTC"))
+        every, some = expression.of(values), expression.of(expression.extremes(values))
+        assert pc.min_max(some) == pc.min_max(every)
+
+
+def test_few_moments_are_evaluated_where_their_order_stays() -> None:
+    moments = pa.array(SCATTERED[:2_000] * 1_000_000, pa.timestamp("us", "UTC"))
+    assert len(Expression("to_date", {}).extremes(moments)) < 10
+    assert len(Expression("hour", {}).extremes(moments)) == len(moments)
+
+
+def test_the_least_wall_clock_need_not_be_the_first_moment() -> None:
+    """Clocks in Oslo were set back by an hour at this moment."""
+    changed = 1_698_541_200
+    moments = pa.array([changed - 600, changed + 60, changed + 7_200])
+    expression = Expression("from_unixtime", {}, named_zone("Europe/Oslo"))
+    every, some = expression.of(moments), expression.of(expression.extremes(moments))
+    assert pc.min_max(some) == pc.min_max(every)
+    assert pc.min_max(every)["min"].as_py() == every[1].as_py()

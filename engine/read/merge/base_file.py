@@ -4,9 +4,10 @@ Row groups are skipped by their statistics, and then by the columns that choose 
 first, the others only for row groups that have such a row.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,13 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.parquet_footer import key_footer_of
 from lakewarden.engine.kernel.errors import LakewardenError, corrupt
-from lakewarden.engine.read.merge.key_places import KEY_PLACES, candidates, hashes_of
+from lakewarden.engine.read.merge.key_places import (
+    KEY_PLACES,
+    Hashes,
+    Positions,
+    WantedKeys,
+    hashes_of,
+)
 from lakewarden.engine.storage.port import Storage
 
 # Java writes one or two huge row groups a file; a small buffer streams inside a row group.
@@ -33,6 +40,8 @@ OnFooter = Callable[[pq.FileMetaData], None]
 
 # With more wanted keys than these for each row group nearly all of them have one.
 _KEYS_PER_GROUP_MAX = 4
+# With more wanted keys than one for so many rows, comparing all rows with them costs no more.
+_ROWS_PER_KEY_MIN = 16
 _KEYS_TOGETHER = 1 << 16
 # What a part of the other columns may take while the chosen rows are taken out of it.
 _PART_BYTES = 8 << 20
@@ -46,7 +55,16 @@ class RowChoice:
     # The positions of the wanted rows among those of a table of the columns, ascending.
     positions: Callable[[pa.Table], np.ndarray]
     # The keys that the only column has to have one of; None where something else decides.
-    keys: pa.Array | None = None
+    keys: WantedKeys | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """How the chosen rows of a file are read."""
+
+    row_filter: RowFilter | None
+    one_by_one: bool
+    use_threads: bool
 
 
 class BaseReader:
@@ -86,18 +104,16 @@ class BaseReader:
             # Each look at the schema makes it anew, from all columns.
             stored = frozenset(file.schema_arrow.names)
             present = [name for name in columns if name in stored]
-            if keep_dictionaries:
+            has_choice = choice is not None and stored.issuperset(choice.columns)
+            if keep_dictionaries or has_choice:
+                # Where most rows are dropped, their texts are not worth writing out.
                 options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
                 file = pq.ParquetFile(source, **options)
-            has_choice = choice is not None and stored.issuperset(choice.columns)
-            groups = self._groups_of_keys(file, path, choice) if choice and has_choice else None
-            if groups is None:
-                groups = _matching_groups(file, source, row_filter)
             if choice is not None and has_choice:
-                steps = [groups] if batch_rows is None else [[group] for group in groups]
-                for step in steps:
-                    yield from _chosen(file, step, present, choice, use_threads=use_threads)
+                steps = _Steps(row_filter, batch_rows is not None, use_threads)
+                yield from self._chosen(file, source, path, present, choice, steps)
                 return
+            groups = _matching_groups(file, source, row_filter)
             if batch_rows is None:
                 yield file.read_row_groups(groups, present, use_threads=use_threads)
                 return
@@ -105,31 +121,56 @@ class BaseReader:
             for batch in file.iter_batches(step_rows, groups, present, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
 
-    def _groups_of_keys(
-        self, file: pq.ParquetFile, path: str, choice: RowChoice
-    ) -> list[int] | None:
-        """The row groups that can have one of the wanted keys; None where that hardly differs.
+    def _chosen(
+        self,
+        file: pq.ParquetFile,
+        source: pa.NativeFile,
+        path: str,
+        columns: Sequence[str],
+        choice: RowChoice,
+        steps: "_Steps",
+    ) -> Iterator[pa.Table]:
+        """The chosen rows: one table, or one for each row group."""
+        places = self._places(file, path, choice)
+        if places is None:
+            groups = _matching_groups(file, source, steps.row_filter)
+        else:
+            groups = _groups_of(file, places)
+        keep = None
+        if places is None and choice.keys is not None and len(groups) == file.num_row_groups:
+            keep = partial(_kept, self._identity(file, path))
+        chosen = partial(_chosen_rows, file, columns, choice, places, use_threads=steps.use_threads)
+        if not steps.one_by_one:
+            yield from chosen(groups, keep=keep)
+            return
+        for group in groups:
+            yield from chosen([group])
+
+    def _places(self, file: pq.ParquetFile, path: str, choice: RowChoice) -> Positions | None:
+        """The rows of the file that can have one of the wanted keys; None where any may.
 
         The bloom filter may rule a file out before its keys are read for the first time.
         """
-        keys, count = choice.keys, file.num_row_groups
-        if keys is None or count < 2 or len(keys) > count * _KEYS_PER_GROUP_MAX:
+        keys, footer = choice.keys, file.metadata
+        if keys is None or len(keys) * _ROWS_PER_KEY_MIN > footer.num_rows:
             return None
-        footer = file.metadata
-        texts = footer.metadata or {}
-        parts = footer.num_rows, footer.serialized_size, hash(frozenset(texts.items()))
-        identity = (self._storage.uri(path), *parts)
+        identity = self._identity(file, path)
         hashes = KEY_PLACES.get(identity)
-        if hashes is None:
-            if _are_ruled_out(keys, texts, path):
-                return []
-            batches = file.iter_batches(_KEYS_TOGETHER, columns=choice.columns, use_threads=False)
-            hashes = hashes_of(batch.column(0) for batch in batches)
-            KEY_PLACES.keep(identity, hashes, hashes.nbytes)
-        ends = np.cumsum([footer.row_group(group).num_rows for group in range(count)])
-        hit = np.searchsorted(ends, candidates(hashes, keys), "right")
-        found: list[int] = np.unique(hit).tolist()
-        return found
+        if hashes is not None:
+            return keys.places(hashes)
+        if _are_ruled_out(keys.keys, footer.metadata or {}, path):
+            return np.zeros(0, np.int64)
+        if file.num_row_groups < 2 or len(keys) > file.num_row_groups * _KEYS_PER_GROUP_MAX:
+            return None
+        batches = file.iter_batches(_KEYS_TOGETHER, columns=choice.columns, use_threads=False)
+        hashes = _kept(identity, (batch.column(0) for batch in batches))
+        return keys.places(hashes)
+
+    def _identity(self, file: pq.ParquetFile, path: str) -> Hashable:
+        """What tells a file from any other one that may come to its path."""
+        footer = file.metadata
+        texts = hash(frozenset((footer.metadata or {}).items()))
+        return self._storage.uri(path), footer.num_rows, footer.serialized_size, texts
 
     def metadata(self, path: str) -> pq.FileMetaData:
         """What the footer of a base file says."""
@@ -165,19 +206,37 @@ def _are_ruled_out(keys: pa.Array, texts: Mapping[bytes, bytes], path: str) -> b
     return bloom is not None and not np.any(bloom.might_contain(keys))
 
 
-def _chosen(
+def _kept(identity: Hashable, keys: Iterable[pa.Array]) -> Hashes:
+    """The hashes of all keys of a file, kept for the next look."""
+    hashes = hashes_of(keys)
+    KEY_PLACES.keep(identity, hashes, hashes.nbytes)
+    return hashes
+
+
+def _chosen_rows(
     file: pq.ParquetFile,
-    groups: list[int],
     columns: Sequence[str],
     choice: RowChoice,
+    places: Positions | None,
+    groups: list[int],
     *,
     use_threads: bool,
+    keep: Callable[[Iterable[pa.Array]], object] | None = None,
 ) -> Iterator[pa.Table]:
-    """The chosen rows of some row groups: one table, or none."""
+    """The chosen rows of some row groups: one table, or none.
+
+    Only rows at the places, if there are any, are looked at; all keys are handed on to be kept.
+    """
     if not groups:
         return
     first = file.read_row_groups(groups, choice.columns, use_threads=use_threads)
-    positions = choice.positions(first)
+    if keep is not None:
+        keep(first.column(0).chunks)
+    if places is None:
+        positions = choice.positions(first)
+    else:
+        near = _inside(file, groups, places)
+        positions = near[choice.positions(first.take(pa.array(near)))]
     if not len(positions):
         return
     rows = first.take(pa.array(positions))
@@ -191,6 +250,31 @@ def _chosen(
         found = [(rows if name in choice.columns else rest).column(name) for name in columns]
         rows = pa.table(found, schema=pa.schema(fields))
     yield rows.select(columns)
+
+
+def _ends(file: pq.ParquetFile, groups: Iterable[int]) -> Positions:
+    """Where each of some row groups ends, if they lie behind each other."""
+    return np.cumsum([file.metadata.row_group(group).num_rows for group in groups], dtype=np.int64)
+
+
+def _groups_of(file: pq.ParquetFile, places: Positions) -> list[int]:
+    """The row groups that some rows of a file are in."""
+    ends = _ends(file, range(file.num_row_groups))
+    found: list[int] = np.unique(np.searchsorted(ends, places, "right")).tolist()
+    return found
+
+
+def _inside(file: pq.ParquetFile, groups: Sequence[int], places: Positions) -> Positions:
+    """The positions that some rows of a file have among those of some row groups alone."""
+    ends = _ends(file, range(file.num_row_groups))
+    sizes = np.diff(ends, prepend=0)
+    group = np.searchsorted(ends, places, "right")
+    at = np.searchsorted(groups, group)
+    within = np.flatnonzero(np.append(groups, -1)[at] == group)
+    starts = np.cumsum(sizes[groups]) - sizes[groups]
+    own = group[within]
+    found: Positions = places[within] - (ends - sizes)[own] + starts[at[within]]
+    return found
 
 
 def _hit(

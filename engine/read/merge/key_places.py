@@ -19,6 +19,7 @@ KEPT_BYTES_MAX = 48 << 20
 _COMPARED_MAX = 8
 _BITMAP_BITS = 20
 _HASH_BITS = 32
+_SHIFT = np.uint32(_HASH_BITS - _BITMAP_BITS)
 
 Hashes = npt.NDArray[np.uint32]
 Positions = npt.NDArray[np.int64]
@@ -34,19 +35,31 @@ def hashes_of(parts: Iterable[pa.Array]) -> Hashes:
     return np.concatenate([np.zeros(0, np.uint32), *found])
 
 
-def candidates(hashes: Hashes, keys: pa.Array) -> Positions:
-    """The positions at which one of some keys may be, ascending; no such position is missing."""
-    wanted = _hashes(keys)
-    if len(wanted) <= _COMPARED_MAX:
-        is_there = np.zeros(len(hashes), np.bool_)
-        for one in wanted:
-            is_there |= hashes == one
-        return np.flatnonzero(is_there)
-    shift = np.uint32(_HASH_BITS - _BITMAP_BITS)
-    bitmap = np.zeros(1 << _BITMAP_BITS, np.bool_)
-    bitmap[wanted >> shift] = True
-    found = np.flatnonzero(bitmap[hashes >> shift])
-    return found[np.isin(hashes[found], wanted)]
+class WantedKeys:
+    """Some keys, hashed once for all files that are asked for them."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self.keys = keys
+        self._wanted = np.unique(_hashes(keys))
+        self._bitmap = np.zeros(1 << _BITMAP_BITS, np.bool_)
+        self._bitmap[self._wanted >> _SHIFT] = True
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def places(self, hashes: Hashes) -> Positions:
+        """The positions at which one of the keys may be, ascending; no such position is missing."""
+        wanted = self._wanted
+        if len(wanted) <= _COMPARED_MAX:
+            is_there = np.zeros(len(hashes), np.bool_)
+            for one in wanted:
+                is_there |= hashes == one
+            return np.flatnonzero(is_there)
+        found = np.flatnonzero(self._bitmap[hashes >> _SHIFT])
+        own = hashes[found]
+        last = len(wanted) - 1
+        places: Positions = found[wanted[np.minimum(np.searchsorted(wanted, own), last)] == own]
+        return places
 
 
 def _hashes(keys: pa.Array) -> Hashes:

@@ -1,7 +1,7 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,10 +16,12 @@ from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_apart, read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.range_source import FileRanges
+from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowChoice, RowFilter
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.key_index import KeyIndex
+from lakewarden.engine.read.merge.key_places import WantedKeys
 from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.read.merge.possible import may_hold_for_nan
 from lakewarden.engine.read.merge.predicate import Predicate
@@ -37,6 +39,14 @@ BATCH_ROWS = 1 << 16
 BATCHES_AHEAD = 32
 # Blocks of larger logs are read one by one, so that those dealt with take no memory any more.
 APART_BYTES_MIN = 32 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyRows:
+    """Rows with some keys, and the place of the key of each among these."""
+
+    rows: pa.Table
+    places: np.ndarray
 
 
 class SliceReader:
@@ -90,7 +100,7 @@ class SliceReader:
         logs = replace(logs, records=len(entries))
         return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
 
-    def versions(self, slices: Sequence[FileSlice], keys: KeyIndex) -> list[pa.Table]:
+    def versions(self, slices: Sequence[FileSlice], keys: KeyIndex) -> list["KeyRows"]:
         """The rows of some keys in slices with one base file and different logs.
 
         The base file is read once, and of its rows only those keys' are kept.
@@ -98,25 +108,28 @@ class SliceReader:
         names = self._spec.wanted_for_merging()
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
         read = self._base_rows(slices[0], schema, workers=1, sparing=True)
-        base = [rows.take(keys.find(self._keys_in(rows))[0]) for rows in read]
+        base = [self._of_keys(rows, keys) for rows in read]
         return [self._version(one, base, schema, keys) for one in slices]
 
     def _version(
-        self, slice_: FileSlice, base: Sequence[pa.Table], schema: pa.Schema, keys: KeyIndex
-    ) -> pa.Table:
+        self, slice_: FileSlice, base: Sequence["KeyRows"], schema: pa.Schema, keys: KeyIndex
+    ) -> "KeyRows":
         parts = list(base)
         if slice_.log_files:
             merger = self._merger(slice_, schema)
-            parts = [merger.merge_batch(rows, self._keys(rows)) for rows in base]
-            parts += [*merger.updated(), merger.rest()]
-        found = [
-            self._finished(rows.take(keys.find(self._keys_in(rows))[0]), slice_) for rows in parts
-        ]
-        return pa.concat_tables([self._spec.output_schema.empty_table(), *found])
+            merged = [merger.merge_batch(one.rows, self._keys(one.rows)) for one in base]
+            merged += [*merger.updated(), merger.rest()]
+            parts = [self._of_keys(rows, keys) for rows in merged]
+        found = [self._finished(one.rows, slice_) for one in parts]
+        return KeyRows(
+            pa.concat_tables([self._spec.output_schema.empty_table(), *found]),
+            np.concatenate([np.zeros(0, np.int64), *(one.places for one in parts)]),
+        )
 
-    def _keys_in(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
+    def _of_keys(self, rows: pa.Table, keys: KeyIndex) -> "KeyRows":
         own = self._keys(rows)
-        return rows.column(RECORD_KEY) if own is None else own
+        at, places = keys.find(rows.column(RECORD_KEY) if own is None else own)
+        return KeyRows(rows.take(pa.array(at)), places)
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
         """How many row groups of the slice's base file are read, and how many there are."""
@@ -151,6 +164,9 @@ class SliceReader:
         """The slice's rows in parts; a sparing read takes little memory for each."""
         merges = bool(slice_.log_files)
         names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
+        if not merges and self._spec.keys is not None and self._spec.has_meta_fields:
+            # Record keys choose the rows, and say what the key column holds.
+            names = names - {self._spec.key_column} | {RECORD_KEY}
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
         read = self._merged if merges else self._base_rows
         for part in read(slice_, schema, workers=workers, sparing=sparing):
@@ -215,7 +231,7 @@ class SliceReader:
         """
         keys, predicate = self._spec.keys, self._spec.predicate
         if keys is not None and self._spec.has_meta_fields:
-            return RowChoice((RECORD_KEY,), partial(_with_keys, keys), keys)
+            return RowChoice((RECORD_KEY,), partial(_with_keys, keys), self._wanted_keys)
         if predicate is None or slice_.log_files or not self._are_stored(predicate, sources):
             return None
         fields = [self._spec.schema.field(name) for name in predicate.columns]
@@ -226,6 +242,11 @@ class SliceReader:
             predicate.columns,
             lambda rows: predicate.positions(project(rows, schema, path)),
         )
+
+    @lazy
+    def _wanted_keys(self) -> WantedKeys | None:
+        """The keys that rows must have one of, prepared for all base files."""
+        return None if self._spec.keys is None else WantedKeys(self._spec.keys)
 
     def _merged(
         self, slice_: FileSlice, schema: pa.Schema, *, workers: int, sparing: bool
@@ -328,7 +349,10 @@ def _with_keys(keys: pa.Array, rows: pa.Table) -> np.ndarray:
     """The positions of the rows with one of some keys."""
     if not len(rows):
         return np.zeros(0, np.int64)
-    return np.flatnonzero(np.asarray(pc.is_in(rows.column(RECORD_KEY), value_set=keys)))
+    stored = rows.column(RECORD_KEY)
+    if pa.types.is_dictionary(stored.type):
+        stored = stored.cast(stored.type.value_type)
+    return np.flatnonzero(np.asarray(pc.is_in(stored, value_set=keys)))
 
 
 def side_by_side(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:

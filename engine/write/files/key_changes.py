@@ -14,10 +14,12 @@ from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.metadata.entries.changes import ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import SecondaryIndex, value_changes
 from lakewarden.engine.read.merge.key_index import KeyIndex
-from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.merge.slice_reader import KeyRows, SliceReader
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.write.files.spec import WriteSpec
+
+_FEW_KEYS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,22 +38,23 @@ def key_changes(
     distinct = keys.unique()
     index = KeyIndex(distinct)
     columns = dict.fromkeys((RECORD_KEY, *spec.indexes.value_columns))
-    reader = SliceReader(storage, replace(spec.read, columns=tuple(columns)))
+    # For few keys it pays to look where they are before anything else is read.
+    few = distinct if len(distinct) <= _FEW_KEYS else None
+    reader = SliceReader(storage, replace(spec.read, columns=tuple(columns), keys=few))
     with_log = replace(slice_, log_files=(*slice_.log_files, log))
     before, after = reader.versions((slice_, with_log), index)
-    lived, lives = (_living(rows, index, len(distinct)) for rows in (before, after))
+    lived, lives = (_living(one, len(distinct)) for one in (before, after))
     return KeyChanges(
         distinct.filter(pa.array(lives & ~lived)),
         distinct.filter(pa.array(lived & ~lives)),
-        value_changes(spec.indexes.secondary, before, after),
+        value_changes(spec.indexes.secondary, before.rows, after.rows),
     )
 
 
-def _living(rows: pa.Table, index: KeyIndex, count: int) -> np.ndarray:
-    """Which of the index's keys are among the rows."""
+def _living(version: KeyRows, count: int) -> np.ndarray:
+    """Which of the keys have a row."""
     living = np.zeros(count, dtype=bool)
-    _, found = index.find(rows.column(RECORD_KEY))
-    living[found] = True
+    living[version.places] = True
     return living
 
 

@@ -13,11 +13,12 @@ from lakewarden.data_source import AS_OF, FORMAT, asked_scan, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.needs import Need, Term
 from lakewarden.engine.read.merge.predicate import Condition, bind_filter
+from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.read.query.plan_query import Query
 from lakewarden.engine.read.query.times import parse_time
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.spark.scan.frames import scan_frame
+from lakewarden.engine.spark.scan.frames import local_frame, scan_frame
 from lakewarden.engine.spark.scan.where import sql_condition
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.port import Location
@@ -104,7 +105,12 @@ def scan(
     SNAPSHOTS.note(moment, planned.spec)
     if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
         planned = replace(planned, spec=replace(planned.spec, predicate=None))
-    return scan_frame(spark, state.storage, planned, LocalExecutor())
+    executor = LocalExecutor()
+    with naming_removals(state):
+        found = local_frame(spark, state.storage, planned, executor)
+    if found is not None:
+        return found
+    return scan_frame(spark, state.storage, planned, executor)
 
 
 def _asked(state: Snapshot, options: Mapping[str, str]) -> dict[str, str]:

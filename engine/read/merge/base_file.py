@@ -21,7 +21,7 @@ from lakewarden.engine.read.merge.key_places import (
     KEY_PLACES,
     Hashes,
     Positions,
-    WantedKeys,
+    HashedKeys,
     hashes_of,
 )
 from lakewarden.engine.storage.port import Storage
@@ -55,7 +55,7 @@ class RowChoice:
     # The positions of the wanted rows among those of a table of the columns, ascending.
     positions: Callable[[pa.Table], np.ndarray]
     # The keys that the only column has to have one of; None where something else decides.
-    keys: WantedKeys | None = None
+    keys: HashedKeys | None = None
 
 
 @dataclass(frozen=True, slots=True)

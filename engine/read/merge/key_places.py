@@ -35,7 +35,7 @@ def hashes_of(parts: Iterable[pa.Array]) -> Hashes:
     return np.concatenate([np.zeros(0, np.uint32), *found])
 
 
-class WantedKeys:
+class HashedKeys:
     """Some keys, hashed once for all files that are asked for them."""
 
     def __init__(self, keys: pa.Array) -> None:

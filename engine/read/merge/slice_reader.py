@@ -21,7 +21,7 @@ from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowChoi
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.key_index import KeyIndex
-from lakewarden.engine.read.merge.key_places import WantedKeys
+from lakewarden.engine.read.merge.key_places import HashedKeys
 from lakewarden.engine.read.merge.merge import Merger
 from lakewarden.engine.read.merge.possible import may_hold_for_nan
 from lakewarden.engine.read.merge.predicate import Predicate
@@ -244,9 +244,9 @@ class SliceReader:
         )
 
     @lazy
-    def _wanted_keys(self) -> WantedKeys | None:
+    def _wanted_keys(self) -> HashedKeys | None:
         """The keys that rows must have one of, prepared for all base files."""
-        return None if self._spec.keys is None else WantedKeys(self._spec.keys)
+        return None if self._spec.keys is None else HashedKeys(self._spec.keys)
 
     def _merged(
         self, slice_: FileSlice, schema: pa.Schema, *, workers: int, sparing: bool

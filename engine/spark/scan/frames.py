@@ -21,7 +21,7 @@ from lakewarden.engine.spark.workers.addresses import (
     spark_address,
 )
 from lakewarden.engine.spark.workers.cores import cores_of
-from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type
+from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type, wire_schema
 from lakewarden.engine.storage.port import Location, Storage
 
 
@@ -118,6 +118,10 @@ if TYPE_CHECKING:
 
 LISTING_TASKS_PER_CORE = 2
 
+# A lookup of more keys, or in more file groups, is shared out to Spark's workers.
+_KEYS_HERE_MAX, _SLICES_HERE_MAX = 100, 64
+_ROWS_HERE_BYTES_MAX = 8 << 20
+
 # Spark looks at many files in a job, with a task for each file, which costs it 5 ms a file.
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _PARQUET_OPTIONS = {
@@ -152,6 +156,26 @@ def scan_frame(
         parts.append(_merged_frame(spark, storage.location, shares.slices, spec))
     frame = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     return frame if columns == unique else frame.select(*map(quoted, columns))
+
+
+def local_frame(
+    spark: "SparkSession", storage: Storage, scan: Scan, executor: Executor
+) -> "DataFrame | None":
+    """The rows of a scan for few keys, read here and now; None for any other scan.
+
+    Spark answers from such rows without a job, which costs more than looking the keys up.
+    """
+    spec = scan.spec
+    if spec.keys is None or spec.commit_times is not None or not spec.columns:
+        return None
+    if len(spec.keys) > _KEYS_HERE_MAX or len(scan.slices) > _SLICES_HERE_MAX:
+        return None
+    rows = scan.table(storage, executor)
+    if rows.nbytes > _ROWS_HERE_BYTES_MAX:
+        return None
+    schema = spec.output_schema
+    # One batch for all: each batch is read by itself.
+    return spark.createDataFrame(rows.combine_chunks().cast(wire_schema(schema)), ddl(schema))
 
 
 def _parquet_frame(spark: "SparkSession", addresses: Sequence[str], spec: ReadSpec) -> "DataFrame":

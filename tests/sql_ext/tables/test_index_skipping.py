@@ -48,8 +48,9 @@ def files(session: SparkSession, table: str, condition: str) -> int:
         ("cow_build_secondary_done", "name = 'n1'", 1),
         ("cow_build_secondary_done", "name IN ('n1', 'n3')", 1),
         ("cow_build_secondary_done", "name IS NULL", 0),
-        ("cow_build_record_done", "id = 'k001'", 1),
-        ("cow_build_bloom_done", "id = 'k001'", 1),
+        # The rows of a few keys are there when the query is planned: no file is left to be read.
+        ("cow_build_record_done", "id = 'k001'", 0),
+        ("cow_build_bloom_done", "id = 'k001'", 0),
         ("cow_build_expression_stats_done", "from_unixtime(ts, 'yyyy-MM-dd') = '1970-01-02'", 1),
         ("cow_build_expression_stats_done", "'1970-01-02' = from_unixtime(ts, 'yyyy-MM-dd')", 1),
         ("cow_build_expression_stats_done", "from_unixtime(ts, 'yyyy-MM-dd') < '1970-01-01'", 0),

@@ -170,3 +170,64 @@ def test_a_view_of_a_frame_whose_column_is_another_is_refused(
     with pytest.raises(AnalysisException, match=r"VIEW_OUTDATED.*reads the column name"):
         sql_session.sql(f"SELECT * FROM {view}")
     sql_session.sql(f"DROP VIEW {view}")
+
+
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_a_query_by_key_is_answered_without_a_job(
+    sql_session: SparkSession, run: Run, make: Make, type: str
+) -> None:
+    name = make(type)
+    before = run(f"SELECT max(_hoodie_commit_time) FROM {name}")[0][0]
+    run(f"UPDATE {name} SET qty = 25 WHERE id = 2")
+    context = sql_session.sparkContext
+
+    def rows(text: str) -> list[Row]:
+        context.setJobGroup(text, "a lookup")
+        found = sql_session.sql(text).collect()
+        assert list(context.statusTracker().getJobIdsForGroup(text)) == []
+        return sorted(map(tuple, found))
+
+    try:
+        assert rows(f"SELECT name, qty FROM {name} WHERE id = 2") == [("b", 25)]
+        assert rows(f"SELECT id FROM {name} WHERE id IN (1, 3, 99)") == [(1,), (3,)]
+        assert rows(f"SELECT upper(name) FROM {name} WHERE id = 2 AND qty > 20") == [("B",)]
+        assert rows(f"SELECT id FROM {name} WHERE id = 2 AND length(city) = 9") == []
+        assert rows(f"SELECT qty FROM {name} VERSION AS OF '{before}' WHERE id = 2") == [(20,)]
+    finally:
+        context.setJobGroup("", "")
+
+
+VALUED = (
+    "id STRING, b BOOLEAN, i TINYINT, s SMALLINT, f FLOAT, d DOUBLE, n DECIMAL(20, 3), x BINARY, "
+    "day DATE, at TIMESTAMP, wall TIMESTAMP_NTZ, list ARRAY<INT>, map MAP<STRING, TIMESTAMP>, "
+    "pair STRUCT<one: DATE, two: STRING>"
+)
+VALUES = (
+    "'k', true, 1, 2, 1.5, 2.5, 12.345, X'00FF', DATE '0101-02-03', TIMESTAMP '1890-01-01 12:00:00'"
+    ", TIMESTAMP_NTZ '2024-03-31 02:30:00', array(1, null), map('m', TIMESTAMP '2024-10-27 02:30:00"
+    "'), named_struct('one', DATE '1999-12-31', 'two', null)"
+)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Oslo"])
+def test_a_query_by_key_has_the_types_and_values_of_any_other(
+    sql_session: SparkSession, run: Run, tmp_path: Path, zone: str
+) -> None:
+    name = f"valued_{zone.replace('/', '_').lower()}"
+    kept = sql_session.conf.get("spark.sql.session.timeZone")
+    sql_session.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        run(
+            f"CREATE TABLE {name} ({VALUED}) USING lakewarden LOCATION '{tmp_path / name}'"
+            " TBLPROPERTIES (primaryKey = 'id')"
+        )
+        run(f"INSERT INTO {name} VALUES ({VALUES}), ('other'{', null' * 13})")
+        looked_up = sql_session.sql(f"SELECT * FROM {name} WHERE id IN ('k', 'other')")
+        scanned = sql_session.sql(f"SELECT * FROM {name} WHERE id LIKE '%'")
+        assert "LocalTableScan" in looked_up._jdf.queryExecution().executedPlan().toString()
+        assert "LocalTableScan" not in scanned._jdf.queryExecution().executedPlan().toString()
+        assert looked_up.schema == scanned.schema
+        assert sorted(looked_up.collect()) == sorted(scanned.collect())
+    finally:
+        run(f"DROP TABLE IF EXISTS {name}")
+        sql_session.conf.set("spark.sql.session.timeZone", kept or "UTC")

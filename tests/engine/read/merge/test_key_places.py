@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden import Table
-from lakewarden.engine.read.merge.key_places import WantedKeys, hashes_of
+from lakewarden.engine.read.merge.key_places import HashedKeys, hashes_of
 
 KEYS = st.lists(st.text(min_size=1, max_size=12), max_size=60)
 
@@ -19,7 +19,7 @@ KEYS = st.lists(st.text(min_size=1, max_size=12), max_size=60)
 @given(KEYS, KEYS)
 def test_each_place_of_a_key_is_among_the_candidates(keys: list[str], wanted: list[str]) -> None:
     parts = [pa.array(keys[:20], pa.string()), pa.array(keys[20:], pa.string())]
-    found = WantedKeys(pa.array(wanted, pa.string())).places(hashes_of(parts))
+    found = HashedKeys(pa.array(wanted, pa.string())).places(hashes_of(parts))
     assert {at for at, key in enumerate(keys) if key in wanted} <= set(found.tolist())
     assert found.tolist() == sorted(set(found.tolist()))
 
@@ -28,7 +28,7 @@ def test_each_place_of_a_key_is_among_the_candidates(keys: list[str], wanted: li
 def test_hardly_any_other_place_is(count: int) -> None:
     keys = pa.array([f"key {number}" for number in range(20_000)])
     wanted = keys.take(pa.array(np.arange(0, 20_000, 20_000 // count)[:count]))
-    assert len(WantedKeys(wanted).places(hashes_of([keys]))) <= count + 1
+    assert len(HashedKeys(wanted).places(hashes_of([keys]))) <= count + 1
 
 
 def test_a_table_made_anew_at_the_same_path_is_looked_into_anew(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from lakewarden.engine.formats.parquet_footer import key_footer_of
 from lakewarden.engine.kernel.errors import LakewardenError, corrupt
 from lakewarden.engine.read.merge.key_places import (
     KEY_PLACES,
+    HashedKeys,
     Hashes,
     Positions,
-    HashedKeys,
     hashes_of,
 )
 from lakewarden.engine.storage.port import Storage

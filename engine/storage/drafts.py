@@ -2,8 +2,9 @@
 
 A draft has to be on the same file system as its target, for a rename and a link to be atomic. It
 stands in the private folder of the table when there is one, else beside its target under a hidden
-name that ends in `.tmp`, which Hudi readers ignore. A process that dies leaves its draft behind;
-the first writer to come much later removes it.
+name that ends in `.tmp`, which Hudi readers ignore. Drafts of markers stand beside the folders of
+instants instead: with one foreign file in such a folder, Java's rollback deletes nothing. A process
+that dies leaves its draft behind; the first writer to come much later removes it.
 """
 
 import os
@@ -16,6 +17,7 @@ DRAFT_SUFFIX = ".lakewarden.tmp"
 ABANDONED_AFTER_MS = 24 * 3600 * 1000
 _MARK = ".hoodie"
 _PRIVATE = f"{_MARK}/.lakewarden/temp"
+_MARKERS = f"{_MARK}/.temp"
 
 
 def discard(draft: str) -> None:
@@ -37,7 +39,8 @@ class Drafts:
         private = self._private_folder(folder)
         name = f"{uuid4().hex}{DRAFT_SUFFIX}"
         if private is None:
-            return f"{folder}/.{name}"
+            markers = f"{self._root}/{_MARKERS}"
+            return f"{markers if folder.startswith(f'{markers}/') else folder}/.{name}"
         if not self._swept:
             self._swept = True
             _remove_abandoned(private)

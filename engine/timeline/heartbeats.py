@@ -69,7 +69,12 @@ def heartbeat_path(instant: str, attempt: int) -> str:
 def write_heartbeat(storage: Storage, heartbeat: Heartbeat) -> None:
     """Give a heartbeat, ours and the standard one."""
     write_own_heartbeat(storage, heartbeat)
-    storage.put(standard_path(heartbeat.instant), b"")
+    touch_standard_heartbeat(storage, heartbeat.instant)
+
+
+def touch_standard_heartbeat(storage: Storage, instant: str) -> None:
+    """Give the heartbeat that Java sees."""
+    storage.put(standard_path(instant), b"")
 
 
 def write_own_heartbeat(storage: Storage, heartbeat: Heartbeat) -> None:

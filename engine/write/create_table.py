@@ -25,6 +25,7 @@ from lakewarden.engine.table.creation import (
 )
 from lakewarden.engine.table.properties_file import write_properties
 from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER, layout_of
+from lakewarden.engine.transaction.state.markers import TEMP_FOLDER
 from lakewarden.engine.write.metadata_table import (
     INDEX_SWITCHES,
     PARTITIONED_RECORD_INDEX_ENABLED,
@@ -53,8 +54,10 @@ def create_table(
     properties = {**config.properties, **kept, **_identity(config, settings)}
     table_config(properties)
     _refuse_other(storage, properties)
-    # Java lists the timeline of a table without instants, and a folder is there only with a file.
-    storage.put(f"{layout_of(properties).history_folder}/{FOLDER_KEEPER}", b"")
+    # Java lists the timeline of a table without instants, and, to detect conflicts early, the
+    # markers of one without writes; a folder is there only with a file.
+    for folder in (layout_of(properties).history_folder, TEMP_FOLDER):
+        storage.put(f"{folder}/{FOLDER_KEEPER}", b"")
     write_properties(storage, properties)
 
 

@@ -85,11 +85,17 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         port = free.getsockname()[1]
     folder = tmp_path_factory.mktemp("zookeeper")
     java = Path(os.fspath(java_home())) / "bin" / "java"
-    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-    command = [java, "-Dzookeeper.admin.enableServer=false", "-cp", f"{jars}/*", main]
+    main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+    # Started by port and folder it would listen on all interfaces.
+    settings = folder / "zoo.cfg"
+    settings.write_text(
+        f"dataDir={folder}/data\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
+        "tickTime=1000\nadmin.enableServer=false\nmaxClientCnxns=0\n"
+    )
+    command = [java, "-cp", f"{jars}/*", main]
     with (
         (folder / "log").open("wb") as log,
-        subprocess.Popen([*command, str(port), folder], stdout=log, stderr=log) as server,
+        subprocess.Popen([*command, settings], stdout=log, stderr=log) as server,
     ):
         try:
             yield f"127.0.0.1:{port}"

@@ -120,6 +120,18 @@ def test_java_gives_way_to_an_older_write_of_ours(
     assert not difference(java.read(path), canonical_rows(Table(str(path)).read_arrow()))
 
 
+def test_java_detects_conflicts_on_a_table_that_has_no_writes(
+    java: JavaJudge, disk_path: Path
+) -> None:
+    path = disk_path / "t"
+    shape = Shape("cow", has_metadata=False)
+    shape.create(str(path))
+    JavaWriter(java, path, THEIRS).carry_out(upsert(1))
+    model: Model = shape.model()
+    model.apply(upsert(1))
+    assert contents_of(Table(str(path)).read_arrow()) == model.contents()
+
+
 def dying(path: Path, plan: FaultPlan, markers: str) -> tuple[StorageCall, ...]:
     storage = FaultyStorage(open_storage(Location(str(path))), plan)
     table = Table.on(storage, Ports(executor=LocalExecutor(1)))

@@ -7,6 +7,7 @@ Steps of `work`: heartbeat, check-claim, look, list, marker, file. They repeat, 
 the attempt are there and it commits.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from lakewarden.engine.timeline.heartbeats import (
     Heartbeat,
     delete_heartbeat,
     delete_standard_heartbeat,
+    touch_standard_heartbeat,
     write_heartbeat,
     write_own_heartbeat,
 )
@@ -37,7 +39,11 @@ from lakewarden.engine.timeline.ledger.entries import (
 )
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger, read_on
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
+from lakewarden.engine.transaction.state.settings import (
+    HEARTBEAT_INTERVAL_MS,
+    HEARTBEAT_MISSES,
+    TOUCH_MS,
+)
 
 # Twice in each interval, so that one request that fails does not make an attempt look dead.
 HEARTBEATS_PER_INTERVAL = 2
@@ -100,11 +106,16 @@ class Attempt:
             # The heartbeat may exist all the same, and no other process would remove it.
             self._delete_heartbeats(leaves_plan=False)
             raise
-        interval = self._context.settings[HEARTBEAT_INTERVAL_MS] / 1000
+        touched = self._context.settings[TOUCH_MS] / 1000
         self._repetition = self._context.ports.background.repeat(
-            self._heartbeat, every_seconds=interval / HEARTBEATS_PER_INTERVAL
+            self._heartbeat, every_seconds=min(touched or math.inf, self._heartbeat_seconds)
         )
         return self
+
+    @property
+    def _heartbeat_seconds(self) -> float:
+        interval_ms = self._context.settings[HEARTBEAT_INTERVAL_MS]
+        return interval_ms / 1000 / HEARTBEATS_PER_INTERVAL
 
     def tell(self, step: str, *, done: int = 0, total: int = 0, bytes_done: int = 0) -> None:
         """Say how far the work is: to the caller at once, to others with the next heartbeat."""
@@ -186,9 +197,17 @@ class Attempt:
         self.stop()
 
     def _heartbeat(self) -> None:
-        """Step `work.heartbeat`, in the background: a failure is kept, and ends the attempt."""
+        """Step `work.heartbeat`, in the background: a failure is kept, and ends the attempt.
+
+        Where Java writers are less patient, only theirs is touched in between.
+        """
+        since = self._context.ports.clock.elapsed_seconds() - self._beaten_at
+        is_between = bool(self._context.settings[TOUCH_MS]) and since < self._heartbeat_seconds
         try:
-            self._send_heartbeat()
+            if is_between:
+                touch_standard_heartbeat(self._context.storage, self.instant)
+            else:
+                self._send_heartbeat()
         except LakewardenError as error:
             silent = self._context.ports.clock.elapsed_seconds() - self._beaten_at
             settings = self._context.settings

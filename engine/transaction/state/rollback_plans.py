@@ -102,8 +102,14 @@ def rolled_back_elsewhere(action: Action, instant: str) -> Conflict:
     return Conflict(
         "rolled_back_elsewhere",
         what=f"{action.value} {instant} was rolled back by another engine.",
-        why="A Java writer with the EAGER policy rolls back all pending writes, even live ones.",
-        now="Set hoodie.clean.failed.writes.policy=LAZY for all writers, then write again.",
+        why=(
+            "A Java writer does so with the EAGER policy, or with a shorter heartbeat interval "
+            "than ours, which makes a live write look dead."
+        ),
+        now=(
+            "Set hoodie.clean.failed.writes.policy=LAZY and the same heartbeat interval for all "
+            "writers, then write again."
+        ),
         instant=instant,
     )
 

@@ -70,6 +70,15 @@ HEARTBEAT_MISSES: Setting[int] = Setting(
     _at_least(1),
     "After how many intervals without a heartbeat an attempt counts as dead",
 )
+TOUCH_MS: Setting[int] = Setting(
+    "lakewarden.heartbeat.touch_ms",
+    0,
+    whole_number,
+    (
+        "How often the heartbeat that Java sees is touched, at most half of the shortest interval "
+        "of the Java writers of the table; 0 for half of our own"
+    ),
+)
 SKEW_MAX_SECONDS: Setting[int] = Setting(
     "lakewarden.clock.skew_max_seconds",
     SKEW_SECONDS_MAX,
@@ -109,6 +118,7 @@ PLAN_SETTINGS: tuple[Setting[object], ...] = (
     MARKERS_TYPE,
     HEARTBEAT_INTERVAL_MS,
     HEARTBEAT_MISSES,
+    TOUCH_MS,
     SKEW_MAX_SECONDS,
     SWEEP_DELAY_SECONDS,
     ROLLBACK_DELAY_MINUTES,

@@ -193,6 +193,19 @@ class TestDrafts:
             assert draft.name.endswith(".tmp")
             assert storage.list("folder") == Listing((), ())
 
+    def test_none_stands_among_the_markers_of_an_instant(
+        self, storage: Storage, tmp_path: Path
+    ) -> None:
+        # There is no private folder where a file has its name.
+        private = tmp_path / "table" / DRAFT_FOLDER
+        private.parent.mkdir(parents=True)
+        private.touch()
+        with storage.create(".hoodie/.temp/20260101/p=a/f.parquet.marker.CREATE") as stream:
+            stream.write(b"half")
+            markers = tmp_path / "table/.hoodie/.temp"
+            (draft,) = (one for one in markers.rglob("*") if one.is_file())
+            assert draft.parent == markers
+
     def test_no_draft_is_left(self, storage: Storage, tmp_path: Path) -> None:
         storage.put("a", b"1")
         storage.create_exclusive("a", b"2")

@@ -51,6 +51,22 @@ def test_heartbeats_go_on_in_the_background_and_tell_the_progress() -> None:
     assert standard.modified_ms == world.clock.now_ms()
 
 
+def test_java_writers_without_patience_see_heartbeats_in_between() -> None:
+    world = TransactionTable()
+    writer = world.writer(lakewarden__heartbeat__touch_ms="5000")
+    attempt = writer.begin()
+    path = standard_path(attempt.instant)
+    seen = []
+    for _ in range(7):
+        world.clock.advance(5_000)
+        writer.background.tick()
+        own, standard = read_heartbeat(world.storage, attempt.instant, 1), world.storage.stat(path)
+        assert own is not None
+        assert standard is not None
+        seen.append((own.sequence, world.clock.now_ms() - standard.modified_ms))
+    assert seen == [(1, 0)] * 5 + [(2, 0)] * 2
+
+
 def test_leaving_stops_the_heartbeats_and_takes_the_last_one_away() -> None:
     world, writer, attempt = started()
     with attempt:

@@ -10,6 +10,7 @@ from lakewarden.engine.kernel.errors import (
     Unsettled,
 )
 from lakewarden.sessions import enable, jar_path, session, spark_settings
+from lakewarden.streaming import stream_upsert
 from lakewarden.table import Table
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "jar_path",
     "session",
     "spark_settings",
+    "stream_upsert",
 ]

@@ -30,7 +30,7 @@ from lakewarden.engine.spark.workers.cores import CORES_WHEN_UNKNOWN
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.source_writer import FrameWriter
+from lakewarden.source_writer import FrameWriter, StreamWriter
 from lakewarden.storage_options import is_for_storage, storage_options
 
 FORMAT = "lakewarden"
@@ -60,6 +60,9 @@ class LakewardenSource(DataSource):
     def writer(self, schema: StructType, overwrite: object) -> DataSourceArrowWriter:
         return FrameWriter(self._location, self._given, schema, overwrites=bool(overwrite))
 
+    def streamWriter(self, schema: StructType, overwrite: object) -> StreamWriter:  # noqa: N802
+        return StreamWriter(self._location, self._given, schema, overwrites=bool(overwrite))
+
     @property
     def _location(self) -> Location:
         path = self.options.get("path")
@@ -68,7 +71,7 @@ class LakewardenSource(DataSource):
                 "no_path",
                 what="The table's path is missing.",
                 why="The data source finds a table by its path, not by a name.",
-                now="Pass the path to load() or save().",
+                now="Pass it to load(), save() or start(); with toTable() as option('path', ...).",
             )
         return Location(str(path), storage_options(self.options))
 

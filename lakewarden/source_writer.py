@@ -6,10 +6,12 @@ a small frame do; larger ones are refused with the call that writes them in work
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -29,13 +31,21 @@ from lakewarden.engine.services.hudi_settings import understood
 from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.reports import packed_table, unpacked_table
+from lakewarden.engine.spark.write.incoming import QUERY
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.creation import is_creation_property
 from lakewarden.engine.table.description import KEY, OPERATION, ORDERING, PARTITION, described
+from lakewarden.engine.write.request import StreamBatch
 from lakewarden.engine.write.settings import EVOLVE
+from lakewarden.streaming import named_batch
 from lakewarden.table import Table
 
 TASK_BYTES_MAX = 128 << 20
+STREAM_NAME = "lakewarden.stream.name"
+_CHECKPOINT = "checkpointlocation"
+_OF_STREAMS = ("upsert", "insert", "delete")
+# Releases before 4.1 hand over rows only; there foreachBatch is the way.
+_StreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
 _WRITES = ("upsert", "insert", "bulk_insert", "delete")
 _PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
 _IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key))
@@ -43,9 +53,10 @@ _IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, B
 
 @dataclass
 class HandedOver(WriterCommitMessage):
-    """The rows of one task."""
+    """The rows of one task, and the streaming query that it belongs to, if to any."""
 
     packed: bytes
+    query: str = ""
 
 
 class FrameWriter(DataSourceArrowWriter):
@@ -77,12 +88,21 @@ class FrameWriter(DataSourceArrowWriter):
         return HandedOver(packed_table(rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.write_together(messages)
+
+    def write_together(
+        self, messages: list[WriterCommitMessage | None], batch: StreamBatch | None = None
+    ) -> None:
+        """Write the rows of all tasks in one commit, as a batch of a stream if they are one."""
         packed = [one.packed for one in messages if isinstance(one, HandedOver)]
         tables = [table for table in map(unpacked_table, packed) if len(table)]
         rows = pa.concat_tables(tables) if tables else self._schema.empty_table()
         table = self._table(rows.schema)
         # A frame changes the columns of a table, as it does with Hudi.
         options = {EVOLVE.key: "true", **self._options}
+        if batch is not None:
+            getattr(table, self._operation)(rows, options=options, stream=batch)
+            return
         partitions = options.pop(_PARTITIONS, "")
         match "insert_overwrite_table" if self._overwrites else self._operation:
             case "insert_overwrite_table":
@@ -120,6 +140,56 @@ class FrameWriter(DataSourceArrowWriter):
             properties={key: value for key, value in said.properties.items() if _is_kept(key)},
             storage_options=self._location.options,
         )
+
+
+class StreamWriter(_StreamArrowWriter):  # type: ignore[valid-type, misc]
+    """Writes the batches of a streaming query, each once.
+
+    The process that commits knows neither the query nor its session: the tasks hand over whose
+    they are.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        options: Mapping[str, str],
+        schema: StructType,
+        *,
+        overwrites: bool,
+    ) -> None:
+        given = dict(options)
+        self._name = given.pop(STREAM_NAME, "")
+        self._checkpoint = _popped(given, _CHECKPOINT)
+        self._frames = FrameWriter(location, given, schema, overwrites=False)
+        operation = check_options(given)
+        if overwrites or operation not in _OF_STREAMS:
+            raise InvalidRequest(
+                "unsupported_operation",
+                what=f"A stream cannot {'replace rows' if overwrites else operation}.",
+                why=f"It appends by {', '.join(_OF_STREAMS)}.",
+                now="Use outputMode('append') or 'update', and one of these operations.",
+                operation=operation,
+            )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> HandedOver:
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(QUERY)
+        return replace(self._frames.write(iterator), query=query or "")
+
+    def commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
+        queries = {one.query for one in messages if isinstance(one, HandedOver)}
+        query = next(iter(queries)) if len(queries) == 1 else ""
+        named = named_batch(self._name, batch, query, self._checkpoint)
+        self._frames.write_together(messages, named)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
+        """Nothing was started, so that there is nothing to undo."""
+
+
+def _popped(options: dict[str, str], name: str) -> str:
+    """An option that Spark hands over in small letters, taken out of the others."""
+    found = [key for key in options if key.lower() == name]
+    return [options.pop(key) for key in found][-1] if found else ""
 
 
 def arrow_columns(schema: StructType) -> pa.Schema:

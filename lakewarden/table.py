@@ -379,9 +379,11 @@ class Table(TableServices, TableMetadata):
         request = operations.delete_partitions(partitions, columns, self.config)
         return self._write(request, options, keywords)
 
-    def write(self, request: WriteRequest, options: Options = None) -> Commit:
+    def write(
+        self, request: WriteRequest, options: Options = None, *, stream: Stream = None
+    ) -> Commit:
         """Execute a write request."""
-        return self._write(request, options, {})
+        return self._write(request, options, {}, batch_of(stream, None))
 
     def _write(
         self,

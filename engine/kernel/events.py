@@ -57,6 +57,15 @@ _SENTENCES: Mapping[str, tuple[int, str]] = {
         logging.WARNING,
         "Waiting for the %(rival)s%(by)s for %(waited).0f s, and for %(left).0f s more at most.",
     ),
+    "stream_batch": (
+        logging.INFO,
+        "Batch %(batch)d of the stream %(stream)s: %(rows)d rows, %(inserted)d inserted, "
+        "%(updated)d updated, %(deleted)d deleted, in %(seconds).2f s (%(phases)s).",
+    ),
+    "stream_batch_repeated": (
+        logging.INFO,
+        "Batch %(batch)d of the stream %(stream)s is in the table already, by %(instant)s.",
+    ),
     "recovered": (
         logging.INFO,
         "The %(action)s %(instant)s was left pending, and is %(repair)s now.",

@@ -38,6 +38,11 @@ def upsert(rows: Given) -> WriteRequest:
     return WriteRequest(operation=Operation.UPSERT, incoming=incoming_rows(rows))
 
 
+def apply_changes(rows: pa.Table, is_delete: pa.ChunkedArray) -> WriteRequest:
+    """Upserts and deletes in one write: of the rows of a key the newest counts."""
+    return WriteRequest(operation=Operation.UPSERT, incoming=Incoming(rows, is_delete=is_delete))
+
+
 def insert(rows: Given) -> WriteRequest:
     incoming = incoming_rows(rows)
     return WriteRequest(operation=Operation.INSERT, incoming=incoming, finds_keys=False)

@@ -72,6 +72,8 @@ class Incoming:
 
     rows: pa.Table
     gone: pa.Table | None = None
+    # Which of the rows delete their keys, besides those that say so themselves.
+    is_delete: pa.ChunkedArray | None = None
     # None where only the files tell.
     effect: Effect | None = None
     # Who else can make files, if there are more of them than this process should rewrite.

@@ -16,6 +16,7 @@ import xxhash
 from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.octets import large_binary, octets_of
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -167,6 +168,26 @@ class Turn:
         """What the commit says of the batch: for people, and for a batch that comes again."""
         said = {"name": self.batch.stream, "batch": self.batch.number, "query": self.batch.query}
         return {STREAM_KEY: json.dumps(said | asdict(self.found) | asdict(effect))}
+
+    def report(self, commit: Commit) -> None:
+        """Say in an event, and so in the log, what became of the batch."""
+        named: Figures = {"stream": self.batch.stream, "batch": self.batch.number}
+        instant = commit.instant or "no instant"
+        if commit.is_repeated:
+            event = Event("stream_batch_repeated", {**named, "instant": instant})
+        else:
+            phases = ", ".join(f"{name} {spent:.2f}" for name, spent in commit.seconds.items())
+            figures: Figures = {
+                "instant": instant,
+                "rows": self.found.rows,
+                "inserted": commit.rows_inserted,
+                "updated": commit.rows_updated,
+                "deleted": commit.rows_deleted,
+                "seconds": sum(commit.seconds.values()),
+                "phases": phases,
+            }
+            event = Event("stream_batch", {**named, **figures})
+        self.context.ports.events(event)
 
     def _as_batch(self, instant: str = "") -> Batch:
         found, number = self.found, self.batch.number

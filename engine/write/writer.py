@@ -22,7 +22,7 @@ from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
-from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.config import TableConfig, TableType, table_config
 from lakewarden.engine.table.keygen.key_scheme import keyed_at
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
@@ -66,6 +66,7 @@ from lakewarden.engine.write.request import (
 from lakewarden.engine.write.result import Commit, committed, count_rows, nothing_committed
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
+from lakewarden.engine.write.rows.prepare import with_deletes
 from lakewarden.engine.write.schema_keeping import history_to_keep
 from lakewarden.engine.write.second_homes import kept_indexes, refuse_second_homes
 from lakewarden.engine.write.settings import (
@@ -123,8 +124,13 @@ class TableWriter:
             prepared = self._prepare(snapshot, request, turn)
             turn = prepared.turn
         earlier = None if turn is None else turn.earlier(snapshot, request.operation)
-        if earlier is not None:
-            return earlier
+        commit = earlier or self._write_prepared(request, prepared, phases)
+        if turn is not None:
+            turn.report(commit)
+        return commit
+
+    def _write_prepared(self, request: WriteRequest, prepared: Prepared, phases: Phases) -> Commit:
+        turn = prepared.turn
         if prepared.is_nothing:
             if turn is not None:
                 turn.skip()
@@ -210,6 +216,10 @@ class TableWriter:
 
     def _keyed(self, incoming: Incoming, preparation: RowPreparation) -> KeyedRows:
         rows = preparation.fit(incoming.rows)
+        if incoming.is_delete is not None:
+            is_delete = incoming.is_delete.to_numpy()
+            rules = table_config(preparation.properties).merge
+            rows = with_deletes(rows, is_delete, rules)
         if incoming.gone is None:
             return rows
         return replace(preparation, deletes=True).fit(incoming.gone).followed_by(rows)

@@ -11,12 +11,20 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata.commit import decode
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.timeline.ledger.streams import stream_folder
+from lakewarden.engine.write.operations import apply_changes
 from lakewarden.engine.write.request import StreamBatch
 from lakewarden.engine.write.result import Commit
 from lakewarden.engine.write.streams import STREAM_KEY
-from tests.crash.dying_operations import DEAD_AFTER_MS, SWEPT_AFTER_MS, CrashedTable, new_world
+from tests.crash.dying_operations import (
+    DEAD_AFTER_MS,
+    SWEPT_AFTER_MS,
+    CrashedTable,
+    new_world,
+    ports,
+)
 from tests.engine.transaction.hooked import Hook
 from tests.writing.model import SCHEMA
 from tests.writing.shapes import Shape
@@ -310,3 +318,35 @@ def test_a_batch_is_never_there_without_the_one_before_it() -> None:
             outcomes.add("written")
         assert keys(stage) == ["x"], at
     assert not outcomes
+
+
+def test_a_batch_that_comes_again_is_an_event(world: CrashedTable) -> None:
+    filled(world, 1)
+    log = EventLog()
+    own = replace(ports(world.clock, next(_SEEDS)), events=log)
+    Table.on(world.storage, own).upsert(rows("k0"), stream=("s", 0))
+    assert [one.name for one in log.events if one.name.startswith("stream")] == [
+        "stream_batch_repeated"
+    ]
+
+
+def test_what_a_batch_did_is_an_event_with_its_figures(world: CrashedTable) -> None:
+    log = EventLog()
+    own = replace(ports(world.clock, next(_SEEDS)), events=log)
+    Table.on(world.storage, own).upsert(rows("a", "b"), stream=("s", 0))
+    (event,) = log.named("stream_batch")
+    assert (event.figures["rows"], event.figures["inserted"], event.figures["batch"]) == (2, 2, 0)
+    assert "find keys" in str(event.figures["phases"])
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_deletes_among_upserts_count_by_their_order(kind: str) -> None:
+    """Those that come late delete nothing, and of one key in a batch the newest row counts."""
+    world = new_world(replace(SHAPE, type=kind), ())
+    client(world).upsert(rows("late", "newer", ts=5))
+    feed = [("late", 4, True), ("newer", 6, True), ("gone", 3, False), ("gone", 5, True)]
+    feed += [("back", 3, True), ("back", 5, False)]
+    changed = pa.concat_tables([rows(key, ts=ts) for key, ts, _ in feed])
+    is_delete = pa.chunked_array([[one[2] for one in feed]])
+    client(world).write(apply_changes(changed, is_delete), stream=("s", 0))
+    assert keys(world) == ["back", "late"]

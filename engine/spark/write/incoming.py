@@ -21,7 +21,7 @@ from lakewarden.engine.write.streams import Stream, stream_batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_QUERY = "sql.streaming.queryId"
+QUERY = "sql.streaming.queryId"
 SPECULATION = "spark.speculation"
 # A frame that Spark takes for larger is not fetched to see whether it really is.
 FETCHED_BYTES_MAX = 64 << 20
@@ -74,7 +74,7 @@ def batch_of(stream: Stream, rows: object) -> StreamBatch | None:
     if batch.query or not is_frame(rows):
         return batch
     context = getattr(rows.sparkSession, "_sc", None)
-    query = None if context is None else context.getLocalProperty(_QUERY)
+    query = None if context is None else context.getLocalProperty(QUERY)
     return replace(batch, query=query or "")
 
 

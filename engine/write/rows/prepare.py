@@ -4,8 +4,10 @@ Everything that can be wrong with rows is found here, before anything is written
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -16,6 +18,7 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_scheme
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.partition_paths import partition_paths
+from lakewarden.engine.table.merge_rules import MergeRules
 from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.write.rows.evolve import not_nullable
 from lakewarden.engine.write.rows.exact import Misfit, exact, plain
@@ -49,18 +52,26 @@ def keyed_rows(
     table = fitted(rows, schema.columns)
     _refuse_nulls(table, schema)
     _check_ordering(table, config)
-    is_delete = marked_deleted(table, config.merge)
-    ordering = [
-        table.column(name).combine_chunks()
-        for name in config.merge.ordering_fields
-        if is_delete.any()
-    ]
-    return KeyedRows(
+    nothing = np.zeros(len(table), dtype=bool)
+    keyed = KeyedRows(
         table,
         key_scheme(config).keys(table, stored),
         partition_paths(table, config, options),
-        is_delete,
-        is_delete & have_default_ordering(ordering),
+        nothing,
+        nothing,
+    )
+    return with_deletes(keyed, marked_deleted(table, config.merge), config.merge)
+
+
+def with_deletes(rows: KeyedRows, is_delete: npt.NDArray[np.bool_], rules: MergeRules) -> KeyedRows:
+    """The rows, of which these delete their keys, too, as far as their ordering values allow it."""
+    if not is_delete.any():
+        return rows
+    ordering = [rows.rows.column(name).combine_chunks() for name in rules.ordering_fields]
+    return replace(
+        rows,
+        is_delete=rows.is_delete | is_delete,
+        is_unconditional=rows.is_unconditional | (is_delete & have_default_ordering(ordering)),
     )
 
 

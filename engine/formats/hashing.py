@@ -34,7 +34,7 @@ def java_string_hash(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int32]:
     units, bounds = _utf16_units(*octets_of(large_binary(keys)))
     hashes = np.zeros(len(bounds) - 1, np.uint32)
     sizes = np.diff(bounds)
-    longest = int(sizes.max(initial=0)) + _CHUNK_UNITS
+    longest = min(int(sizes.max(initial=0)) + _CHUNK_UNITS, max(int(bounds[-1]), 1))
     weights, powers = _powers(_INVERSE, longest), _powers(_FACTOR, longest)
     start = 0
     while start < len(hashes):

@@ -93,7 +93,7 @@ class RunPlan:
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.plans:
-            return None
+            return self._on_a_new_plan(past, chance)
         plan = chance.choice(sorted(past.plans))
         service = past.plans[plan]
         return Call(
@@ -101,6 +101,18 @@ class RunPlan:
             act=lambda table: _run_if_pending(table, service, plan),
             effect=lambda past: _forget(past, plan),
         )
+
+    def _on_a_new_plan(self, past: Past, chance: Random) -> Call | None:
+        """Without a plan that waits one is made, or this would hardly ever be played."""
+        service, is_cancellable = chance.choice(SERVICES), chance.random() < 0.6
+        if not _is_possible(past, service):
+            return None
+
+        def act(table: Table) -> object:
+            plan = _door(table, service).schedule(is_cancellable)
+            return _run_if_pending(table, service, plan.instant) if isinstance(plan, Plan) else None
+
+        return Call(text=f"schedule and run {service}", act=act)
 
 
 def _run_if_pending(table: Table, service: str, plan: str) -> object:
@@ -122,7 +134,7 @@ class CancelPlan:
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.plans:
-            return None
+            return self._of_a_new_plan(past, chance)
         plan = chance.choice(sorted(past.plans))
         service = past.plans[plan]
 
@@ -131,6 +143,18 @@ class CancelPlan:
             return table.cancel(plan, force=True) if is_pending else None
 
         return Call(text=f"cancel {plan}", act=act, effect=lambda past: _forget(past, plan))
+
+    def _of_a_new_plan(self, past: Past, chance: Random) -> Call | None:
+        """The same for a plan that is called off."""
+        service, is_cancellable = chance.choice(SERVICES), chance.random() < 0.6
+        if not _is_possible(past, service):
+            return None
+
+        def act(table: Table) -> object:
+            plan = _door(table, service).schedule(is_cancellable)
+            return table.cancel(plan.instant, force=True) if isinstance(plan, Plan) else None
+
+        return Call(text=f"schedule and cancel {service}", act=act)
 
 
 @dataclass(frozen=True, slots=True)

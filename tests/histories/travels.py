@@ -33,7 +33,7 @@ class DeleteSavepoint:
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if not past.savepoints:
-            return None
+            return self._of_a_new_one(past)
         instant = chance.choice(sorted(past.savepoints))
 
         def effect(past: Past) -> None:
@@ -44,6 +44,16 @@ class DeleteSavepoint:
             return table.delete_savepoint(instant) if instant in there else None  # type: ignore[attr-defined]
 
         return Call(text=f"delete savepoint {instant}", act=act, effect=effect, is_repeated=True)
+
+    def _of_a_new_one(self, past: Past) -> Call | None:
+        """Without a savepoint one is made, or this would hardly ever be played."""
+        if not past.moments:
+            return None
+        return Call(
+            text="savepoint, and delete it",
+            act=lambda table: table.delete_savepoint(table.savepoint().instant),
+            is_repeated=True,
+        )
 
 
 @dataclass(frozen=True, slots=True)

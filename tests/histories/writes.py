@@ -261,7 +261,7 @@ class AddColumn:
     """An upsert with a column that the table lacks."""
 
     name: str = "add column"
-    weight: int = 1
+    weight: int = 3
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         extra = f"x{len(past.columns) - len(COLUMNS)}"
@@ -288,7 +288,7 @@ class DropColumn:
     """ALTER TABLE: an added column goes, and one of its name that comes later is another one."""
 
     name: str = "drop column"
-    weight: int = 1
+    weight: int = 3
 
     def draw(self, past: Past, chance: Random, step: int) -> Call | None:
         if len(past.columns) == len(COLUMNS):

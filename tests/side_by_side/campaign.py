@@ -9,6 +9,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests.histories.remembered import remembering
 from tests.side_by_side.race import Race, RaceKind
 
 SEEDS_AT_ONCE = 20
@@ -58,16 +59,17 @@ class Part:
 def played_part(kind: RaceKind, seeds: Sequence[int]) -> Part:
     """Play some seeds."""
     figures, broken = Figures(), []
-    for seed in seeds:
-        race = Race(kind, seed)
-        try:
-            race.play()
-        except BaseException as violation:
-            if isinstance(violation, KeyboardInterrupt):
-                raise
-            broken.append(_broken(race, seed, violation))
-            figures.tally[f"broken: {broken[-1].sort}"] += 1
-        figures.add(race)
+    with remembering():
+        for seed in seeds:
+            race = Race(kind, seed)
+            try:
+                race.play()
+            except BaseException as violation:
+                if isinstance(violation, KeyboardInterrupt):
+                    raise
+                broken.append(_broken(race, seed, violation))
+                figures.tally[f"broken: {broken[-1].sort}"] += 1
+            figures.add(race)
     return Part(figures, tuple(broken))
 
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from tests.histories.remembered import remembering
 from tests.side_by_side.race import Race, RaceKind
 from tests.simulation.campaign import CHOSEN, Campaign
 from tests.simulation.locks import LockKind
@@ -30,7 +31,8 @@ CAMPAIGNS = [
 def test_what_was_acknowledged_has_an_order(
     campaign: Campaign, record_property: Callable[[str, object], None]
 ) -> None:
-    campaign.run(record_property)
+    with remembering():
+        campaign.run(record_property)
 
 
 @pytest.mark.parametrize("seed", [66, 100, 108])

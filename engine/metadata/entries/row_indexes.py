@@ -33,8 +33,8 @@ EXPRESSION_ZONE = Setting(
     "lakewarden.index.expression.timezone",
     "",
     str.strip,
-    "The time zone in which expression indexes see times, as the session's is to Spark; "
-    "without it that of the machine.",
+    "The time zone in which expression indexes see times, as the session's is to Spark; without it "
+    "that of the machine. Reads go by what is kept with the table",
 )
 # What every expression index is told besides its function's own options.
 _FUNCTION_OPTION = "expr"
@@ -86,7 +86,7 @@ def row_indexes(
 ) -> RowIndexes:
     """What the definitions ask for; an index that cannot be kept exactly is refused by name."""
     defined = tuple(definitions)
-    zone = _zone(settings)
+    zone = expression_zone(settings)
     return RowIndexes(
         has_filters=any(one.partition == BLOOM_FILTERS for one in defined),
         secondary=tuple(
@@ -102,7 +102,8 @@ def row_indexes(
     )
 
 
-def _zone(settings: Settings) -> Zone:
+def expression_zone(settings: Settings) -> Zone:
+    """The zone in which expressions see times."""
     name = settings[EXPRESSION_ZONE]
     return named_zone(name) if name else LOCAL
 

@@ -13,7 +13,8 @@ from functools import cache
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL, UTC, named_zone
+from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone, named_zone
+from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE
 from lakewarden.engine.metadata.reading.column_range import ColumnRange
 from lakewarden.engine.metadata.reading.column_stats import ColumnRanges, column_ranges
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
@@ -31,6 +32,7 @@ from lakewarden.engine.read.query.index_pruning import (
 )
 from lakewarden.engine.read.query.prune import prune_slices
 from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.table.config import kept_settings
 
 # Options that name the function or shape the filter, and change no value.
 _OTHER_OPTIONS = frozenset({"expr", "func", "filtertype", "numentries", "fpp", "maxentries"})
@@ -60,7 +62,7 @@ def _by_index(read: ReadOf, scan: Scan, definition: IndexDefinition) -> Scan:
             raise NotUsable(unready)
         if read.state.history.versions:
             raise NotUsable("columns were renamed since it was built")
-        term = _matching(read.needs, definition)
+        term = _matching(read, definition)
         if definition.index_type == BLOOM_FILTERS:
             return _by_filters(read, scan, definition, term)
         return _by_bounds(read, scan, definition, term)
@@ -76,8 +78,9 @@ def _concerns(needs: Needs, column: str) -> bool:
     )
 
 
-def _matching(needs: Needs, definition: IndexDefinition) -> Term:
+def _matching(read: ReadOf, definition: IndexDefinition) -> Term:
     """The term of the filter that the index is of, in every alternative."""
+    needs = read.needs
     terms = [
         {one for one, _, _ in group if isinstance(one, Term) and _is_of(one, definition)}
         for group in needs
@@ -90,8 +93,11 @@ def _matching(needs: Needs, definition: IndexDefinition) -> Term:
         )
         raise NotUsable(f"it is of {said}, and the filter is not")
     term = min(common, key=repr)
-    if term.zone is not None and not _is_index_zone(term.zone):
-        raise NotUsable(f"it sees times in the zone of this machine, and the filter in {term.zone}")
+    if term.zone is not None:
+        kept = kept_settings(read.state.config.properties).get(EXPRESSION_ZONE.key, "").strip()
+        if not _have_same_times(term.zone, kept):
+            where = kept or "the zone of this machine"
+            raise NotUsable(f"it sees times in {where}, and the filter in {term.zone}")
     return term
 
 
@@ -115,19 +121,23 @@ def _options_of(definition: IndexDefinition) -> Mapping[str, str]:
 
 
 @cache
-def _is_index_zone(name: str) -> bool:
-    """Whether a zone has the wall-clock times of this machine's, as far as days can tell."""
-    if name.upper() in ("UTC", "Z", "GMT", "ETC/UTC"):
-        zone = UTC
-    else:
-        try:
-            zone = named_zone(name)
-        except InvalidRequest:
-            return False
+def _have_same_times(name: str, other: str) -> bool:
+    """Whether two zones have the same wall-clock times, as far as days can tell."""
+    try:
+        zone, kept = _zone(name), _zone(other)
+    except InvalidRequest:
+        return False
     first = datetime(_SAMPLE_YEARS.start, 1, 1)
     days = range(0, 366 * len(_SAMPLE_YEARS), 7)
     moments = (UTC.epoch_ms(first + timedelta(days=day)) for day in days)
-    return all(zone.wall(moment) == LOCAL.wall(moment) for moment in moments)
+    return all(zone.wall(moment) == kept.wall(moment) for moment in moments)
+
+
+def _zone(name: str) -> Zone:
+    """A zone by its name; that of this machine without one."""
+    if name.upper() in ("UTC", "Z", "GMT", "ETC/UTC"):
+        return UTC
+    return named_zone(name) if name else LOCAL
 
 
 def _by_filters(read: ReadOf, scan: Scan, definition: IndexDefinition, term: Term) -> Scan:

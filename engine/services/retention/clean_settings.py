@@ -84,6 +84,12 @@ COMMITS_TO_CLEAN: Setting[int] = Setting(
     whole_number,
     "The most commits that one clean covers; 0 for no limit",
 )
+BUILD_WAIT_SECONDS = Setting(
+    "lakewarden.clean.build_wait_seconds",
+    3_600,
+    whole_number,
+    "For how long a build of an index holds back cleans; what it misses then, it reads anew",
+)
 
 CLEAN_SETTINGS: tuple[Setting[object], ...] = (
     CLEAN_AUTOMATIC,
@@ -96,6 +102,7 @@ CLEAN_SETTINGS: tuple[Setting[object], ...] = (
     TRIGGER_COMMITS,
     IS_INCREMENTAL,
     COMMITS_TO_CLEAN,
+    BUILD_WAIT_SECONDS,
 )
 
 _BY_NUMBER = {
@@ -113,6 +120,7 @@ class CleanRetention:
     commits: int = COMMITS_RETAINED.default
     hours: int = HOURS_RETAINED.default
     versions: int = VERSIONS_RETAINED.default
+    build_wait_seconds: int = BUILD_WAIT_SECONDS.default
 
 
 def retention_of(settings: Settings) -> CleanRetention:
@@ -122,6 +130,7 @@ def retention_of(settings: Settings) -> CleanRetention:
         commits=settings[COMMITS_RETAINED],
         hours=settings[HOURS_RETAINED],
         versions=settings[VERSIONS_RETAINED],
+        build_wait_seconds=settings[BUILD_WAIT_SECONDS],
     )
     by_commits = retention.policy is CleanPolicy.KEEP_LATEST_COMMITS
     if by_commits and retention.commits >= settings[KEEP_MIN_COMMITS]:

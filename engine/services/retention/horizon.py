@@ -18,8 +18,6 @@ from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 _HOUR_MS = 3_600_000
-# For how long a build of an index holds back a clean; what it misses then, it reads anew.
-BUILD_KEEPS_SECONDS = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,8 @@ def find_horizon(
         return Horizon(why=_too_few(writes.completed, retention))
     earliest = min(retained)
     earliest, is_limited = _limited(writes.completed, earliest, last, commits_max)
-    horizon = _held_by_build(writes, _held_back(writes, earliest), now_ms, zone)
+    since_ms = now_ms - retention.build_wait_seconds * 1000
+    horizon = _held_by_build(writes, _held_back(writes, earliest), since_ms, zone)
     if horizon.held_by is None and is_limited:
         return Horizon(instant=earliest, why=f"At most {commits_max} commits are cleaned at once.")
     return horizon
@@ -122,14 +121,17 @@ def _held_back(writes: Writes, earliest: Instant) -> Horizon:
     )
 
 
-def _held_by_build(writes: Writes, horizon: Horizon, now_ms: int, zone: Zone) -> Horizon:
-    """A build of an index reads the table as it was; it keeps that for a while, dead or alive."""
+def _held_by_build(writes: Writes, horizon: Horizon, since_ms: int, zone: Zone) -> Horizon:
+    """A build of an index reads the table as it was; it keeps that for a while, dead or alive.
+
+    Those that were planned before `since_ms` do so no more.
+    """
     if horizon.instant is None:
         return horizon
     for build, upto in writes.builds:
         began_ms = epoch_ms(build.requested, zone) or 0
         is_older = upto < horizon.instant.requested
-        if is_older and now_ms - began_ms < BUILD_KEEPS_SECONDS * 1000:
+        if is_older and began_ms > since_ms:
             before = [one for one in writes.completed if one.requested <= upto]
             why = f"The index build {build.requested} reads the table as of {upto or 'its start'}."
             return Horizon(instant=max(before, default=None), held_by=build, why=why)

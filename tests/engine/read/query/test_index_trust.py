@@ -1,6 +1,7 @@
 """An index by key is believed only where every write has told it."""
 
 import pyarrow as pa
+import pytest
 
 from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata import restore, rollback
@@ -76,3 +77,18 @@ def test_an_index_is_not_believed_once_another_engine_restored_the_table() -> No
     storage, table = indexed_table()
     time = taken_back(storage, table, table.timeline().completed()[0].requested, "restore")
     assert doubt(storage) == f"the restore {time} has not updated it"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_an_expression_of_another_zone_excludes_nothing(zone: str) -> None:
+    """The filter is of hours of UTC."""
+    storage = fresh_memory_storage()
+    schema = pa.schema([("id", pa.string()), ("at", pa.timestamp("us", "UTC"))])
+    kept = {"lakewarden.index.expression.timezone": zone}
+    table = Table.create("", schema, key=["id"], storage=storage, properties=kept)
+    table.upsert(pa.table({"id": ["a"], "at": [0]}, schema))
+    table.create_index("by_hour", ["at"], index_type="column_stats", options={"expr": "hour"})
+    query = {"filter": "hour(at) = 0"}
+    assert table.read_arrow(["id"], **query).num_rows == 1
+    (use,) = (one for one in table.explain(**query).indexes if one.index == "by_hour")
+    assert (use.reason is None) is (zone != "Asia/Tokyo")

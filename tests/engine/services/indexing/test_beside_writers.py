@@ -348,6 +348,8 @@ def test_a_build_holds_back_a_clean_for_a_bounded_time_and_blockers_names_it() -
     (held,) = (one for one in blockers(retained) if one.instant == instant)
     assert (held.blocked_service, held.action) == ("clean", "indexing")
     assert instant in held.remedy_sql
+    short = {"lakewarden.clean.build_wait_seconds".replace(".", "__"): 1}
+    assert not blockers(world.context(64, hoodie__clean__commits__retained=1, **short))
     world.clock.advance(2 * 3_600_000)
     assert clean(retained).files_deleted
     with pytest.raises(Conflict) as undone:

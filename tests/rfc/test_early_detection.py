@@ -105,7 +105,7 @@ class OnMarker(Hook):
         super().__init__(at, happening)
 
     def called(self, operation: str, arguments: tuple[object, ...]) -> None:
-        if operation == "put" and str(arguments[0]).startswith(".hoodie/.temp/"):
+        if operation == "put" and ".marker." in str(arguments[0]):
             super().called(operation, arguments)
 
 

@@ -30,6 +30,8 @@ from lakewarden.engine.metadata.reading.definitions import (
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.table import FILES, MetadataTable
 from lakewarden.engine.metadata.writing.builds import builds_on
+from lakewarden.engine.metadata.writing.deltacommit import Weight
+from lakewarden.engine.run.background import OneAtATime
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.table.config import TableConfig, load_config
@@ -225,6 +227,10 @@ class Memory:
 
     config: TableConfig | None = None
     completed: Contents = field(default_factory=Contents, repr=False)
+    # Of the metadata table, as it was after the last write.
+    weight: Weight | None = None
+    # The compaction of the metadata table by this process.
+    compaction: OneAtATime = field(default_factory=OneAtATime, repr=False)
 
 
 def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:

@@ -1,7 +1,7 @@
-"""Background work: something that is done again and again while other work goes on.
+"""Background work: what is done again and again, or once, while other work goes on.
 
-Heartbeats need it. With threads it runs by itself; in a simulation it runs when the test says so,
-and then a failure replays exactly.
+Heartbeats need it, and what no caller should wait for. With threads it runs by itself; in a
+simulation it runs when the test says so, and then a failure replays exactly.
 """
 
 import threading
@@ -21,9 +21,13 @@ class Repetition(Protocol):
 
 
 class Background(Protocol):
-    """Starts repetitions. The work itself must not raise: it keeps what went wrong."""
+    """Starts work. The work itself must not raise: it keeps what went wrong."""
 
     def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition: ...
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Do something once; a process does not end before it has."""
+        ...
 
 
 def try_again(
@@ -55,15 +59,31 @@ class _Trying:
             self._has_ended = self._clock.elapsed_seconds() >= self._ends
 
 
+class OneAtATime:
+    """Work of which a process does one piece at a time; who comes second lets it be."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def begins(self) -> bool:
+        return self._lock.acquire(blocking=False)
+
+    def ends(self) -> None:
+        self._lock.release()
+
+
 class ThreadBackground:
-    """A thread for each repetition, independent of the storage calls of the work it stands for."""
+    """A thread for each, independent of the storage calls of the work it stands for."""
 
     def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition:
         return _Thread(work, every_seconds)
 
+    def start(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=work, name="lakewarden-beside", daemon=False).start()
+
 
 class ManualBackground:
-    """Repetitions that run once whenever `tick` is called."""
+    """Repetitions that run once whenever `tick` is called; other work is done at once."""
 
     def __init__(self) -> None:
         self._works: list[Callable[[], None]] = []
@@ -71,6 +91,9 @@ class ManualBackground:
     def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition:
         self._works.append(work)
         return _Registered(self._works, work)
+
+    def start(self, work: Callable[[], None]) -> None:
+        work()
 
     def tick(self) -> None:
         for work in list(self._works):

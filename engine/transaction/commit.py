@@ -29,7 +29,7 @@ from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
 from lakewarden.engine.kernel.events import PLAN_GAVE_WAY, Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.metadata.writing.writer import write_change
+from lakewarden.engine.metadata.writing.writer import Reported, write_change
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
@@ -37,6 +37,7 @@ from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.metadata_compaction import compact_after_commit
 from lakewarden.engine.transaction.preempt import may_be_preempted, preempt
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.state.context import Context
@@ -95,6 +96,16 @@ class Receipt:
     leftovers_deleted: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A commit, and what its maker has seen on the way."""
+
+    snapshot: Snapshot
+    ledger: Ledger
+    receipt: Receipt
+    reported: Reported
+
+
 def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
     """The paths and sizes of the files that commit metadata names."""
     return {
@@ -109,20 +120,22 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     """End an attempt well.
 
     Steps of `commit`: lock, own-ledger, reload, fence, conflicts, outputs, metadata, time, append,
-    publish, unlock, tidy. An attempt that another committer fences begins again at
-    `commit.own-ledger`. Where `commit.conflicts` has to read more keys of others than these can
+    publish, unlock, tidy, metadata-compaction. An attempt that another committer fences begins anew
+    at `commit.own-ledger`. Where `commit.conflicts` has to read more keys of others than these can
     wait for, it unlocks, reads them, and begins again at `commit.lock`. What fails before
     `commit.append` ends the attempt and removes what it made, and the error is raised; after it the
     instant is committed whatever happens. Only where it is not known whether the entry is there,
     everything stays as it is, and the next operation on the table settles it.
     """
     with aborting_on_error(context, attempt):
-        ledger, receipt = _in_turns(context, attempt, outcome)
-    _tidy_up(context, attempt, ledger, receipt)
-    return receipt
+        ended = _in_turns(context, attempt, outcome)
+    _tidy_up(context, attempt, ended.ledger, ended.receipt)
+    context.memory.weight = ended.reported.weight
+    compact_after_commit(context, ended.snapshot.metadata, ended.reported)
+    return ended.receipt
 
 
-def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Ledger, Receipt]:
+def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> _Ended:
     """Steps `commit.lock` to `commit.unlock`; between two turns the keys of others are read."""
     for _ in range(TURNS_MAX):
         with context.lock.hold() as held:
@@ -136,7 +149,7 @@ def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> tuple[Led
 
 def _commit_unfenced(
     context: Context, held: HeldLock, attempt: Attempt, outcome: Outcome
-) -> tuple[Ledger, Receipt] | None:
+) -> _Ended | None:
     """Steps `commit.own-ledger` to `commit.publish`, again after another committer's fence."""
     for _ in range(FENCES_MAX):
         # The own ledger comes first: whatever the timeline does not show yet has to fence it later.
@@ -169,7 +182,7 @@ def _commit_under_lock(
     attempt: Attempt,
     ledger: Ledger,
     outcome: Outcome,
-) -> tuple[Ledger, Receipt] | None:
+) -> _Ended | None:
     """Steps `commit.conflicts` to `commit.publish`; None if too many keys are to be read first."""
     preempted = _resolve_conflicts(context, snapshot, attempt, outcome)
     if preempted is None:
@@ -177,10 +190,11 @@ def _commit_under_lock(
     verify = partial(_verify_outputs, context, attempt, outcome)
     leftovers, _ = both(context.storage, verify, partial(_look_ahead, held, snapshot))
     change = _change_now(snapshot, outcome)
+    reported = Reported()
     if snapshot.config.metadata_partitions:
         if not asks_ahead(context.storage):
             held.assert_held()
-        _update_metadata(context, snapshot, attempt, change)
+        reported = _update_metadata(context, snapshot, attempt, change)
     completion = complete(context, held, snapshot, ledger, _content(outcome.metadata))
     assert completion.instant.completed is not None
     receipt = Receipt(
@@ -191,7 +205,7 @@ def _commit_under_lock(
         preempted=preempted,
         leftovers_deleted=leftovers,
     )
-    return ledger, receipt
+    return _Ended(snapshot, ledger, receipt, reported)
 
 
 def _look_ahead(held: HeldLock, snapshot: Snapshot) -> None:
@@ -209,12 +223,18 @@ def _look_ahead(held: HeldLock, snapshot: Snapshot) -> None:
 
 def _update_metadata(
     context: Context, snapshot: Snapshot, attempt: Attempt, change: TableChange
-) -> None:
+) -> Reported:
     """Step `commit.metadata`."""
     ports, settings = context.ports, context.settings
     try:
-        write_change(
-            snapshot.metadata, snapshot.definitions, change, snapshot.times, ports, settings
+        return write_change(
+            snapshot.metadata,
+            snapshot.definitions,
+            change,
+            snapshot.times,
+            ports,
+            settings,
+            context.memory.weight,
         )
     except Conflict:
         # If it was cancelled this very moment, that is the reason.

@@ -1,9 +1,11 @@
 """The metadata table after services of its own: Java trusts it, writes on, and runs its own."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
 from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
@@ -11,6 +13,8 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.metadata_compaction import compact_metadata
+from tests.engine.metadata.test_lost_lock import PausingExecutor
 from tests.interop.agreement import Agreement
 from tests.interop.contexts import local_context
 from tests.interop.java_writes import SMALL, JavaWriter
@@ -104,4 +108,21 @@ def test_we_go_on_after_the_services_of_java(subject: Subject) -> None:
     subject.write(1)
     subject.maintain(COMPACTION)
     subject.check("our compaction")
+    subject.agreement.check_truth()
+
+
+def test_java_may_take_up_the_compaction_that_we_are_at(subject: Subject) -> None:
+    executor = PausingExecutor({2: lambda: subject.write_by(subject.writer, 2)})
+    context = local_context(subject.path, {})
+    ports = replace(context.ports, executor=executor)
+    # Java folds the same slices, and its files are the ones that count.
+    with pytest.raises(Conflict) as lost:
+        compact_metadata(replace(context, ports=ports), deltacommits_min=1)
+    assert lost.value.code == "metadata_completed_elsewhere"
+    assert subject.completed(Action.COMPACTION) == 1
+    subject.check("a compaction by both")
+    subject.write(1)
+    subject.maintain(COMPACTION)
+    subject.write_by(subject.writer, 1)
+    subject.check("writes by both")
     subject.agreement.check_truth()

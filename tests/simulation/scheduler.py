@@ -341,3 +341,6 @@ class ActorBackground:
         one = Repeated(work, round(every_seconds * 1000), self._scheduler.clock.now_ms())
         self._actor.repeated.append(one)
         return one
+
+    def start(self, work: Callable[[], None]) -> None:
+        work()

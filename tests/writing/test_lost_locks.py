@@ -104,4 +104,4 @@ def test_rows_are_lost_without_the_fence(monkeypatch: pytest.MonkeyPatch) -> Non
     unfenced: Callable[..., bool] = lambda *_: True  # noqa: E731
     monkeypatch.setattr(commit, "fence_rivals", unfenced)
     # The look for conflicts is among the last calls.
-    assert next(lost("cow", "SIMPLE", {"b": 2}, count(80)))
+    assert next(lost("cow", "SIMPLE", {"b": 2}, count(50)))

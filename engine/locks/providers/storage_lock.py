@@ -19,7 +19,7 @@ from lakewarden.engine.locks.providers.notes import (
 )
 from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder, Unclear
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.port import Creation, Lost, Storage, Unknown, Won
+from lakewarden.engine.storage.port import Creation, Lost, Storage, Unknown, Versioned, Won
 
 LOCK_PATH = ".hoodie/.locks/table_lock.json"
 # How far the clocks of two writers may be apart, as Java has it.
@@ -62,6 +62,8 @@ class StorageLock:
         note = LockNote.of(ports.ids.fresh(), ports.processes.mine(), ports.clock.now_ms())
         self._id = note.owner
         self._owner = encode_note(note).decode()
+        # As this owner has read it last, and has not changed it since.
+        self._seen: Versioned | None = None
 
     @property
     def name(self) -> str:
@@ -89,13 +91,9 @@ class StorageLock:
         return self._replace(lambda _: self._wanted())
 
     def is_held(self) -> bool:
-        state = self._state()
-        return (
-            state is not None
-            and state.owner == self._owner
-            and not state.expired
-            and self._ports.clock.now_ms() <= state.valid_until - DRIFT_MS
-        )
+        self._seen = self._storage.read_versioned(LOCK_PATH)
+        state = self._own(self._seen)
+        return state is not None and self._ports.clock.now_ms() <= state.valid_until - DRIFT_MS
 
     def release(self) -> None:
         # From here on this hold is over, whatever the object says, and whatever arrives late.
@@ -130,9 +128,16 @@ class StorageLock:
 
         It is still ours after its time has run out, as long as no other process has taken it.
         """
+        seen, self._seen = self._seen, None
+        known = self._own(seen)
+        if seen is not None and known is not None:
+            # One request less; where it is outdated the lock is read as it is now.
+            changed = self._storage.replace_if(LOCK_PATH, _encoded(following(known)), seen.version)
+            if isinstance(changed, Won):
+                return True
         found = self._storage.read_versioned(LOCK_PATH)
-        state = None if found is None else _decoded(found.content)
-        if found is None or state is None or state.owner != self._owner or state.expired:
+        state = self._own(found)
+        if found is None or state is None:
             return False
         wanted = _encoded(following(state))
         match self._storage.replace_if(LOCK_PATH, wanted, found.version):
@@ -148,6 +153,11 @@ class StorageLock:
                     now="Try again: the next attempt reads the lock.",
                     lock=self.name,
                 )
+
+    def _own(self, found: Versioned | None) -> _State | None:
+        """The state that was read, if it is this owner's and has not been given back."""
+        state = None if found is None else _decoded(found.content)
+        return state if state and state.owner == self._owner and not state.expired else None
 
     def _judged(self, answer: Creation) -> Acquiring:
         match answer:

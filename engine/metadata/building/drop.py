@@ -8,10 +8,9 @@ from collections.abc import Collection
 
 from lakewarden.engine.metadata.reading.definitions import definitions_path
 from lakewarden.engine.metadata.reading.table import load_metadata_table
-from lakewarden.engine.metadata.writing.compact import finish_compactions
+from lakewarden.engine.metadata.writing.compact import withdraw_compactions
 from lakewarden.engine.metadata.writing.definitions_file import forget_indexes, remove_definitions
 from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
-from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
 from lakewarden.engine.table.properties_file import update_properties
@@ -27,7 +26,6 @@ def drop_partitions(
     config: TableConfig,
     partitions: Collection[str],
     times: TimeSource,
-    ports: Ports,
 ) -> None:
     """Drop some partitions, built or being built; the caller holds the table's lock."""
     state = load_metadata_table(storage, config)
@@ -35,7 +33,7 @@ def drop_partitions(
     times.move_past(state.timeline.active.newest_time())
     if withdraw_log_compactions(state):
         state = load_metadata_table(storage, config)
-    finish_compactions(state, ports)
+    withdraw_compactions(state)
     update_properties(
         storage,
         {

@@ -1,11 +1,12 @@
 """Compaction of the metadata table: the logs of all file groups folded into new base files.
 
-It runs inside a write once enough deltacommits have passed, or logs would grow without end and Java
-could not archive the timeline. It waits while some instant is completed here and still pending on
-the data table: what base files hold cannot be rolled back any more.
+A write asks for it once enough deltacommits or bytes have come together, or logs would grow without
+end and Java could not archive the timeline. It is planned and completed under the table's lock, and
+folded without it. It waits while some instant is completed here and still pending on the data
+table: what base files hold cannot be rolled back any more.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +15,7 @@ from lakewarden.engine.file_groups.planned_slices import operation_of, recorded_
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, Sizes
 from lakewarden.engine.file_groups.slices import file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
-from lakewarden.engine.formats.instant_metadata import compaction
+from lakewarden.engine.formats.instant_metadata import commit, compaction
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.instant_metadata.compaction import (
     CompactionOperation,
@@ -28,6 +29,11 @@ from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.metadata.writing.coverage import covers
+from lakewarden.engine.metadata.writing.deltacommit import (
+    Weight,
+    last_compaction,
+    weight_of,
+)
 from lakewarden.engine.metadata.writing.instants import (
     commit_content,
     complete,
@@ -35,11 +41,11 @@ from lakewarden.engine.metadata.writing.instants import (
     publish,
     remove,
 )
-from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
 from lakewarden.engine.timeline.next_time import TimeSource
 
 DELTACOMMITS_MAX = Setting(
@@ -54,6 +60,12 @@ DELTACOMMITS_MAX_WHEN_PENDING = Setting(
     whole_number,
     "After so many deltacommits writes are refused if the metadata table cannot be compacted",
 )
+
+
+# Logs are read whole: so many bytes of them are too many, however few they are.
+LOG_BYTES_MAX = 32 * 1024 * 1024
+# While logs are this small a share of the base files, it may take as many times the deltacommits.
+LOG_SHARE, PATIENCE = 0.1, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +84,129 @@ class _FoldTask:
         return f"{operation.partition_path or ''}/{name}"
 
 
-def compact_if_due(
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A compaction that is pending, with its plan."""
+
+    instant: str
+    plan: CompactionPlan
+
+
+def plan_if_due(
     state: MetadataTable,
     config: TableConfig,
     times: TimeSource,
-    ports: Ports,
-    *,
-    deltacommits_max: int = DELTACOMMITS_MAX.default,
+    deltacommits_max: int,
+    known: Weight | None,
 ) -> bool:
-    """Finish compactions that were started, then compact if it is time; whether anything was done.
-
-    Steps of `metadata-compaction`: plan, fold, compare, complete. A crash after the first leaves a
-    plan that the next write executes.
-    """
-    if finish_compactions(state, ports):
-        return True
-    if not _is_due(state, deltacommits_max):
+    """Plan a compaction if it is time, by what the caller knows of the logs' weight if it still
+    holds; whether there is a plan now."""
+    if pending_compactions(state) or state.uncertain():
         return False
-    return compact(state, config, times, ports) is not None
+    since = deltacommits_since(state)
+    if known is not None and known.compacted != last_compaction(state):
+        known = None
+    if since < deltacommits_max * PATIENCE:
+        if known is None and since < deltacommits_max:
+            return False
+        weight = known or _measured(state)
+        least = 0 if since >= deltacommits_max else LOG_BYTES_MAX
+        if weight.logs < max(least, weight.bases * LOG_SHARE):
+            return False
+    return publish_compaction(state, config, times) is not None
 
 
-def finish_compactions(state: MetadataTable, ports: Ports) -> tuple[str, ...]:
-    """Execute the plans that a dead writer has left, and remove torn ones; their instants."""
-    started = _pending(state)
-    for files in started:
-        _finish(state, files, ports)
-    return tuple(files.instant.requested for files in started)
+def _measured(state: MetadataTable) -> Weight:
+    listings = [partial(state.files, name) for name in compacted_partitions(state)]
+    files = together(state.storage, listings)
+    return weight_of(state, (file for own in files for file in own))
 
 
-def compact(
-    state: MetadataTable, config: TableConfig, times: TimeSource, ports: Ports
-) -> tuple[str, tuple[WriteStat, ...]] | None:
-    """Compact all slices that have logs: the instant and the new base files; None without any."""
+def publish_compaction(
+    state: MetadataTable, config: TableConfig, times: TimeSource
+) -> Planned | None:
+    """Step `metadata-compaction.plan`: all slices that have logs; None without any."""
     plan = draft_compaction(state, config)
     if not plan.operations:
         return None
     instant = times.next()
     publish(state, instant, Action.COMPACTION, compaction.encode_plan(plan))
-    stats = _execute(state, instant, plan, ports)
-    if stats is None:
-        raise completed_elsewhere(instant)
-    return instant, stats
+    return Planned(instant, plan)
+
+
+def left_compaction(state: MetadataTable) -> Planned | None:
+    """The pending compaction; a plan that was never published whole is removed.
+
+    So is one that does not hold any more. The caller has the lock.
+    """
+    for files in pending_compactions(state):
+        plan = _plan(state, files)
+        if plan is None:
+            remove(state, files)
+        elif not covers(state.again(), files.instant.requested, plan):
+            _withdraw(state, files.instant.requested)
+        else:
+            return Planned(files.instant.requested, plan)
+    return None
+
+
+def fold(
+    state: MetadataTable, planned: Planned, executor: Executor, check: Callable[[], None]
+) -> tuple[WriteStat, ...]:
+    """Step `metadata-compaction.fold`: the new base files; `check` raises once they are in vain.
+
+    All attempts write the same bytes to the same places, so that one that has stood still may
+    overwrite what another has completed. Nobody needs the lock for it.
+    """
+    # What a log has lost would be lost for good.
+    recorded = RecordedSizes(state.timeline.active)
+    return tuple(executor.map(partial(_fold, state, check), _tasks(state, planned, recorded)))
+
+
+def complete_compaction(state: MetadataTable, planned: Planned, stats: Sequence[WriteStat]) -> bool:
+    """Steps `metadata-compaction.compare` and `metadata-compaction.complete`, under the lock.
+
+    False where the plan does not hold any more, and was withdrawn, or where files are gone: a
+    writer that knows no claims rolls back what it finds before it folds anew.
+    """
+    instant = planned.instant
+    if not covers(state, instant, planned.plan):
+        _withdraw(state, instant)
+        return False
+    sizes = {one.path: one.file_size_in_bytes for one in stats}
+    there = _outputs(state, instant)
+    if any(there.get(path or "") != size for path, size in sizes.items()):
+        return False
+    for path in there.keys() - sizes.keys():
+        state.storage.delete(path)
+    content = commit_content(stats, Operation.COMPACT, compacted=True)
+    complete(state, instant, Action.COMPACTION, content)
+    return True
+
+
+def discard_outputs(state: MetadataTable, instant: str) -> None:
+    """Remove what has come of a compaction that others have withdrawn or completed meanwhile.
+
+    What is pending stays to those who go on with it. A completed one has its own files, which are
+    ours unless Java has folded them.
+    """
+    files = state.started(instant, Action.COMPACTION)
+    if files is not None and files.completed is None:
+        return
+    named: set[str | None] = set()
+    if files is not None and files.completed is not None:
+        path = files.completed.entry.path
+        metadata = commit.decode(state.storage.read(path), path)
+        stats = (one for own in metadata.partition_to_write_stats.values() for one in own)
+        named = {one.path for one in stats}
+    for path in _outputs(state, instant):
+        if path not in named:
+            state.storage.delete(path)
 
 
 def withdraw_compactions(state: MetadataTable) -> bool:
     """Take pending compactions back, which folds nothing twice; whether there were any."""
-    started = _pending(state)
+    started = pending_compactions(state)
     for files in started:
         _withdraw(state, files.instant.requested)
     return bool(started)
@@ -125,9 +214,9 @@ def withdraw_compactions(state: MetadataTable) -> bool:
 
 def deltacommits_since(state: MetadataTable) -> int:
     """How many deltacommits have completed since the last compaction was planned."""
-    active = state.timeline.active
-    last = max((one.requested for one in active.completed((Action.COMMIT,))), default="")
-    return len(active.completed_between(last or None, None, (Action.DELTA_COMMIT,)))
+    last = last_compaction(state)
+    completed = state.timeline.active.completed_between(last or None, None, (Action.DELTA_COMMIT,))
+    return len(completed)
 
 
 def refuse_growth(state: MetadataTable, settings: Settings) -> None:
@@ -148,22 +237,20 @@ def refuse_growth(state: MetadataTable, settings: Settings) -> None:
     )
 
 
-def _is_due(state: MetadataTable, deltacommits_max: int) -> bool:
-    return not state.uncertain() and deltacommits_since(state) >= deltacommits_max
-
-
 def draft_compaction(state: MetadataTable, config: TableConfig) -> CompactionPlan:
     """All slices that have logs, as bare names."""
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
+    names = compacted_partitions(state)
+    listings = together(state.storage, [partial(state.files, name) for name in names])
     slices = [
         group.latest_merged()
-        for partition in compacted_partitions(state)
-        for group in file_groups(partition, state.files(partition), visibility)
+        for name, files in zip(names, listings, strict=True)
+        for group in file_groups(name, files, visibility)
     ]
     return CompactionPlan(operations=tuple(operation_of(one) for one in slices if one.log_files))
 
 
-def _pending(state: MetadataTable) -> list[InstantFiles]:
+def pending_compactions(state: MetadataTable) -> list[InstantFiles]:
     return [
         files
         for files in state.timeline.active.files
@@ -171,48 +258,36 @@ def _pending(state: MetadataTable) -> list[InstantFiles]:
     ]
 
 
-def _finish(state: MetadataTable, files: InstantFiles, ports: Ports) -> None:
-    """Execute a plan that a dead writer has left; one that was never published whole is removed."""
+def is_planned(state: MetadataTable, instant: str) -> bool:
+    """Whether the plan of a compaction is still there, asked where it is."""
+    requested = Instant(instant, Action.COMPACTION, State.REQUESTED)
+    return state.storage.stat(state.layout.path(requested)) is not None
+
+
+def _plan(state: MetadataTable, files: InstantFiles) -> CompactionPlan | None:
+    """A plan; None for one that was never published whole."""
     if files.requested is None:
         raise corrupt(state.layout.folder, None, f"The plan of {files.instant} does not exist.")
     path = files.requested.entry.path
     try:
-        plan = compaction.decode_plan(state.storage.read(path), path)
+        return compaction.decode_plan(state.storage.read(path), path)
     except CorruptTable:
-        remove(state, files)
-        return
-    instant = files.instant.requested
-    if covers(state.again(), instant, plan):
-        _execute(state, instant, plan, ports)
-    else:
-        _withdraw(state, instant)
-
-
-def _execute(
-    state: MetadataTable, instant: str, plan: CompactionPlan, ports: Ports
-) -> tuple[WriteStat, ...] | None:
-    """The new base files; None where the plan does not hold any more, and was withdrawn."""
-    # All attempts write the same bytes. The one that completes records how large the files are, and
-    # an attempt that had paused may overwrite them afterwards.
-    created_ms = epoch_ms(instant, state.layout.zone) or 0
-    # What a log has lost would be lost for good.
-    recorded = RecordedSizes(state.timeline.active)
-    tasks = [
-        _FoldTask(
-            operation, instant, f"{number}-0-0", created_ms, recorded_logs(recorded, operation)
-        )
-        for number, operation in enumerate(plan.operations)
-    ]
-    ours = frozenset(task.path for task in tasks)
-    for partition in sorted({one.partition_path or "" for one in plan.operations}):
-        _remove_outputs(state, partition, instant, ours)
-    stats = tuple(ports.executor.map(partial(_fold, state.storage), tasks))
-    if not covers(state.again(), instant, plan):
-        _withdraw(state, instant)
         return None
-    content = commit_content(stats, Operation.COMPACT, compacted=True)
-    complete(state, instant, Action.COMPACTION, content)
-    return stats
+
+
+def _tasks(state: MetadataTable, planned: Planned, recorded: RecordedSizes) -> list[_FoldTask]:
+    # The same for all attempts, as their bytes are.
+    created_ms = epoch_ms(planned.instant, state.layout.zone) or 0
+    return [
+        _FoldTask(
+            operation,
+            planned.instant,
+            f"{number}-0-0",
+            created_ms,
+            recorded_logs(recorded, operation),
+        )
+        for number, operation in enumerate(planned.plan.operations)
+    ]
 
 
 def _withdraw(state: MetadataTable, instant: str) -> None:
@@ -228,30 +303,30 @@ def _withdraw(state: MetadataTable, instant: str) -> None:
     now = state.again()
     if now.started(instant, Action.COMPACTION) is not None:
         raise completed_elsewhere(instant)
-    for partition in now.partitions():
-        _remove_outputs(now, partition, instant, ())
+    for path in _outputs(now, instant):
+        state.storage.delete(path)
 
 
-def _remove_outputs(
-    state: MetadataTable, partition_name: str, instant: str, ours: Collection[str]
-) -> None:
-    """Remove base files of an earlier attempt that are named otherwise than ours.
+def _outputs(state: MetadataTable, instant: str) -> dict[str, int]:
+    """The base files of a compaction that lie there, and their sizes."""
+    partitions = state.partitions()
+    listings = together(state.storage, [partial(state.files, name) for name in partitions])
+    return {
+        f"{partition}/{file.name}": file.size_bytes
+        for partition, files in zip(partitions, listings, strict=True)
+        for file in files
+        if isinstance(file, BaseFile) and file.instant == instant
+    }
 
-    Those that are ours are written over with the same entries, and readers never miss them.
-    """
-    for file in state.files(partition_name):
-        path = f"{partition_name}/{file.name}"
-        if isinstance(file, BaseFile) and file.instant == instant and path not in ours:
-            state.storage.delete(path)
 
-
-def _fold(storage: Storage, task: _FoldTask) -> WriteStat:
+def _fold(state: MetadataTable, check: Callable[[], None], task: _FoldTask) -> WriteStat:
     """Write the new base file of one slice."""
-    operation = task.operation
+    operation, storage = task.operation, state.storage
     slice_ = slice_of(storage, operation, task.recorded)
     runs = MetadataFileGroup(storage, slice_, lambda _: True).runs(ALL)
     entries = folded(slice_.partition, runs)
     payload = base_file(entries, task.created_ms)
+    check()
     storage.put(task.path, payload)
     log_runs = runs[1:] if slice_.base_file else runs
     return WriteStat(

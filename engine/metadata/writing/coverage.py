@@ -5,6 +5,7 @@ does not hold would be lost to readers. What was rolled back since it was planne
 """
 
 from collections.abc import Collection
+from functools import partial
 
 from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
@@ -12,6 +13,7 @@ from lakewarden.engine.file_groups.visibility import load_visibility
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, decode_plan
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
+from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.timeline.active import InstantFiles
 
 
@@ -37,10 +39,12 @@ def covers(
         if one.delta_file_paths
     }
     visibility = load_visibility(now.timeline.active, now.validity, names_decide=False)
+    names = compacted_partitions(now) if partitions is None else partitions
+    listings = together(now.storage, [partial(now.files, name) for name in names])
     groups = [
         group
-        for partition in (compacted_partitions(now) if partitions is None else partitions)
-        for group in file_groups(partition, now.files(partition), visibility)
+        for name, files in zip(names, listings, strict=True)
+        for group in file_groups(name, files, visibility)
     ]
     below = {group.key: _logs_below(now, group, instant) for group in groups}
     return {key: logs for key, logs in below.items() if logs} == wanted

@@ -1,10 +1,10 @@
 """Deltacommits of the metadata table: each is written as one, and withdrawn as one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
-from lakewarden.engine.file_groups.file_names import DataFile, LogFile
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.kernel.errors import CorruptTable
@@ -53,9 +53,18 @@ class _GroupTask:
     created_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """How many bytes of logs there are since a compaction, and of base files."""
+
+    compacted: str = ""
+    logs: int = 0
+    bases: int = 0
+
+
 def write_deltacommit(
     state: MetadataTable, instant: str, content: Content, times: TimeSource, ports: Ports
-) -> None:
+) -> Weight:
     """Write entries as the deltacommit of an instant of the data table.
 
     Steps `metadata-write.begin`, `metadata-write.shards`, `metadata-write.logs` and
@@ -79,6 +88,26 @@ def write_deltacommit(
     extra = {REPORTED_TO_KEY: ",".join(sorted(content))}
     written = commit_content(stats, Operation.UPSERT_PREPPED, extra=extra)
     complete_now(state, instant, written, times)
+    own = sum(one.file_size_in_bytes for one in stats)
+    seen = weight_of(state, [file for one in files.values() for file in one])
+    return replace(seen, logs=seen.logs + own)
+
+
+def weight_of(state: MetadataTable, files: Iterable[DataFile]) -> Weight:
+    """The weight of some partitions, from their listings."""
+    last, logs, bases = last_compaction(state), 0, dict[str, BaseFile]()
+    for file in files:
+        if isinstance(file, LogFile):
+            logs += file.size_bytes if file.instant > last else 0
+        elif file.file_id not in bases or bases[file.file_id].instant < file.instant:
+            bases[file.file_id] = file
+    return Weight(last, logs, sum(file.size_bytes for file in bases.values()))
+
+
+def last_compaction(state: MetadataTable) -> str:
+    """The instant of the last completed compaction; empty without one."""
+    commits = state.timeline.active.completed((Action.COMMIT,))
+    return max((one.requested for one in commits), default="")
 
 
 def write_late(

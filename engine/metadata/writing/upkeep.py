@@ -5,11 +5,11 @@ from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.compact import (
     DELTACOMMITS_MAX,
     DELTACOMMITS_MAX_WHEN_PENDING,
-    compact_if_due,
-    deltacommits_since,
+    pending_compactions,
+    plan_if_due,
     refuse_growth,
 )
-from lakewarden.engine.metadata.writing.deltacommit import withdraw_strays
+from lakewarden.engine.metadata.writing.deltacommit import Weight, withdraw_strays
 from lakewarden.engine.metadata.writing.log_compact import (
     LOG_BLOCKS_MIN,
     LOG_COMPACTION_ENABLED,
@@ -31,25 +31,31 @@ UPKEEP_SETTINGS: tuple[Setting[object], ...] = (
 
 
 def keep_up(
-    state: MetadataTable, config: TableConfig, settings: Settings, times: TimeSource, ports: Ports
+    state: MetadataTable,
+    config: TableConfig,
+    settings: Settings,
+    times: TimeSource,
+    ports: Ports,
+    known: Weight | None = None,
 ) -> bool:
-    """Compact the metadata table if it is time, else its logs; whether anything has changed.
+    """Withdraw what others have left, and plan a compaction or compact logs if it is time; whether
+    anything has changed.
 
-    Step `metadata-write.upkeep`. What crashes have left is finished or withdrawn first. A table
-    that cannot be compacted, and has grown beyond what is set, is refused.
+    Step `metadata-write.upkeep`. A table that cannot be compacted, and has grown beyond what is
+    set, is refused. A compaction is carried out without the lock: its plan comes before what the
+    write tells, so that the newest write can always be rolled back.
     """
     refuse_growth(state, settings)
     most = settings[DELTACOMMITS_MAX]
-    if not (settings[LOG_COMPACTION_ENABLED] or _is_due(state, most)):
-        return False
+    if not (settings[LOG_COMPACTION_ENABLED] or _has_left(state)):
+        return plan_if_due(state, config, times, most, known)
     # What is done here is not undone with a write that comes too late, so that it looks anew.
     state = state.again()
-    # The state shows what is withdrawn here, so a compaction that is due waits for the next write.
     if withdraw_strays(state) or withdraw_log_compactions(state):
         return True
-    if compact_if_due(state, config, times, ports, deltacommits_max=most):
+    if plan_if_due(state, config, times, most, known):
         return True
-    if not settings[LOG_COMPACTION_ENABLED]:
+    if not settings[LOG_COMPACTION_ENABLED] or pending_compactions(state):
         return False
     draft = draft_log_compaction(state, config, times, blocks_min=settings[LOG_BLOCKS_MIN])
     if draft.instant is None:
@@ -58,12 +64,7 @@ def keep_up(
     return True
 
 
-def _is_due(state: MetadataTable, deltacommits_max: int) -> bool:
-    """Whether there seems to be anything to finish, to withdraw or to compact."""
-    has_left = any(
-        files.completed is None and files.started_as is not Action.DELTA_COMMIT
-        for files in state.timeline.active.files
-    )
-    return (
-        has_left or bool(state.validity.strays()) or deltacommits_since(state) >= deltacommits_max
-    )
+def _has_left(state: MetadataTable) -> bool:
+    """Whether there seems to be anything to withdraw."""
+    is_log_compacted = bool(state.timeline.active.pending((Action.LOG_COMPACTION,)))
+    return is_log_compacted or bool(state.validity.strays())

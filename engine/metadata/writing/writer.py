@@ -4,7 +4,7 @@ It completes before the action does; until then readers do not count it.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.instant_metadata import rollback
 from lakewarden.engine.formats.instant_metadata.rollback import (
@@ -33,13 +33,17 @@ from lakewarden.engine.metadata.reading.table import (
     MetadataTable,
     load_metadata_table,
 )
-from lakewarden.engine.metadata.writing.compact import withdraw_compactions
+from lakewarden.engine.metadata.writing.compact import (
+    pending_compactions,
+    withdraw_compactions,
+)
 from lakewarden.engine.metadata.writing.coverage import has_taken
 from lakewarden.engine.metadata.writing.definitions_file import (
     column_stats_definition,
     define_indexes,
 )
 from lakewarden.engine.metadata.writing.deltacommit import (
+    Weight,
     find_written,
     withdraw_deltacommit,
     write_deltacommit,
@@ -59,6 +63,15 @@ _MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX
 _MAINTAINED_LIKE = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
 
 
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What there is to compact after a write, as far as its writer has seen."""
+
+    weight: Weight | None = None
+    # Whether a compaction is pending.
+    has_plan: bool = False
+
+
 def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
     """Refuse to write to a table with an index that a write would leave untrue."""
     for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
@@ -73,7 +86,8 @@ def write_change(
     times: TimeSource,
     ports: Ports,
     settings: Settings | None = None,
-) -> None:
+    known: Weight | None = None,
+) -> Reported:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
     Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Table
@@ -82,12 +96,12 @@ def write_change(
     """
     config = state.config
     if not config.metadata_partitions:
-        return
+        return Reported()
     refuse_unmaintained(state.root, config)
     if withdraw_deltacommit(state, change.instant):
         state = load_metadata_table(state.root, config)
     times.move_past(state.timeline.active.newest_time())
-    if keep_up(state, config, settings or Settings(), times, ports):
+    if keep_up(state, config, settings or Settings(), times, ports, known):
         state = load_metadata_table(state.root, config)
     definitions = _with_new_columns(state.root, config, definitions, change)
     reported = content_of(state, definitions, change)
@@ -95,7 +109,8 @@ def write_change(
         partition: reported.of(partition)
         for partition in (*config.metadata_partitions, *open_builds(state, change.unknown, ports))
     }
-    write_deltacommit(state, change.instant, content, times, ports)
+    weight = write_deltacommit(state, change.instant, content, times, ports)
+    return Reported(weight, has_plan=bool(pending_compactions(state)))
 
 
 def _with_new_columns(

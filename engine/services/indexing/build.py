@@ -164,7 +164,7 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         held.assert_held()
-        drop_partitions(context.storage, snapshot.config, names, snapshot.times, context.ports)
+        drop_partitions(context.storage, snapshot.config, names, snapshot.times)
     return _beside_writers(context, wanted, "It was rebuilt.")
 
 
@@ -261,7 +261,7 @@ def _drop_overtaken(context: Context, snapshot: Snapshot) -> None:
         return
     before = snapshot.config.metadata_partitions
     partitions = [one for one in now.config.metadata_partitions if one not in before]
-    drop_partitions(context.storage, now.config, partitions, now.times, context.ports)
+    drop_partitions(context.storage, now.config, partitions, now.times)
     raise Conflict(
         "index_overtaken",
         what=f"{', '.join(partitions)} was not built.",

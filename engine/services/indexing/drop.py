@@ -55,7 +55,7 @@ def drop_index(
         refuse_busy(context, snapshot, but=builds)
         held.assert_held()
         keep_scope(context.storage, snapshot.config, partitions)
-        drop_partitions(context.storage, snapshot.config, partitions, snapshot.times, context.ports)
+        drop_partitions(context.storage, snapshot.config, partitions, snapshot.times)
         _end_builds(context, snapshot, builds)
     return _dropped(index, partitions, freed, "is gone", is_changed=True)
 

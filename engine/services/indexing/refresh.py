@@ -35,7 +35,7 @@ from lakewarden.engine.metadata.writing.builds import (
     forget_notes,
     write_notes,
 )
-from lakewarden.engine.metadata.writing.compact import finish_compactions
+from lakewarden.engine.metadata.writing.compact import withdraw_compactions
 from lakewarden.engine.metadata.writing.coverage import covers
 from lakewarden.engine.metadata.writing.instants import commit_content, complete, publish
 from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
@@ -191,7 +191,7 @@ def _begin(context: Context, partitions: Sequence[str]) -> _Refresh:
             state = load_metadata_table(context.storage, snapshot.config)
             snapshot.times.move_past(state.timeline.active.newest_time())
             # Their results would lie above what takes the place of their sources.
-            if finish_compactions(state, context.ports) or withdraw_log_compactions(state):
+            if withdraw_compactions(state) or withdraw_log_compactions(state):
                 snapshot = reload_under_lock(context)
                 state = load_metadata_table(context.storage, snapshot.config)
             if state.uncertain():

@@ -1,20 +1,19 @@
 """The metadata table's services, apart from writes: clean, compaction, log compaction, archive.
 
-Writes compact as they go along. Whatever runs here runs under the table's lock, as in Java: there
-is one writer of the metadata table at a time.
+A commit compacts after it has ended, if it is time. What runs here runs under the table's lock, as
+in Java, but for the folding of a compaction.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writing.compact import (
     DELTACOMMITS_MAX,
-    compact,
     deltacommits_since,
     draft_compaction,
-    finish_compactions,
+    pending_compactions,
 )
 from lakewarden.engine.metadata.writing.log_compact import (
     LOG_BLOCKS_MIN,
@@ -40,6 +39,11 @@ from lakewarden.engine.services.metadata_table.settings import metadata_limits, 
 from lakewarden.engine.services.retention.archive_settings import lsm_limits
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from lakewarden.engine.transaction.metadata_compaction import (
+    Compacted,
+    compact_metadata,
+    held_compaction,
+)
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.describe_pending import describe_pending
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
@@ -61,10 +65,10 @@ def maintain_metadata_table(
     only if one is due; otherwise a compaction waits for nothing but something to compact. A dry run
     says what would be done as things are.
 
-    Steps of `metadata-services`: lock, reload, recover, clean, compaction, log-compaction, archive,
-    unlock. Logs are compacted where there was no compaction. A crash before the archive leaves an
-    instant that the next call, or the next write, finishes or takes back; in it, instants that are
-    active and archived.
+    Steps of `metadata-services`: lock, reload, recover, clean, unlock, compaction, lock-again,
+    log-compaction, archive, unlock-again. Logs are compacted where there was no compaction. A crash
+    before the archive leaves an instant that the next call, or the next write, finishes or takes
+    back; in it, instants that are active and archived.
     """
     if dry_run or honour_triggers:
         run = _Run(context, load_for_writing(context), honours=honour_triggers, is_dry=True)
@@ -72,13 +76,26 @@ def maintain_metadata_table(
         if dry_run or not dry_run_result:
             return dry_run_result
     with context.lock.hold() as held:
-        snapshot = reload_under_lock(context)
-        run = _Run(context, snapshot, honours=honour_triggers, held=held)
-        if not snapshot.config.metadata_partitions:
+        run = _Run(context, reload_under_lock(context), honours=honour_triggers, held=held)
+        if not run.snapshot.config.metadata_partitions:
             return MetadataMaintenance(steps=_steps(run, services))
-        refuse_unmaintained(context.storage, snapshot.config)
-        settled = run.recover()
-        return MetadataMaintenance(steps=_steps(run, services), settled=settled)
+        refuse_unmaintained(context.storage, run.snapshot.config)
+        run.recover()
+        steps = _steps(run, _chosen(services, MetadataService.CLEAN))
+    run.held = None
+    steps += _steps(run, _chosen(services, MetadataService.COMPACTION))
+    rest = _chosen(services, MetadataService.LOG_COMPACTION, MetadataService.ARCHIVE)
+    if rest:
+        with context.lock.hold() as run.held:
+            run.snapshot = reload_under_lock(context)
+            steps += _steps(run, rest)
+    return MetadataMaintenance(steps=steps, settled=tuple(run.settled))
+
+
+def _chosen(
+    services: Collection[MetadataService], *some: MetadataService
+) -> tuple[MetadataService, ...]:
+    return tuple(one for one in some if one in services)
 
 
 def _steps(run: "_Run", services: Collection[MetadataService]) -> tuple[MetadataStep, ...]:
@@ -100,16 +117,16 @@ class _Run:
     is_dry: bool = False
     has_compacted: bool = False
     seen: MetadataTable | None = None
+    # What others had left, and is finished or withdrawn now.
+    settled: list[str] = field(default_factory=list)
 
-    def recover(self) -> tuple[str, ...]:
+    def recover(self) -> None:
         """Step `metadata-services.recover`."""
-        ports = self.context.ports
         state = self._state()
         left = [one.requested for one in state.timeline.active.pending((Action.LOG_COMPACTION,))]
         if withdraw_log_compactions(state):
             state = self._state()
-        finished = finish_compactions(state, ports)
-        return (*left, *finished, *finish_cleans(self._state(), ports))
+        self.settled += (*left, *finish_cleans(state, self.context.ports))
 
     def step(self, service: MetadataService) -> MetadataStep:
         if self.held is not None:
@@ -133,34 +150,48 @@ class _Run:
         )
 
     def compaction(self, state: MetadataTable) -> MetadataStep:
+        """It takes the lock itself, at its beginning and its end."""
         service = MetadataService.COMPACTION
+        wanted = self.context.settings[DELTACOMMITS_MAX] if self.honours else 1
+        done = None if self.is_dry else self._compacted(wanted)
+        if done is not None:
+            self.has_compacted = True
+            return MetadataStep(
+                service=service,
+                is_done=True,
+                instant=done.instant,
+                items=len(done.stats),
+                bytes=sum(stat.file_size_in_bytes for stat in done.stats),
+            )
+        state = self._state()
+        held = held_compaction(self.context, state)
+        if held is not None:
+            return MetadataStep(service=service, why_nothing=held)
         uncertain, since = state.uncertain(), deltacommits_since(state)
         if uncertain:
             return self._blocked(service, min(uncertain))
-        wanted = self.context.settings[DELTACOMMITS_MAX] if self.honours else 1
         if since < wanted:
             why = f"There are {since} deltacommits since the last one; {wanted} are needed."
             return MetadataStep(service=service, why_nothing=why)
-        if self.is_dry:
-            operations = draft_compaction(state, self.snapshot.config).operations
-            return MetadataStep(service=service, is_done=bool(operations), items=len(operations))
-        done = compact(state, self.snapshot.config, self.snapshot.times, self.context.ports)
-        if done is None:
+        operations = draft_compaction(state, self.snapshot.config).operations if self.is_dry else ()
+        if not operations:
             return MetadataStep(service=service, why_nothing="There are no logs.")
-        self.has_compacted = True
-        instant, stats = done
-        return MetadataStep(
-            service=service,
-            is_done=True,
-            instant=instant,
-            items=len(stats),
-            bytes=sum(stat.file_size_in_bytes for stat in stats),
-        )
+        return MetadataStep(service=service, is_done=True, items=len(operations))
+
+    def _compacted(self, deltacommits_min: int) -> Compacted | None:
+        """One more than those that others have left."""
+        while done := compact_metadata(self.context, deltacommits_min=deltacommits_min):
+            if not done.was_left:
+                return done
+            self.settled.append(done.instant)
+        return None
 
     def log_compaction(self, state: MetadataTable) -> MetadataStep:
         service, settings = MetadataService.LOG_COMPACTION, self.context.settings
         if self.has_compacted:
             return MetadataStep(service=service, why_nothing="There are no logs left.")
+        if pending_compactions(state):
+            return MetadataStep(service=service, why_nothing="A compaction of it is pending.")
         if self.honours and not settings[LOG_COMPACTION_ENABLED]:
             why = f"{LOG_COMPACTION_ENABLED.key} is false."
             return MetadataStep(service=service, why_nothing=why)

@@ -66,7 +66,7 @@ def _drop(context: Context, snapshot: Snapshot, names: Collection[str]) -> None:
     """Step `index-end.partitions`."""
     if names:
         storage, config = context.storage, snapshot.config
-        drop_partitions(storage, config, names, snapshot.times, context.ports)
+        drop_partitions(storage, config, names, snapshot.times)
 
 
 def remove_base_files(

@@ -48,7 +48,7 @@ def drop_untrue(context: Context, snapshot: Snapshot, partitions: Collection[str
         drop(context, snapshot)
         return
     _remember(context, snapshot, partitions)
-    drop_partitions(context.storage, snapshot.config, partitions, snapshot.times, context.ports)
+    drop_partitions(context.storage, snapshot.config, partitions, snapshot.times)
 
 
 def drop(context: Context, snapshot: Snapshot) -> None:

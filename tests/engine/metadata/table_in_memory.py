@@ -7,13 +7,16 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import avro_schema
 from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.metadata.building.create import BuildOptions, create_metadata_table
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.reading.table import MetadataTable
-from lakewarden.engine.metadata.writing.writer import rollback_change, write_change
+from lakewarden.engine.metadata.writing.writer import Reported, rollback_change, write_change
+from lakewarden.engine.run.background import ManualBackground
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
@@ -23,6 +26,8 @@ from lakewarden.engine.table.properties_file import write_properties
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.transaction.metadata_compaction import Compacted, compact_metadata
+from lakewarden.engine.transaction.state.context import Context
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("v", pa.float64())])
 COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", "n", "v")
@@ -42,7 +47,8 @@ class TableInMemory:
 
     @property
     def ports(self) -> Ports:
-        return Ports(clock=self.clock, executor=LocalExecutor(1))
+        background = ManualBackground()
+        return Ports(clock=self.clock, executor=LocalExecutor(1), background=background)
 
     @property
     def timeline(self) -> Timeline:
@@ -102,20 +108,46 @@ class TableInMemory:
         completed = self.times.next()
         self._put(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, completed))
 
-    def tell(self, change: TableChange) -> None:
-        write_change(self.metadata, self.definitions, change, self.times, self.ports)
+    @property
+    def context(self) -> Context:
+        return self.context_with(self.ports)
+
+    def context_with(self, ports: Ports) -> Context:
+        settings = Settings.of(arguments={"hoodie.write.lock.provider": "filesystem"})
+        return Context(self.storage, open_lock(self.storage, settings, ports), ports, settings)
+
+    def tell(self, change: TableChange) -> Reported:
+        return write_change(self.metadata, self.definitions, change, self.times, self.ports)
+
+    def compact(
+        self, ports: Ports | None = None, *, deltacommits_min: int | None = None
+    ) -> Compacted | None:
+        """Compact the metadata table, as after a commit that finds it time."""
+        self.clock.advance(1000)
+        context = self.context_with(ports or self.ports)
+        return compact_metadata(context, deltacommits_min=deltacommits_min)
 
     def write(self, *files: NewFile, **what: object) -> str:
         """A whole write that made these files; the answer is its instant."""
         instant = self.begin()
-        self.tell(TableChange(instant=instant, new_files=files, **what))  # type: ignore[arg-type]
+        change = TableChange(instant=instant, new_files=files, **what)  # type: ignore[arg-type]
+        reported = self.tell(change)
         self.complete(instant)
+        if reported.has_plan:
+            self.compact()
         return instant
 
     def roll_back(self, instant: str, rollback_instant: str) -> None:
         rollback_change(
             self.storage, self.config, instant, rollback_instant, self.times, self.ports
         )
+
+    def take_back(self, instant: str) -> None:
+        """Take a write off the timeline, as a rollback does in the end."""
+        for file in self.timeline.active.files:
+            if file.instant.requested == instant:
+                for one in reversed(list(file)):
+                    self.storage.delete(one.entry.path)
 
     def _put(self, instant: Instant) -> None:
         self.storage.put(self.config.layout.path(instant), b"")

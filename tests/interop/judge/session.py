@@ -47,7 +47,17 @@ def open_session(bundle: Path) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _make_buffers_small(session)
+    _know_metadata_records(session)
     return session
+
+
+def _know_metadata_records(session: SparkSession) -> None:
+    """Have Java's own schema of metadata records be the first that the JVM knows.
+
+    Java compares it by identity when it writes these, with what two caches of schemas hold. Where
+    one of them has met the schema in a file before the class was loaded, the write fails.
+    """
+    assert session._jvm.org.apache.hudi.metadata.HoodieMetadataPayload.KEY_FIELD_NAME
 
 
 def _make_buffers_small(session: SparkSession) -> None:

@@ -16,6 +16,8 @@ from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
+from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.metadata.table_in_memory import TableInMemory, new_file
 from tests.sampling import sample
 
@@ -59,11 +61,16 @@ def compactions(table: TableInMemory) -> list[str]:
     return [one.requested for one in state.timeline.active.completed((Action.COMMIT,))]
 
 
-def test_the_write_after_ten_deltacommits_compacts_first() -> None:
+def test_the_write_after_ten_deltacommits_plans_a_compaction_without_its_own() -> None:
     table = written(WRITES)
     assert compactions(table) == []
-    write(table, WRITES)
+    change = TableChange(instant=table.begin())
+    assert table.tell(change).has_plan
+    table.complete(change.instant)
+    assert compactions(table) == []
+    assert table.compact()
     assert len(compactions(table)) == 1
+    table.roll_back(change.instant, table.times.next())
 
 
 def test_compaction_comes_again_after_ten_more() -> None:
@@ -74,8 +81,7 @@ def test_compaction_comes_again_after_ten_more() -> None:
 def test_compaction_changes_nothing_of_what_is_said() -> None:
     table = written(WRITES)
     before = said(table)
-    table.tell(TableChange(instant=table.begin()))
-    assert len(compactions(table)) == 1
+    assert table.compact(deltacommits_min=1)
     assert said(table) == before
 
 
@@ -116,7 +122,9 @@ def test_no_compaction_while_a_write_that_is_told_is_pending() -> None:
     pending = table.begin()
     table.tell(TableChange(instant=pending))
     write(table, WRITES)
-    assert compactions(table) == []
+    assert table.compact(deltacommits_min=1) is None
+    table.complete(pending)
+    assert table.compact(deltacommits_min=1)
 
 
 def test_what_has_been_compacted_cannot_be_rolled_back() -> None:
@@ -129,21 +137,23 @@ def test_what_has_been_compacted_cannot_be_rolled_back() -> None:
     assert refused.value.code == "metadata_compacted"
 
 
-def test_a_crash_at_any_call_is_made_good_by_telling_it_again() -> None:
-    def prepared() -> tuple[TableInMemory, str]:
-        table = written(WRITES)
-        return table, table.begin()
-
-    table, instant = prepared()
+def test_a_crash_at_any_call_is_made_good_by_the_next_attempt() -> None:
+    table = written(WRITES)
     before = said(table)
     rehearsal = FaultyStorage(table.storage)
-    TableInMemory(rehearsal, table.clock).tell(TableChange(instant=instant))
+    assert TableInMemory(rehearsal, table.clock).compact(deltacommits_min=1)
     for plan in sample(list(crash_plans(rehearsal.calls)), 23):
-        table, instant = prepared()
+        table = written(WRITES)
         with suppress(Crashed):
             broken = TableInMemory(FaultyStorage(table.storage, plan), table.clock)
-            broken.tell(TableChange(instant=instant))
-        table.tell(TableChange(instant=instant))
-        table.complete(instant)
+            broken.compact(deltacommits_min=1)
         assert said(table) == before, plan
+        # The lock and the heartbeats of the dead expire.
+        table.storage.delete(".hoodie/lock")
+        table.clock.advance(DEAD_AFTER_MS)
+        write(table, WRITES)
         assert len(compactions(table)) == 1, plan
+        state = load_metadata_table(table.storage, table.config)
+        assert not state.timeline.active.pending(), plan
+        table.compact(deltacommits_min=1)
+        assert not state.storage.list(LEDGER_FOLDER).folders, plan

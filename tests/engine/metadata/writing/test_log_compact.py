@@ -245,7 +245,7 @@ def test_compaction_comes_after_as_many_deltacommits_as_are_set() -> None:
 
     table = written(Often(), 3)
     assert isinstance(table, Table)
-    assert len(table.state.timeline.active.completed((Action.COMMIT,))) == 1
+    assert len(table.state.timeline.active.pending((Action.COMPACTION,))) == 1
 
 
 def _copy(table: TableInMemory) -> Table:

@@ -99,13 +99,13 @@ def _compact_quietly(context: Context) -> None:
 
 
 def compact_metadata(context: Context, *, deltacommits_min: int | None = None) -> Compacted | None:
-    """Go on with a compaction that is planned, or plan one after so many deltacommits.
+    """Carry out a compaction that is planned, or plan one after so many deltacommits.
 
-    None where there is nothing to do, or another attempt is at it.
+    None where there is nothing to do, or another attempt carries it out.
 
     Steps of `metadata-compaction`: lock, reload, held, plan, claim, heartbeat, unlock, fold,
     lock-again, compare, complete, unlock-again, forget. A crash after `metadata-compaction.plan`
-    leaves a plan that the next call goes on with.
+    leaves a plan, which the next call takes up.
     """
     begun = _begin(context, deltacommits_min)
     if begun is None:
@@ -120,7 +120,7 @@ def compact_metadata(context: Context, *, deltacommits_min: int | None = None) -
             raise completed_elsewhere(begun.planned.instant) from error
         raise
     finally:
-        # Java's look at it goes as well: the next attempt may be hers.
+        # So does the heartbeat that Java sees: the next attempt may be by Java.
         begun.attempt.stop(leaves_plan=True)
     _forget(begun)
     instant = begun.planned.instant
@@ -133,7 +133,7 @@ def held_compaction(context: Context, state: MetadataTable) -> str | None:
     for files in pending_compactions(state):
         held = live_attempt(own, read_ledger(state.storage, files.instant.requested))
         if held is not None:
-            return f"{held} is at the compaction {files.instant.requested}."
+            return f"{held} carries out the compaction {files.instant.requested}."
     return None
 
 

@@ -14,7 +14,7 @@ from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.metadata_compaction import compact_metadata
-from tests.engine.metadata.test_lost_lock import PausingExecutor
+from tests.engine.transaction.hooked import PausingExecutor
 from tests.interop.agreement import Agreement
 from tests.interop.contexts import local_context
 from tests.interop.java_writes import SMALL, JavaWriter

@@ -156,7 +156,7 @@ def fold(
     """Step `metadata-compaction.fold`: the new base files; `check` raises once they are in vain.
 
     All attempts write the same bytes to the same places, so that one that has stood still may
-    overwrite what another has completed. Nobody needs the lock for it.
+    overwrite what another has completed. It needs no lock.
     """
     # What a log has lost would be lost for good.
     recorded = RecordedSizes(state.timeline.active)

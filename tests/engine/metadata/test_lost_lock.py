@@ -1,7 +1,7 @@
 """A writer of the metadata table that paused so long that another one got the lock meanwhile."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -21,34 +21,18 @@ from lakewarden.engine.metadata.writing.compact import (
     pending_compactions,
 )
 from lakewarden.engine.metadata.writing.writer import write_change
-from lakewarden.engine.run.executor import LocalExecutor, ResultT, TaskT
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 from lakewarden.engine.transaction.metadata_compaction import Compacted
 from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.metadata.table_in_memory import TableInMemory, new_file
-from tests.engine.transaction.hooked import Hook
+from tests.engine.transaction.hooked import Hook, PausingExecutor
 
 GROUP = "3e93c8a9-fda0-4e8a-91dc-b4ade7dab76d-0"
 # Four partitions were initialised, so that the write after these would plan a compaction.
 WRITES = 6
-
-
-class PausingExecutor:
-    """Does nothing for a while before tasks of some numbers; others do not stand still."""
-
-    workers = 1
-
-    def __init__(self, meanwhile: Mapping[int, Callable[[], None]]) -> None:
-        self._meanwhile = dict(meanwhile)
-
-    def map(
-        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
-    ) -> Iterator[ResultT]:
-        for number, task in enumerate(tasks):
-            self._meanwhile.pop(number, lambda: None)()
-            yield function(task)
 
 
 class Died(Exception):

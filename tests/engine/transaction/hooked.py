@@ -1,8 +1,9 @@
-"""Hooks: a storage on which something else happens right after one of its calls."""
+"""Hooks: something else happens right after a call of a storage, or before a task."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
+from lakewarden.engine.run.executor import ResultT, TaskT
 from lakewarden.engine.storage.port import Storage
 
 _WITHOUT_CALL = ("uri",)
@@ -57,3 +58,19 @@ class _Hooked:
             return result
 
         return called
+
+
+class PausingExecutor:
+    """Does nothing for a while before tasks of some numbers; others do not stand still."""
+
+    workers = 1
+
+    def __init__(self, meanwhile: Mapping[int, Callable[[], None]]) -> None:
+        self._meanwhile = dict(meanwhile)
+
+    def map(
+        self, function: Callable[[TaskT], ResultT], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]:
+        for number, task in enumerate(tasks):
+            self._meanwhile.pop(number, lambda: None)()
+            yield function(task)

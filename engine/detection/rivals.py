@@ -6,6 +6,7 @@ in a look is reported and passed over, and the next look tries again.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lakewarden.engine.conflicts.conflicts import (
     Conflicting,
@@ -15,9 +16,10 @@ from lakewarden.engine.conflicts.conflicts import (
     find_conflicts,
 )
 from lakewarden.engine.conflicts.group_hashes import (
+    AnnouncedHashes,
     GroupHashes,
-    Hashes,
     excluded_by_bloom,
+    named_in,
     read_hashes,
 )
 from lakewarden.engine.conflicts.read_scopes import ReadScope
@@ -77,7 +79,9 @@ class Rival:
 class _Known:
     """What was read of another write, none of which changes any more."""
 
-    hashes: Hashes | None = None
+    hashes: AnnouncedHashes | None = None
+    # What of these is named as well, once that was looked up.
+    named: tuple[FileGroupId, ...] | None = None
     announced: Announced | None = None
     is_excluded: bool = False
 
@@ -176,8 +180,9 @@ class RivalFinder:
         known = self._known_of(active, instant)
         if known.is_excluded:
             return ()
-        if known.hashes is not None and not self._hashes.among(known.hashes):
-            return ()
+        stays = partial(self._stays, is_older=is_older, has_announced=has_announced)
+        if known.hashes is not None:
+            return self._in_hashes(active, instant, known) if stays(known.hashes.precedence) else ()
         if known.announced is None:
             known.announced = announced_by(active, instant)
         announced = known.announced
@@ -186,6 +191,17 @@ class RivalFinder:
         if announced.precedence is None:
             return self._in_both(self._of_another_engine(active, instant))
         return self._in_both(announced.touched.keys)
+
+    def _in_hashes(
+        self, active: ActiveTimeline, instant: Instant, known: _Known
+    ) -> tuple[FileGroupId, ...]:
+        """By their hashes first; the names are looked up where these agree."""
+        assert known.hashes is not None
+        if known.named is None:
+            found = self._hashes.among(known.hashes.hashes)
+            content = active.read(instant) if found else b""
+            known.named = tuple(sorted(named_in(content, found, self.own.strategy)))
+        return known.named
 
     def _stays(self, precedence: Precedence | None, *, is_older: bool, has_announced: bool) -> bool:
         """Whether the other one stays."""

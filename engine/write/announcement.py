@@ -178,6 +178,7 @@ def _publish(
             attempt.instant,
             intent.groups,
             intent.strategy,
+            precedence,
             has_bloom=rules.strategy.has_bloom,
         )
     content = commit_payload.encode(intent.metadata(precedence))

@@ -90,7 +90,7 @@ def test_the_small_write_stops_before_its_first_file_and_the_large_one_commits(
         answers.append((writes(world, upsert("k2"), **options), data_files(world) - before))
 
     markers = [0]
-    hook = OnMarker(lambda: markers.__setitem__(0, markers[0] + 1) or small_one(), at=2)
+    hook = OnFile(lambda: markers.__setitem__(0, markers[0] + 1) or small_one(), at=2)
     large = TableWriter(world.context(61, hook.storage(world.storage), **options))
     large.write(operations.upsert(updated(ts=4).table()))
     assert answers == [(GAVE_WAY, 0)]
@@ -98,14 +98,15 @@ def test_the_small_write_stops_before_its_first_file_and_the_large_one_commits(
     assert world.strays() == set()
 
 
-class OnMarker(Hook):
-    """Something that happens when a write is about to make one of its files."""
+class OnFile(Hook):
+    """Something that happens when a write makes one of its data files."""
 
     def __init__(self, happening: Callable[[], object], *, at: int = 1) -> None:
         super().__init__(at, happening)
 
     def called(self, operation: str, arguments: tuple[object, ...]) -> None:
-        if operation == "put" and ".marker." in str(arguments[0]):
+        is_file = operation in ("create", "put") and not str(arguments[0]).startswith(".hoodie/")
+        if is_file and "." in str(arguments[0]).rpartition("/")[2].lstrip("."):
             super().called(operation, arguments)
 
 
@@ -121,7 +122,7 @@ def test_the_large_write_stops_within_a_second_and_a_file_of_a_commit_on_its_gro
         assert writes(world, upsert("k5", partition="f"), **SEVERAL) == "committed"
         world.clock.advance(1_000)
 
-    hook = OnMarker(small_one, at=3)
+    hook = OnFile(small_one, at=3)
     options = {**ON, STRATEGY: strategy.value}
     large = TableWriter(world.context(61, hook.storage(world.storage), **options))
     answer = tried(partial(large.write, operations.upsert(updated(8, partitions=groups).table())))
@@ -190,6 +191,29 @@ def test_a_dead_write_is_no_rival(strategy: Strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", Strategy)
+def test_a_write_that_dies_while_another_one_prepares_is_no_rival(strategy: Strategy) -> None:
+    options = {**ON, STRATEGY: strategy.value}
+    world = new_service_world(COW, inserted())
+    standing_write(world, upsert("k0"), **options)
+    # It looks alive when the other one recovers what is dead, and not any more when that looks.
+    hook = OnRequested(partial(world.clock.advance, PAUSE_MS))
+    writer = TableWriter(world.context(62, hook.storage(world.storage), **options))
+    assert tried(partial(writer.write, upsert("k0"))) == "committed"
+    assert hook.has_happened
+
+
+class OnRequested(Hook):
+    """Something that happens when a write has been requested."""
+
+    def __init__(self, happening: Callable[[], object]) -> None:
+        super().__init__(1, happening)
+
+    def called(self, operation: str, arguments: tuple[object, ...]) -> None:
+        if operation == "create_exclusive" and str(arguments[0]).endswith(".commit.requested"):
+            super().called(operation, arguments)
+
+
+@pytest.mark.parametrize("strategy", Strategy)
 def test_a_write_that_was_cancelled_and_is_not_tidied_up_is_no_rival(strategy: Strategy) -> None:
     options = {**ON, STRATEGY: strategy.value}
     world = new_service_world(COW, inserted())
@@ -245,7 +269,7 @@ def test_a_look_that_fails_is_reported_and_the_write_goes_on_and_looks_again() -
     standing = standing_write(world, upsert("k3", partition="d"), **ON)
     events = EventLog()
     stage = OutOfReach(world.storage, f".hoodie/timeline/{standing}.inflight", 1)
-    hook = OnMarker(partial(world.clock.advance, 1_000))
+    hook = OnFile(partial(world.clock.advance, 1_000))
     context = world.context(62, hook.storage(cast(Storage, stage)), **ON)
     context = replace(context, ports=replace(context.ports, events=events))
     request = operations.upsert(updated(8, partitions="abcd").table())
@@ -268,7 +292,7 @@ def test_a_write_stops_at_a_plan_that_does_not_give_way(
     request = PlanRequest(cancellable=False)
     assert isinstance(schedule(world.context(**SINGLE), service, request), Scheduled)
     before = data_files(world)
-    hook = OnMarker(lambda: None)
+    hook = OnFile(lambda: None)
     writer = TableWriter(world.context(62, hook.storage(world.storage), **options))
     assert tried(partial(writer.write, upsert("k0"))) == code
     assert (hook.calls, data_files(world)) == (0, before)

@@ -9,7 +9,9 @@ from typing import Self
 import pyarrow.compute as pc
 
 from lakewarden import Table
+from lakewarden.engine.detection.strategies import DETECTION, STRATEGY, WAIT_SECONDS, Strategy
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.write.settings import CONFLICT_RETRIES
 from tests.histories.rows import table_of
 from tests.histories.table_model import Past
 from tests.histories.tables import PARTITIONS, TableKind
@@ -21,11 +23,14 @@ class Client(Table):
     _race: Context
     # What is older was there before the race.
     prepared_until = ""
+    # Whether it takes part in early conflict detection, and how.
+    _detection: Mapping[str, str]
 
     @classmethod
-    def at(cls, context: Context, prepared_until: str) -> Self:
+    def at(cls, context: Context, prepared_until: str, detection: Mapping[str, str]) -> Self:
         client = cls.__new__(cls)
         client.prepared_until = prepared_until
+        client._detection = detection
         client._race = context
         client._open(context.storage, context.ports)
         return client
@@ -35,7 +40,22 @@ class Client(Table):
         self._race.ports.clock.sleep(seconds)
 
     def _context(self, given: Mapping[str, object], properties: Mapping[str, str]) -> Context:
-        return replace(super()._context(given, properties), lock=self._race.lock)
+        both = {**self._detection, **given}
+        return replace(super()._context(both, properties), lock=self._race.lock)
+
+
+def drawn_detection(chance: Random) -> Mapping[str, str]:
+    """Off, or any strategy; a write that gives way may wait for its rival and begin anew."""
+    strategy = chance.choice((None, *Strategy))
+    if strategy is None:
+        return {}
+    retries = chance.choice((0, 0, 1))
+    return {
+        DETECTION.key: "true",
+        STRATEGY.key: strategy.value,
+        WAIT_SECONDS.key: "300",
+        CONFLICT_RETRIES.key: str(retries),
+    }
 
 
 @dataclass(frozen=True, slots=True)

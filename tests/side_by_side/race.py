@@ -30,6 +30,7 @@ from tests.side_by_side.clients import (
     Client,
     Deed,
     drawn_deed,
+    drawn_detection,
     index_deeds,
     row,
     service_deeds,
@@ -107,6 +108,7 @@ class Race:
 
     def __init__(self, kind: RaceKind, seed: int) -> None:
         self.kind = kind
+        self._seed = seed
         self.scheduler = Scheduler(f"{kind.name} {seed}", kind.chances)
         self.table_kind = drawn_table(self.chance)
         self.storage = self._filled()
@@ -160,9 +162,10 @@ class Race:
     ) -> None:
         skew_ms = self.chance.randrange(-SKEW_MAX_MS, SKEW_MAX_MS) if self.kind.has_skew else 0
         late_by = self.chance.randrange(120) if late_by is None else late_by
+        detection = drawn_detection(Random(f"{name} {self._seed}"))
         self._company.enters(
             name,
-            lambda context: work(name, Client.at(context, self._prepared_until)),
+            lambda context: work(name, Client.at(context, self._prepared_until, detection)),
             late_by=late_by,
             skew_ms=skew_ms,
         )

@@ -52,6 +52,7 @@ SEVERAL = {
     "hoodie.metadata.compact.max.delta.commits": "100",
 }
 LATE = "write_conflict"
+_FILE_MS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class RivalKind:
     strategies: tuple[Strategy | None, ...]
     chances: Chances = CALM
     lie: Lie | None = None
+    lock: LockKind = LockKind.KEPT
 
     @property
     def name(self) -> str:
@@ -117,7 +119,7 @@ class Rivalry:
         self.type = self.chance.choice(("cow", "mor"))
         self.storage = self._filled()
         settings = Settings.of(arguments=SEVERAL)
-        self._company = Company(self.storage, self.scheduler, LockKind.KEPT, settings)
+        self._company = Company(self.storage, self.scheduler, self.kind.lock, settings)
         self._company.watch = self._watched
         self._company.lie = self.kind.lie
         self._known = set(self._instants())
@@ -197,8 +199,12 @@ class Rivalry:
                 ends = read_ledger(self.storage, path.split("/")[3]).ends_in
                 if ends in (LedgerEnd.CANCELLED, LedgerEnd.COMMITTED):
                     found.ended = found.ended or step
-        elif path.startswith(".hoodie/.temp/") and operation.startswith("delete"):
-            self._removed(path.split("/")[2], path)
+        elif path.startswith(".hoodie/.temp/"):
+            if operation.startswith("delete"):
+                self._removed(path.split("/")[2], path)
+            else:
+                # Making a file takes a while, in which it is time to look again.
+                self.scheduler.clock.advance(_FILE_MS)
         elif not path.startswith(".hoodie/"):
             self._data(operation, path)
 

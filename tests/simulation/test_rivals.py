@@ -11,9 +11,10 @@ import pytest
 
 from lakewarden.engine.detection.strategies import Strategy
 from tests.simulation.campaign import SEEDS, Campaign, campaigns
+from tests.simulation.locks import LockKind
 from tests.simulation.plan_rivals import PLANNED, WRITES, PlanRivalry
 from tests.simulation.rivals import RivalKind, Rivalry
-from tests.simulation.scheduler import Chances
+from tests.simulation.scheduler import Chances, Violation
 
 KINDS = [
     RivalKind((Strategy.SIMPLE,)),
@@ -50,3 +51,14 @@ def test_a_plan_gives_way_to_the_write(
     campaign: Campaign, record_property: Callable[[str, object], None]
 ) -> None:
     campaign.run(record_property)
+
+
+def test_without_the_lock_a_transactional_write_fails_at_its_commit() -> None:
+    kind = RivalKind((Strategy.TRANSACTIONAL,), lock=LockKind.NONE)
+    with pytest.raises(Violation):
+        play_all(kind, 150)
+
+
+def play_all(kind: RivalKind, seeds: int) -> None:
+    for seed in range(seeds):
+        Rivalry(kind, seed).play()

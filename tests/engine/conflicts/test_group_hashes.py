@@ -12,9 +12,11 @@ from lakewarden.engine.conflicts.group_hashes import (
     bloom_path,
     excluded_by_bloom,
     hashes_path,
+    named_in,
     put_hashes,
     read_hashes,
 )
+from lakewarden.engine.conflicts.touched_groups import Precedence
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.storage.memory import fresh_memory_storage
 
@@ -57,10 +59,27 @@ def test_hashes_are_kept_of_many_names_only() -> None:
     put_hashes(storage, INSTANT, many(NAMES_MAX), PLAIN)
     assert read_hashes(storage, INSTANT) is None
     put_hashes(storage, INSTANT, many(), PLAIN)
-    hashes = read_hashes(storage, INSTANT)
-    assert hashes is not None
-    assert np.array_equal(hashes, GroupHashes.of(many(), PLAIN).hashes)
+    announced = read_hashes(storage, INSTANT)
+    assert announced is not None
+    assert announced.precedence is Precedence.INSTANT
+    assert np.array_equal(announced.hashes, GroupHashes.of(many(), PLAIN).hashes)
     assert storage.stat(bloom_path(INSTANT)) is None
+
+
+@pytest.mark.parametrize("precedence", Precedence)
+def test_hashes_tell_which_write_stays(precedence: Precedence) -> None:
+    storage = fresh_memory_storage()
+    put_hashes(storage, INSTANT, many(), PLAIN, precedence)
+    announced = read_hashes(storage, INSTANT)
+    assert announced is not None
+    assert announced.precedence is precedence
+
+
+def test_what_agrees_by_its_hash_is_looked_up_by_its_name() -> None:
+    mine = [FileGroupId("p=a", "00000001-aaaa-0"), FileGroupId("p=a", "00000002-aaaa-0")]
+    content = b"... 00000001-bbbb-0 ... 00000002-aaaa-0 ..."
+    assert named_in(content, mine, PLAIN) == (mine[1],)
+    assert named_in(content, mine, BUCKETS) == tuple(mine)
 
 
 @pytest.mark.parametrize("length", [0, 8, 16, 100])

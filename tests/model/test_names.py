@@ -75,6 +75,7 @@ NOT_MODELLED = {
     "commit.fence",
     "commit.conflicts",
     "commit.metadata",
+    "commit.metadata-compaction",
     "commit.time",
     "abort.hide",
     "rollback-execution.metadata",

@@ -86,7 +86,7 @@ class _CopyReader:
     def __init__(self, state: Snapshot, keys: pa.Array, columns: Sequence[str]) -> None:
         self._index = KeyIndex(keys)
         self._keys = key_columns(state.config)
-        decisive = (COMMIT_TIME, *state.config.merge.ordering_fields)
+        decisive = (COMMIT_TIME, *state.config.merge.ordering_names)
         names = dict.fromkeys((*self._keys.names, *decisive, *columns))
         self._spec = read_spec(state, Query(columns=tuple(names)), None)
         self._reader = SliceReader(state.storage, self._spec)
@@ -116,8 +116,7 @@ def _ranks(
     rules = state.config.merge
     by_ordering = np.zeros(len(rows), np.int64)
     if rules.mode is MergeMode.EVENT_TIME and rules.ordering_fields:
-        columns = [rows.column(name) for name in rules.ordering_fields]
-        by_ordering = ordering_values(columns, len(rows)).ranks()
+        by_ordering = ordering_values(rules.ordering(rows), len(rows)).ranks()
     commits = rows.column(COMMIT_TIME).combine_chunks()
     by_commit = np.asarray(pc.rank(commits, tiebreaker="dense"), np.int64)
     order = sorted(range(len(slices)), key=lambda at: (slices[at].file_id, slices[at].partition))

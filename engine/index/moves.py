@@ -83,7 +83,7 @@ def _columns(rules: MergeRules, rows: KeyedRows, *, moves: bool) -> tuple[str, .
         return ()
     if rules.partial is not PartialMode.NONE:
         return tuple(rows.rows.column_names)
-    return rules.ordering_fields if rules.mode is MergeMode.EVENT_TIME else ()
+    return rules.ordering_names if rules.mode is MergeMode.EVENT_TIME else ()
 
 
 def _heartbeats(
@@ -91,15 +91,15 @@ def _heartbeats(
 ) -> Mask:
     """For each pair whether the row wins over the existing row."""
     wins = np.ones(len(matches), np.bool_)
-    names = [name for name in rules.ordering_fields if name in existing.rows.column_names]
+    are_there = set(rules.ordering_names) <= set(existing.rows.column_names)
     met = np.flatnonzero(existing.places != ABSENT)
-    if rules.mode is MergeMode.COMMIT_TIME or not names or not rows.rows.num_columns:
+    if rules.mode is MergeMode.COMMIT_TIME or not are_there or not rows.rows.num_columns:
         return wins
     pairs = asked[met]
-    mine = [rows.rows.column(name).take(pa.array(matches.rows[pairs])) for name in names]
+    mine = [column.take(pa.array(matches.rows[pairs])) for column in rules.ordering(rows.rows)]
     theirs = [
-        existing.rows.column(name).take(pa.array(existing.places[met])).cast(new.type)
-        for name, new in zip(names, mine, strict=True)
+        column.take(pa.array(existing.places[met])).cast(new.type)
+        for column, new in zip(rules.ordering(existing.rows), mine, strict=True)
     ]
     new, old = ordering_values(mine, len(met)), ordering_values(theirs, len(met))
     wins[pairs] = new.are_at_least(old)

@@ -7,6 +7,7 @@ microseconds. What has no counterpart in Avro and Spark is refused.
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from lakewarden.engine.formats.avro.arrow_types import LIST_ITEM, MAP_VALUE, is_list
@@ -180,4 +181,28 @@ def _unsupported(type_: pa.DataType, place: str, why: str) -> InvalidRequest:
         now="Cast the column to a supported type.",
         column=place,
         type=str(type_),
+    )
+
+
+def column_at(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column by its name; `outer.inner` leads into a struct where no column is called so."""
+    if name in rows.column_names:
+        return rows.column(name)
+    outer, *inner = name.split(".")
+    if outer not in rows.column_names or not inner:
+        raise _no_column(rows, name)
+    column = rows.column(outer)
+    try:
+        return pc.struct_field(column, inner)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+        raise _no_column(rows, name) from None
+
+
+def _no_column(rows: pa.Table, name: str) -> InvalidRequest:
+    return InvalidRequest(
+        "missing_key_column",
+        what=f"The rows have no column {name!r}.",
+        why="The table builds its record keys and partition paths from it.",
+        now=f"Add it; the rows have {', '.join(rows.column_names[:20]) or 'no columns'}.",
+        column=name,
     )

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, is_avro_name
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import (
     TIMESTAMP_GENERATORS,
     TableConfig,
@@ -233,11 +235,13 @@ def _check_columns(asked: NewTable) -> None:
         ("ordering", asked.ordering),
     ):
         for column in fields:
-            _check_known(role, column, names)
+            _check_known(role, column, asked.schema)
 
 
-def _check_known(role: str, column: str, names: Sequence[str]) -> None:
-    if column.partition(".")[0] in names:
+def _check_known(role: str, column: str, schema: pa.Schema) -> None:
+    names = schema.names
+    with suppress(InvalidRequest):
+        column_at(schema.empty_table(), column)
         return
     nearest = difflib.get_close_matches(column, names, n=1)
     raise InvalidRequest(

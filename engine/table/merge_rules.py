@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.column_types import column_at
 
 MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
 DELETE_FIELD_KEY = "hoodie.payload.delete.field"
@@ -38,6 +41,19 @@ class MergeRules:
     unavailable_value: str = DEBEZIUM_UNAVAILABLE_VALUE
     delete_field: str | None = None
     delete_marker: str | None = None
+
+    @property
+    def ordering_names(self) -> tuple[str, ...]:
+        """The columns that hold the ordering fields; these may be inside of structs."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.ordering_fields))
+
+    def ordering(self, rows: pa.Table) -> list[pa.ChunkedArray]:
+        """What rows have in each ordering field."""
+        return [column_at(rows, name) for name in self.ordering_fields]
+
+    def ordering_types(self, schema: pa.Schema) -> list[pa.DataType]:
+        """The types of the ordering fields."""
+        return [column.type for column in self.ordering(schema.empty_table())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,9 +99,7 @@ class Changing:
         if rules.mode is not MergeMode.EVENT_TIME or not len(changes.old):
             return np.zeros(len(changes.old), dtype=bool)
         columns = self.state.schema().columns
-        new, old = (
-            _ordering(rows, columns, rules.ordering_fields) for rows in (changes.new, changes.old)
-        )
+        new, old = (_ordering(rows, columns, rules) for rows in (changes.new, changes.old))
         return ~new.are_at_least(old)
 
     def _refuse_known(self, arriving: Places, leaving: Places, known: Places | None) -> None:
@@ -140,9 +138,9 @@ def _one_table(parts: list[pa.Table]) -> pa.Table | None:
     return pa.concat_tables(parts, promote_options="permissive") if parts else None
 
 
-def _ordering(rows: pa.Table, columns: pa.Schema, fields: tuple[str, ...]) -> OrderingValues:
-    table = fitted(rows, pa.schema([columns.field(name) for name in fields]))
-    return ordering_values(table.columns, len(table))
+def _ordering(rows: pa.Table, columns: pa.Schema, rules: MergeRules) -> OrderingValues:
+    table = fitted(rows, pa.schema([columns.field(name) for name in rules.ordering_names]))
+    return ordering_values(rules.ordering(table), len(table))
 
 
 def _refuse_other_keys(old: Places, new: Places) -> None:

@@ -18,11 +18,11 @@ def newest_of_each(
     is_repeated = places.are_repeated(by_partition=by_partition)
     if not is_repeated.any():
         return source, places
-    fields = state.config.merge.ordering_fields
-    if not fields or not set(fields) <= set(source.column_names):
+    rules = state.config.merge
+    if not rules.ordering_fields or not set(rules.ordering_names) <= set(source.column_names):
         raise repeated_keys(places.only(is_repeated), "The rows")
-    columns = pa.schema([state.schema().columns.field(name) for name in fields])
-    ranks = ordering_values(fitted(source, columns).columns, len(source)).ranks()
+    columns = pa.schema([state.schema().columns.field(name) for name in rules.ordering_names])
+    ranks = ordering_values(rules.ordering(fitted(source, columns)), len(source)).ranks()
     names = places.names(by_partition=by_partition)
     codes = names.dictionary_encode().indices.to_numpy()
     newest = np.full(len(source), -1)

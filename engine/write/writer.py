@@ -239,7 +239,7 @@ class TableWriter:
             wants_keys or by_keys or combines(self._context.settings, request.operation)
         ):
             return distributed.as_they_come(preparation)
-        columns = (*config.merge.ordering_fields, *request.sort)
+        columns = (*config.merge.ordering_names, *request.sort)
         return distributed.keyed(preparation, tuple(dict.fromkeys(columns)))
 
     def _evolved(

@@ -128,10 +128,8 @@ def _ordering_columns(
     pieces: Sequence[_Piece], schema: pa.Schema, rules: MergeRules
 ) -> tuple[pa.Array, ...]:
     return tuple(
-        pa.concat_arrays(
-            [pa.array([], schema.field(name).type), *(piece.ordering[at] for piece in pieces)]
-        )
-        for at, name in enumerate(rules.ordering_fields)
+        pa.concat_arrays([pa.array([], type_), *(piece.ordering[at] for piece in pieces)])
+        for at, type_ in enumerate(rules.ordering_types(schema))
     )
 
 
@@ -151,7 +149,7 @@ def _record_piece(part: Records, schema: pa.Schema, rules: MergeRules) -> _Piece
             why=f"Its {RECORD_KEY_FIELD} is empty, but the table stores meta columns.",
             now="Find out which writer left it, then restore the table to a savepoint.",
         )
-    ordering = tuple(table.column(name).combine_chunks() for name in rules.ordering_fields)
+    ordering = tuple(column.combine_chunks() for column in rules.ordering(table))
     deleted = marked_deleted(table, rules)
     return _Piece(
         keys.cast(KEY_TYPE), deleted, deleted & have_default_ordering(ordering), ordering, table
@@ -173,7 +171,7 @@ def have_default_ordering(ordering: Sequence[pa.Array]) -> np.ndarray | bool:
 
 
 def _delete_piece(deletes: Deletes, schema: pa.Schema, rules: MergeRules) -> _Piece:
-    types = [schema.field(name).type for name in rules.ordering_fields]
+    types = rules.ordering_types(schema)
     if not deletes.ordering:
         ordering = tuple(pa.nulls(len(deletes), kind) for kind in types)
     elif len(deletes.ordering) == len(types):

@@ -165,7 +165,7 @@ class Merger:
         is_wiped, is_cut = fates.wiped[found] >= 0, fates.cut[found] >= 0
         if rules.mode is MergeMode.COMMIT_TIME:
             return np.ones(len(at), dtype=bool), is_wiped | is_cut
-        fields = [table.column(name).take(at) for name in rules.ordering_fields]
+        fields = [column.take(at) for column in rules.ordering(table)]
         old = ordering_values(fields, len(at))
         if is_cut.any():
             deletes = self._folded.of_entries.take(np.maximum(fates.cut[found], 0))

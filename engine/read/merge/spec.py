@@ -78,7 +78,7 @@ class ReadSpec:
 
     def wanted_for_merging(self) -> set[str]:
         """The columns that deciding between two records needs besides."""
-        names = self.wanted() - {self.key_column} | set(self.rules.ordering_fields)
+        names = self.wanted() - {self.key_column} | set(self.rules.ordering_names)
         names.update((RECORD_KEY,) if self.has_meta_fields else self.key_fields)
         names.update(
             name

@@ -82,30 +82,6 @@ def _differing_text(value: float, name: str) -> InvalidRequest:
     )
 
 
-def column_at(rows: pa.Table, name: str) -> pa.ChunkedArray:
-    """A column by its name; `outer.inner` leads into a struct where no column is called so."""
-    if name in rows.column_names:
-        return rows.column(name)
-    outer, *inner = name.split(".")
-    if outer not in rows.column_names or not inner:
-        raise _no_column(rows, name)
-    column = rows.column(outer)
-    try:
-        return pc.struct_field(column, inner)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
-        raise _no_column(rows, name) from None
-
-
-def _no_column(rows: pa.Table, name: str) -> InvalidRequest:
-    return InvalidRequest(
-        "missing_key_column",
-        what=f"The rows have no column {name!r}.",
-        why="The table builds its record keys and partition paths from it.",
-        now=f"Add it; the rows have {', '.join(rows.column_names[:20]) or 'no columns'}.",
-        column=name,
-    )
-
-
 def unsupported_key_type(kind: pa.DataType, name: str) -> InvalidRequest:
     """The error for a column whose values have no text that everybody agrees on."""
     return InvalidRequest(

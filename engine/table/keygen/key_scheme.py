@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.java_text import column_at, java_texts
+from lakewarden.engine.table.keygen.java_text import java_texts
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 

@@ -72,7 +72,7 @@ def _deletes(gone: KeyedRows, spec: WriteSpec, task: GroupTask) -> Deletes:
     conditional = ~gone.is_unconditional & (spec.rules.mode is MergeMode.EVENT_TIME)
     if not conditional.any() or not spec.rules.ordering_fields:
         return Deletes(gone.keys, partitions, (), np.ones(len(gone), dtype=bool))
-    ordering = tuple(gone.rows.column(name).combine_chunks() for name in spec.rules.ordering_fields)
+    ordering = tuple(column.combine_chunks() for column in spec.rules.ordering(gone.rows))
     return Deletes(gone.keys, partitions, ordering, ~conditional)
 
 

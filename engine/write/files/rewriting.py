@@ -116,7 +116,7 @@ class Rewriting:
     def _folded(self, changes: KeyedRows) -> Folded:
         rules = self._spec.rules
         records = self._with_own(changes, first=0)
-        ordering = [records.column(name) for name in rules.ordering_fields]
+        ordering = rules.ordering(records)
         entries = LogEntries(
             changes.keys,
             np.arange(len(changes)),

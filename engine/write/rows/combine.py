@@ -83,7 +83,7 @@ def _with_values_of_losers(
 
 def _entries(rows: KeyedRows, groups: np.ndarray, rules: MergeRules) -> LogEntries:
     """The rows as the entries of one log, with their group's number for a key."""
-    ordering = [rows.rows.column(name) for name in rules.ordering_fields]
+    ordering = rules.ordering(rows.rows)
     return LogEntries(
         pa.array(groups).cast(pa.string()),
         np.arange(len(rows)),
@@ -121,7 +121,7 @@ def _histories(
     rank = np.zeros(len(order), dtype=np.int64)
     if rules.mode is MergeMode.EVENT_TIME and has_rows:
         places = pa.array(order)
-        fields = [pc.take(rows.rows.column(name), places) for name in rules.ordering_fields]
+        fields = [pc.take(column, places) for column in rules.ordering(rows.rows)]
         rank = ordering_values(fields, len(order)).ranks()
     is_bare = np.full(len(order), not has_rows)
     return Histories(group, rows.is_delete[order], rows.is_unconditional[order], is_bare, rank)

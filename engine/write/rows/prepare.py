@@ -67,7 +67,7 @@ def with_deletes(rows: KeyedRows, is_delete: npt.NDArray[np.bool_], rules: Merge
     """The rows, of which these delete their keys, too, as far as their ordering values allow it."""
     if not is_delete.any():
         return rows
-    ordering = [rows.rows.column(name).combine_chunks() for name in rules.ordering_fields]
+    ordering = [column.combine_chunks() for column in rules.ordering(rows.rows)]
     return replace(
         rows,
         is_delete=rows.is_delete | is_delete,
@@ -170,7 +170,7 @@ def _refuse_nulls(table: pa.Table, schema: TableSchema) -> None:
 
 
 def _check_ordering(table: pa.Table, config: TableConfig) -> None:
-    missing = [name for name in config.merge.ordering_fields if name not in table.column_names]
+    missing = [name for name in config.merge.ordering_names if name not in table.column_names]
     if missing:
         raise InvalidRequest(
             "missing_ordering_column",

@@ -40,6 +40,21 @@ STORIES = {
         "SELECT id, `价格` FROM {t} WHERE `价格` > 3",
         [(1, 3.5)],
     ),
+    "keys and ordering inside of structs": (
+        """
+        CREATE TABLE {t} (id INT, a STRUCT<b: STRUCT<c: STRING>, d: BIGINT>) {using}
+          LOCATION '{at}'
+          TBLPROPERTIES (primaryKey = 'a.b.c', preCombineField = 'a.d', type = 'mor')
+        INSERT INTO {t} VALUES (1, named_struct('b', named_struct('c', 'k'), 'd', 5L))
+        INSERT INTO {t} VALUES (2, named_struct('b', named_struct('c', 'k'), 'd', 4L))
+        MERGE INTO {t} t USING (SELECT 'k' AS c, 3 AS id) s ON t.a.b.c = s.c
+          WHEN MATCHED THEN UPDATE SET id = t.id + s.id
+        !CREATE TABLE {t}_no (id INT, a STRUCT<b: INT>) {using} LOCATION '{at}_no'
+          TBLPROPERTIES (primaryKey = 'a.c')
+        """,
+        "SELECT id, a.d, _hoodie_record_key FROM {t}",
+        [(4, 5, "k")],
+    ),
     "texts with lengths": (
         """
         CREATE TABLE {t} (id INT, name VARCHAR(5), s STRUCT<c: CHAR(3)>) {using} LOCATION '{at}'

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.keygen.java_text import column_at, java_texts
+from lakewarden.engine.table.column_types import column_at
+from lakewarden.engine.table.keygen.java_text import java_texts
 
 
 @pytest.mark.parametrize(

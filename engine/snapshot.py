@@ -140,9 +140,16 @@ class Snapshot:
         return schema.with_meta() if self.config.has_meta_fields else schema.columns
 
     def source(self, *, use_metadata: bool) -> FileSource:
-        """Where files come from; a table without the `files` partition is listed."""
+        """Where files come from.
+
+        A table is listed without the `files` partition, and where that lacks a write: one whose
+        writer did not know of the metadata table.
+        """
         if use_metadata and self.config.has_metadata(FILES):
-            return MetadataListing(self.metadata.partition(FILES))
+            # Opened first: that loads the timeline and the listing of it side by side.
+            files = self.metadata.partition(FILES)
+            if self.metadata.unheard_write is None:
+                return MetadataListing(files)
         listing = RecordedListing(StorageListing(self.storage), self.recorded)
         return listing if self.is_locked else _ProvedListing(listing, self._prove)
 

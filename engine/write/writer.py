@@ -18,7 +18,7 @@ from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
+from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
@@ -120,6 +120,7 @@ class TableWriter:
     ) -> Commit:
         """Everything is decided from one snapshot, and judged by it at the commit."""
         with phases("prepare"):
+            refuse_unheard(snapshot.metadata)
             turn = None if turn is None else turn.settled(snapshot)
             prepared = self._prepare(snapshot, request, turn)
             turn = prepared.turn

@@ -134,7 +134,9 @@ class TableKind:
         """A record index lives in the metadata table, and one for each partition needs some."""
         if self.index == PARTITIONED_RECORD_INDEX and not self.is_partitioned:
             return False
-        if self.is_odd and not self.is_partitioned:
+        # Their partition "c" is a null, which a partial update of a plain column ignores.
+        takes_nulls = self.is_odd or (self.is_floating and self.is_partial)
+        if takes_nulls and not self.is_partitioned:
             return False
         if self.is_floating and (self.is_odd or self.is_composite):
             return False

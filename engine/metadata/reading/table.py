@@ -17,6 +17,7 @@ from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.lazy import lazy
+from lakewarden.engine.metadata.encoding.log_files import is_initial
 from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
@@ -44,6 +45,8 @@ EXPRESSION_INDEX_PREFIX = "expr_index_"
 # The shard of a global record index; those of a partitioned one begin with it.
 RECORD_SHARD = "record-index"
 _NO_FILES = "missing_metadata_partition"
+# Older tables have other rules for their metadata table.
+_VERSION_MIN = 8
 
 
 class MetadataTable:
@@ -162,6 +165,25 @@ class MetadataTable:
         pending = {one.requested for one in self.data_timeline.active.pending()}
         completed = self.timeline.active.completed()
         return tuple(one.requested for one in completed if one.requested in pending)
+
+    @lazy
+    def unheard_write(self) -> str | None:
+        """A write without a deltacommit here: its writer did not know of the metadata table.
+
+        Its files are missing in every partition. Writes from before this table are none of these,
+        nor are those whose deltacommits may have left this timeline.
+        """
+        if self.config.version < _VERSION_MIN:
+            return None
+        own = self.timeline
+        begun = [one.completed or "" for one in own.active.completed() if is_initial(one.requested)]
+        since = min(begun, default=None)
+        for write in self.data_timeline.active.completed():
+            is_later = since is not None and (write.completed or "") > since
+            is_active = since is None and own.is_active_since(write.requested)
+            if (is_later or is_active) and not own.is_completed(write.requested):
+                return write.requested
+        return None
 
     @lazy
     def timeline(self) -> Timeline:

@@ -79,6 +79,22 @@ def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
             raise unmaintained(storage, partition)
 
 
+def refuse_unheard(state: MetadataTable) -> None:
+    """Refuse to write beside a metadata table that lacks a write: its files would stay unknown.
+
+    Reads list the storage as long as the write is seen; its deltacommit is missed only so long.
+    """
+    write = state.unheard_write if state.config.metadata_partitions else None
+    if write is not None:
+        raise CorruptTable(
+            "write_without_metadata",
+            what=f"The write {write} has not updated the metadata table.",
+            why="Its writer did not know of the metadata table, which therefore lacks its files.",
+            now="CALL delete_metadata_table, then CALL create_metadata_table. Reads are right.",
+            instant=write,
+        )
+
+
 def write_change(
     state: MetadataTable,
     definitions: Sequence[IndexDefinition],

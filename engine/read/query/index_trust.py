@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from lakewarden.engine.formats.instant_metadata import commit, indexing, rollback
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.encoding.log_files import is_initial
 from lakewarden.engine.metadata.reading.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -27,8 +26,6 @@ from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 # What of files is not known there costs a read of them, no more.
 _BY_FILE = (COLUMN_STATS, BLOOM_FILTERS, EXPRESSION_INDEX_PREFIX)
 _UNDOINGS = (Action.ROLLBACK, Action.RESTORE)
-# Older tables have other rules for their metadata table, and no index by value.
-_VERSION_MIN = 8
 
 
 class IndexTrust:
@@ -88,17 +85,8 @@ class IndexTrust:
 
     def unheard_write(self) -> str | None:
         """A write without a deltacommit in the metadata table: its writer did not know of it."""
-        if self._state.config.version < _VERSION_MIN:
-            return None
-        own = self._state.metadata.timeline
-        begun = [one.completed or "" for one in own.active.completed() if is_initial(one.requested)]
-        since = min(begun, default=None)
-        for write in self._state.timeline.active.completed():
-            is_later = since is not None and (write.completed or "") > since
-            is_active = since is None and own.is_active_since(write.requested)
-            if (is_later or is_active) and not own.is_completed(write.requested):
-                return f"the write {write.requested} has not updated the metadata table"
-        return None
+        write = self._state.metadata.unheard_write
+        return f"the write {write} has not updated the metadata table" if write else None
 
     def own_instants(self) -> frozenset[str]:
         """The instants that this engine began: those with a ledger."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.listing import FileSource, StorageListing
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes, sizes_of
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.snapshot import Snapshot
@@ -31,7 +32,8 @@ def metadata_listing(state: Snapshot) -> FileSource:
     """The files that the metadata table lists; a table without one is refused."""
     if not state.config.has_metadata(FILES):
         raise no_metadata_table(state)
-    return state.source(use_metadata=True)
+    # Whether readers believe it or not.
+    return MetadataListing(state.metadata.partition(FILES))
 
 
 def metadata_sizes(state: Snapshot) -> tuple[MetadataSizes, ...]:

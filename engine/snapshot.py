@@ -28,7 +28,7 @@ from lakewarden.engine.metadata.reading.definitions import (
     stored_definitions,
 )
 from lakewarden.engine.metadata.reading.files import MetadataListing
-from lakewarden.engine.metadata.reading.table import FILES, MetadataTable
+from lakewarden.engine.metadata.reading.table import FILES, KnownLayout, MetadataTable
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.writing.deltacommit import Weight
 from lakewarden.engine.run.background import OneAtATime
@@ -70,6 +70,7 @@ class Snapshot:
     # No clean can be planned while the table's lock is held, so a listing needs no proof.
     is_locked: bool = False
     next_times: TimeSource | None = None
+    metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)
 
     @property
     def layout(self) -> Layout:
@@ -94,7 +95,8 @@ class Snapshot:
     @lazy
     def metadata(self) -> MetadataTable:
         """The metadata table as of this snapshot's timeline."""
-        return MetadataTable(self.storage, self.config, self.timeline)
+        known = self.metadata_layout
+        return MetadataTable(self.storage, self.config, self.timeline, known=known)
 
     @lazy
     def stored_definitions(self) -> StoredDefinitions:
@@ -236,13 +238,16 @@ class Memory:
     completed: Contents = field(default_factory=Contents, repr=False)
     # Of the metadata table, as it was after the last write.
     weight: Weight | None = None
+    metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)
     # The compaction of the metadata table by this process.
     compaction: OneAtATime = field(default_factory=OneAtATime, repr=False)
 
 
 def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:
     """The table as it is now, for reading: one object and one listing."""
-    return Snapshot(storage, *load_table(storage, memory or Memory()))
+    memory = memory or Memory()
+    loaded = load_table(storage, memory)
+    return Snapshot(storage, *loaded, metadata_layout=memory.metadata_layout)
 
 
 def load_table(storage: Storage, memory: Memory) -> Loaded:

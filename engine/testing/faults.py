@@ -40,12 +40,20 @@ class Crashed(BaseException):
 
 
 class FaultyStorage:
-    """The same storage, but a plan decides which calls go wrong."""
+    """The same storage, but a plan decides which calls go wrong.
+
+    Calls have an order, so that a plan means the same ones each time.
+    """
 
     def __init__(
-        self, inner: Storage, plan: FaultPlan | None = None, clock: Clock | None = None
+        self,
+        inner: Storage,
+        plan: FaultPlan | None = None,
+        clock: Clock | None = None,
+        concurrency: Concurrency = IN_TURN,
     ) -> None:
         self._inner = inner
+        self._concurrency = concurrency
         self._script = _Script(plan or FaultPlan(), clock or ManualClock())
         self._folder = ""
 
@@ -71,11 +79,10 @@ class FaultyStorage:
 
     @property
     def concurrency(self) -> Concurrency:
-        """Calls have an order, so that a plan means the same ones each time."""
-        return IN_TURN
+        return self._concurrency
 
     def below(self, folder: str) -> "FaultyStorage":
-        inner = FaultyStorage(self._inner.below(folder))
+        inner = FaultyStorage(self._inner.below(folder), concurrency=self._concurrency)
         inner._script = self._script
         inner._folder = joined(self._folder, folder)
         return inner

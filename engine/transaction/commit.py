@@ -1,6 +1,7 @@
 """The commit: the one way in which a write or a table service ends well."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -128,20 +129,27 @@ def commit(context: Context, attempt: Attempt, outcome: Outcome) -> Receipt:
     everything stays as it is, and the next operation on the table settles it.
     """
     with aborting_on_error(context, attempt):
-        ended = _in_turns(context, attempt, outcome)
-    _tidy_up(context, attempt, ended.ledger, ended.receipt)
+        ended, hold = _in_turns(context, attempt, outcome)
+    with hold:
+        _tidy_up(context, attempt, ended, hold)
     context.memory.weight = ended.reported.weight
     compact_after_commit(context, ended.snapshot.metadata, ended.reported)
     return ended.receipt
 
 
-def _in_turns(context: Context, attempt: Attempt, outcome: Outcome) -> _Ended:
-    """Steps `commit.lock` to `commit.unlock`; between two turns the keys of others are read."""
+def _in_turns(
+    context: Context, attempt: Attempt, outcome: Outcome
+) -> tuple[_Ended, ExitStack[bool | None]]:
+    """Steps `commit.lock` to `commit.publish`; between two turns the keys of others are read.
+
+    The answer comes with the hold of the lock, which is the caller's to end.
+    """
     for _ in range(TURNS_MAX):
-        with context.lock.hold() as held:
-            committed = _commit_unfenced(context, held, attempt, outcome)
-        if committed is not None:
-            return committed
+        with ExitStack() as turn:
+            held = turn.enter_context(context.lock.hold())
+            ended = _commit_unfenced(context, held, attempt, outcome)
+            if ended is not None:
+                return ended, turn.pop_all()
         assert outcome.key_check is not None
         outcome.key_check.read_on()
     raise too_many_commits(attempt.instant)
@@ -192,10 +200,11 @@ def _commit_under_lock(
     change = _change_now(snapshot, outcome)
     reported = Reported()
     if snapshot.config.metadata_partitions:
-        if not asks_ahead(context.storage):
-            held.assert_held()
-        reported = _update_metadata(context, snapshot, attempt, change)
-    completion = complete(context, held, snapshot, ledger, _content(outcome.metadata))
+        reported = _update_metadata(context, held, snapshot, attempt, change)
+    # Where calls are made side by side, that has asked for the lock at its end.
+    is_checked = bool(snapshot.config.metadata_partitions) and asks_ahead(context.storage)
+    content = _content(outcome.metadata)
+    completion = complete(context, held, snapshot, ledger, content, is_checked=is_checked)
     assert completion.instant.completed is not None
     receipt = Receipt(
         instant=attempt.instant,
@@ -222,10 +231,13 @@ def _look_ahead(held: HeldLock, snapshot: Snapshot) -> None:
 
 
 def _update_metadata(
-    context: Context, snapshot: Snapshot, attempt: Attempt, change: TableChange
+    context: Context, held: HeldLock, snapshot: Snapshot, attempt: Attempt, change: TableChange
 ) -> Reported:
     """Step `commit.metadata`."""
     ports, settings = context.ports, context.settings
+    is_asked_beside = asks_ahead(context.storage)
+    if not is_asked_beside:
+        held.assert_held()
     try:
         return write_change(
             snapshot.metadata,
@@ -235,6 +247,7 @@ def _update_metadata(
             ports,
             settings,
             context.memory.weight,
+            beside=held.assert_held if is_asked_beside else lambda: None,
         )
     except Conflict:
         # If it was cancelled this very moment, that is the reason.
@@ -357,21 +370,23 @@ def _content(metadata: CommitMetadata) -> bytes:
     return commit_payload.encode(metadata)
 
 
-def _tidy_up(context: Context, attempt: Attempt, ledger: Ledger, receipt: Receipt) -> None:
-    """Step `commit.tidy`, and what others have left; nothing of it can fail a commit any more."""
-    attempt.stop_heartbeats()
+def _tidy_up(
+    context: Context, attempt: Attempt, ended: _Ended, hold: ExitStack[bool | None]
+) -> None:
+    """Steps `commit.unlock` and `commit.tidy`; nothing of it can fail a commit any more."""
+    tidying = (partial(_clear, context, attempt, ended.ledger), partial(sweep, context))
     try:
-        clean_up = partial(clean_up_instant, context.storage, ledger)
-        both(context.storage, clean_up, partial(_tidy_up_others, context, receipt))
+        together(context.storage, (hold.close, *tidying))
+        for plan in ended.receipt.preempted:
+            abort(context, plan)
     except LakewardenError as error:
         figures = {"instant": attempt.instant, "reason": str(error)}
         context.ports.events(Event("left_for_later", figures))
 
 
-def _tidy_up_others(context: Context, receipt: Receipt) -> None:
-    for plan in receipt.preempted:
-        abort(context, plan)
-    sweep(context)
+def _clear(context: Context, attempt: Attempt, ledger: Ledger) -> None:
+    attempt.stop_heartbeats()
+    clean_up_instant(context.storage, ledger)
 
 
 def _lost_output(attempt: Attempt, path: str, entry: Entry | None) -> Conflict:

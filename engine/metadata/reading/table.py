@@ -5,7 +5,8 @@ of an instant that is pending there does not count, nor does one that started af
 Writers to it use the same snapshot: it is the part that is about the metadata table.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.file_groups.file_names import DataFile
@@ -49,6 +50,17 @@ _NO_FILES = "missing_metadata_partition"
 _VERSION_MIN = 8
 
 
+@dataclass(slots=True)
+class KnownLayout:
+    """How the metadata table's timeline was laid out when the table's properties said this.
+
+    It has the version of its table, and no upgrade leaves the table's properties as they were.
+    """
+
+    properties: Mapping[str, str] | None = None
+    layout: Layout | None = None
+
+
 class MetadataTable:
     """The metadata table at one moment; `storage` is rooted in it, `root` in its table.
 
@@ -61,12 +73,14 @@ class MetadataTable:
         config: TableConfig,
         data_timeline: Timeline,
         own_timeline: Timeline | None = None,
+        known: KnownLayout | None = None,
     ) -> None:
         self.root = root
         self.config = config
         self.storage = root.below(METADATA_FOLDER)
         self.data_timeline = data_timeline
         self._own_timeline = own_timeline
+        self._known = known or KnownLayout()
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
 
     def again(self) -> "MetadataTable":
@@ -188,8 +202,14 @@ class MetadataTable:
     @lazy
     def timeline(self) -> Timeline:
         """The metadata table's own timeline."""
-        given = self._own_timeline
-        return given or _own_timeline(self.storage, self.config.layout)
+        if self._own_timeline is not None:
+            return self._own_timeline
+        known, properties = self._known, self.config.properties
+        if known.layout is not None and known.properties == properties:
+            return Timeline.load(self.storage, known.layout)
+        timeline = _own_timeline(self.storage, self.config.layout)
+        known.properties, known.layout = properties, timeline.active.layout
+        return timeline
 
     @property
     def layout(self) -> Layout:

@@ -1,6 +1,6 @@
 """Deltacommits of the metadata table: each is written as one, and withdrawn as one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -63,12 +63,18 @@ class Weight:
 
 
 def write_deltacommit(
-    state: MetadataTable, instant: str, content: Content, times: TimeSource, ports: Ports
+    state: MetadataTable,
+    instant: str,
+    content: Content,
+    times: TimeSource,
+    ports: Ports,
+    beside: Callable[[], object],
 ) -> Weight:
     """Write entries as the deltacommit of an instant of the data table.
 
     Steps `metadata-write.begin`, `metadata-write.shards`, `metadata-write.logs` and
-    `metadata-write.complete`; until the last one readers see nothing of it.
+    `metadata-write.complete`; until the last one readers see nothing of it. `beside` is asked at
+    the time of the last look.
     """
     start = partial(begin, state, instant, Action.DELTA_COMMIT)
     _, files = both(state.storage, start, partial(_files, state, content))
@@ -87,7 +93,7 @@ def write_deltacommit(
         stats = list(ports.executor.map(write, tasks))
     extra = {REPORTED_TO_KEY: ",".join(sorted(content))}
     written = commit_content(stats, Operation.UPSERT_PREPPED, extra=extra)
-    complete_now(state, instant, written, times)
+    complete_now(state, instant, written, times, beside)
     own = sum(one.file_size_in_bytes for one in stats)
     seen = weight_of(state, [file for one in files.values() for file in one])
     return replace(seen, logs=seen.logs + own)

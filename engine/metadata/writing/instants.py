@@ -7,7 +7,9 @@ their own first and look for the other's then cannot both miss it. A deltacommit
 before the instant of the data table has completed, so that there is time for that look.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import NoReturn
 
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
@@ -15,6 +17,7 @@ from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Unsettled
 from lakewarden.engine.metadata.encoding.record_schema import COMMIT_SCHEMA_TEXT
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
+from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.table.schema import SCHEMA_KEY
 from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles, load_active
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
@@ -37,19 +40,22 @@ def publish(state: MetadataTable, requested: str, action: Action, plan: bytes) -
     state.storage.put(state.layout.path(Instant(requested, action, State.INFLIGHT)), b"")
 
 
-def complete_now(state: MetadataTable, requested: str, content: bytes, times: TimeSource) -> None:
+def complete_now(
+    state: MetadataTable,
+    requested: str,
+    content: bytes,
+    times: TimeSource,
+    beside: Callable[[], object] = lambda: None,
+) -> None:
     """Publish a deltacommit as completed now, later than anything on either timeline.
 
     That time decides whether it lies above a compaction or below it. A compaction that was planned
-    meanwhile for a later time does not hold it; its planner looks for it afterwards.
+    meanwhile for a later time does not hold it; its planner looks for it afterwards. `beside` is
+    asked at the time of the look behind; whatever it says, what must be taken back is taken back.
     """
     instant = Instant(requested, Action.DELTA_COMMIT, State.COMPLETED, times.next())
-    now = _complete(state, instant, content)
-    assert instant.completed is not None
-    later = [one for one in now.files if one.instant.requested > instant.completed]
-    if any(is_compaction(one) for one in later):
-        state.storage.delete(state.layout.path(instant))
-        raise completed_elsewhere(requested)
+    _create_completed(state, instant, content)
+    both(state.storage, partial(_look_for_later, state, instant), beside)
 
 
 def complete(state: MetadataTable, requested: str, action: Action, content: bytes) -> None:
@@ -58,24 +64,38 @@ def complete(state: MetadataTable, requested: str, action: Action, content: byte
     All attempts give it the same one, so that one of them wins.
     """
     instant = Instant(requested, action.completed_as, State.COMPLETED, following(requested))
-    _complete(state, instant, content)
+    _create_completed(state, instant, content)
+    _look_behind(state, instant)
 
 
-def _complete(state: MetadataTable, instant: Instant, content: bytes) -> ActiveTimeline:
-    """Create a completed file between two looks; the answer is what the second one has shown."""
+def _create_completed(state: MetadataTable, instant: Instant, content: bytes) -> None:
+    """Create a completed file after a look before; a look behind has to follow."""
     if not _is_pending(state, instant.requested):
         raise completed_elsewhere(instant.requested)
-    path = state.layout.path(instant)
-    create_file(state.storage, path, content, instant.requested)
+    create_file(state.storage, state.layout.path(instant), content, instant.requested)
+
+
+def _look_for_later(state: MetadataTable, instant: Instant) -> None:
+    """Look behind; a compaction that was planned past the instant takes it back as well."""
     now = _look_behind(state, instant)
-    if now is None:
-        state.storage.delete(path)
-        raise completed_elsewhere(instant.requested)
-    return now
+    assert instant.completed is not None
+    later = [one for one in now.files if one.instant.requested > instant.completed]
+    if any(is_compaction(one) for one in later):
+        _take_back(state, instant)
 
 
-def _look_behind(state: MetadataTable, instant: Instant) -> ActiveTimeline | None:
-    """The timeline now; None if others had completed the instant as well, or had taken it back."""
+def _look_behind(state: MetadataTable, instant: Instant) -> ActiveTimeline:
+    """The timeline now; takes back what others have completed as well, or had taken back."""
+    return _as_completed(state, instant) or _take_back(state, instant)
+
+
+def _take_back(state: MetadataTable, instant: Instant) -> NoReturn:
+    state.storage.delete(state.layout.path(instant))
+    raise completed_elsewhere(instant.requested)
+
+
+def _as_completed(state: MetadataTable, instant: Instant) -> ActiveTimeline | None:
+    """The timeline with the instant; None where others have completed it, or removed it."""
     try:
         now = load_active(state.storage, state.layout)
     except CorruptTable as error:

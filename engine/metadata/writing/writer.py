@@ -3,7 +3,7 @@
 It completes before the action does; until then readers do not count it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.instant_metadata import rollback
@@ -103,12 +103,14 @@ def write_change(
     ports: Ports,
     settings: Settings | None = None,
     known: Weight | None = None,
+    beside: Callable[[], object] = lambda: None,
 ) -> Reported:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
     Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Table
     and definitions are those of the snapshot that was loaded in this hold of the lock. Safe to
-    repeat: what an earlier attempt at the same instant has left is withdrawn first.
+    repeat: what an earlier attempt at the same instant has left is withdrawn first. What the caller
+    has to ask at the end is asked `beside` the last look.
     """
     config = state.config
     if not config.metadata_partitions:
@@ -125,7 +127,7 @@ def write_change(
         partition: reported.of(partition)
         for partition in (*config.metadata_partitions, *open_builds(state, change.unknown, ports))
     }
-    weight = write_deltacommit(state, change.instant, content, times, ports)
+    weight = write_deltacommit(state, change.instant, content, times, ports, beside)
     return Reported(weight, has_plan=bool(pending_compactions(state)))
 
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
-from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.documents import PRIVATE_FOLDER
 from lakewarden.engine.timeline.ledger.entries import (
@@ -121,11 +120,9 @@ def entry_path(instant: str, number: int) -> str:
 def read_ledger(storage: Storage, instant: str) -> Ledger:
     """The ledger of an instant as it is now; one without entries for an instant that has none."""
     while True:
-        names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
-        numbers = {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
         found = {
             number: storage.read_if_present(entry_path(instant, number))
-            for number in sorted(numbers)
+            for number in sorted(_numbers(storage, instant))
         }
         contents = {number: content for number, content in found.items() if content is not None}
         # What is missing was removed since the listing; a ledger under removal gets no new entry.
@@ -136,15 +133,16 @@ def read_ledger(storage: Storage, instant: str) -> Ledger:
 def read_on(storage: Storage, known: Ledger) -> Ledger:
     """A ledger as it is now, of which some entries were read before.
 
-    No entry changes, so as long as the last one is there and nothing follows, all is as it was.
+    No entry changes, so as long as there are as many, all is as it was.
     """
-    last, following = (entry_path(known.instant, known.next_number + by) for by in (-1, 0))
-    is_there, has_more = both(
-        storage,
-        lambda: storage.read_if_present(last) is not None,
-        lambda: storage.read_if_present(following) is not None,
-    )
-    return known if is_there and not has_more else read_ledger(storage, known.instant)
+    is_as_known = _numbers(storage, known.instant) == set(range(1, known.next_number))
+    return known if is_as_known else read_ledger(storage, known.instant)
+
+
+def _numbers(storage: Storage, instant: str) -> set[int]:
+    """The numbers of the entries that are there."""
+    names = (entry.name for entry in storage.list(f"{LEDGER_FOLDER}/{instant}").files)
+    return {int(match[1]) for match in map(_ENTRY_NAME.fullmatch, names) if match}
 
 
 def _ledger_of(instant: str, contents: Mapping[int, bytes]) -> Ledger:

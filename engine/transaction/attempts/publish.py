@@ -19,7 +19,11 @@ from lakewarden.engine.timeline.instants.instant_files import create_instant
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.state.claims import append_claim, engine_version
+from lakewarden.engine.transaction.state.claims import (
+    append_entry,
+    engine_version,
+    new_claim,
+)
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import reload_under_lock
 
@@ -144,20 +148,34 @@ def _create(context: Context, layout: Layout, requested: Instant, content: bytes
 
 
 def _claim(context: Context, layout: Layout, requested: Instant) -> Attempt:
-    """Steps `publish.claim` and `publish.heartbeat`."""
-    owner = context.ports.ids.fresh()
-    answer = append_claim(context, Ledger(requested.requested), requested.action, owner)
-    claim = answer.ledger.last_claim if isinstance(answer, Appended) else None
-    if claim is None:
-        raise Conflict(
-            "superseded",
-            what=f"Another process claimed {requested} as soon as it was published.",
-            why="This happens only if writers do not share one lock.",
-            now="Make sure that all writers share one lock, then try again.",
-            instant=requested.requested,
-        )
-    assert isinstance(answer, Appended)
-    return Attempt(context, layout, claim, answer.ledger).begin(has_first_sign=True)
+    """Steps `publish.claim` and `publish.heartbeat`.
+
+    A heartbeat whose claim has failed stays: it may have the name of another attempt's.
+    """
+    empty = Ledger(requested.requested)
+    claim = new_claim(context, empty, requested.action, context.ports.ids.fresh())
+    attempt = Attempt(context, layout, claim, Ledger(requested.requested, (claim,)))
+
+    def append() -> None:
+        if not isinstance(append_entry(context, empty, claim), Appended):
+            raise _lost_the_claim(requested)
+
+    try:
+        both(context.storage, append, partial(attempt.begin, has_first_sign=True))
+    except BaseException:
+        attempt.stop_heartbeats()
+        raise
+    return attempt
+
+
+def _lost_the_claim(requested: Instant) -> Conflict:
+    return Conflict(
+        "superseded",
+        what=f"Another process claimed {requested} as soon as it was published.",
+        why="This happens only if writers do not share one lock.",
+        now="Make sure that all writers share one lock, then try again.",
+        instant=requested.requested,
+    )
 
 
 def _unsettled(instant: Instant, cause: str) -> Unsettled:

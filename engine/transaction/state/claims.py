@@ -22,8 +22,13 @@ _IN_DOUBT = "ledger_unsettled"
 
 def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -> Appended | LostTo:
     """Claim the next attempt behind the ledger as it was read."""
+    return append_entry(context, ledger, new_claim(context, ledger, action, owner))
+
+
+def new_claim(context: Context, ledger: Ledger, action: Action, owner: str) -> Claim:
+    """A claim of the next attempt, to be appended."""
     mark = context.ports.processes.mine()
-    claim = Claim(
+    return Claim(
         instant=ledger.instant,
         action=action,
         attempt=ledger.next_number,
@@ -33,7 +38,6 @@ def append_claim(context: Context, ledger: Ledger, action: Action, owner: str) -
         engine_version=engine_version(),
         started_at_ms=context.now_ms(),
     )
-    return append_entry(context, ledger, claim)
 
 
 def append_entry(context: Context, ledger: Ledger, entry: Entry) -> Appended | LostTo:

@@ -20,17 +20,21 @@ from lakewarden.engine.metadata.writing.compact import (
     left_compaction,
     pending_compactions,
 )
+from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 from lakewarden.engine.transaction.metadata_compaction import Compacted
 from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.metadata.table_in_memory import TableInMemory, new_file
 from tests.engine.transaction.hooked import Hook, PausingExecutor
+from tests.engine.transaction.transaction_table import LastFirst
 
 GROUP = "3e93c8a9-fda0-4e8a-91dc-b4ade7dab76d-0"
+TIMELINE_LISTED = ("list", ".hoodie/timeline")
 # Four partitions were initialised, so that the write after these would plan a compaction.
 WRITES = 6
 
@@ -339,6 +343,21 @@ def test_what_was_taken_back_meanwhile_is_not_completed() -> None:
     assert lost.value.code == "metadata_completed_elsewhere"
     state = load_metadata_table(table.storage, table.config)
     assert state.deltacommit(instant) is None
+
+
+def test_what_others_have_ended_is_taken_back_though_the_lock_is_lost_as_well() -> None:
+    table = TableInMemory().create()
+    instant = table.begin()
+    # Right after the look before; both timelines were listed when they were loaded.
+    hook = Hook(3, lambda: table.roll_back(instant, table.times.next()), of=TIMELINE_LISTED)
+    storage = FaultyStorage(hook.storage(table.storage), concurrency=LastFirst())
+    state = load_metadata_table(storage, table.config)
+    begin(state, instant, Action.DELTA_COMMIT)
+    with pytest.raises(Conflict) as lost:
+        complete_now(state, instant, commit_content([], "upsert"), table.times, die)
+    assert lost.value.code == "metadata_completed_elsewhere"
+    assert hook.has_happened
+    assert load_metadata_table(table.storage, table.config).deltacommit(instant) is None
 
 
 def test_what_others_have_begun_since_the_snapshot_is_no_stray() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.storage.port import Creation, Storage
+from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.testing.faults import FaultPlan, FaultyStorage
 
 # With it the lock is a file, so that its taking is seen in the storage.
@@ -21,8 +22,9 @@ class JustBefore(FaultyStorage):
         nth: int = 0,
         *,
         name: str = ".hoodie/lock",
+        concurrency: Concurrency = IN_TURN,
     ) -> None:
-        super().__init__(inner, FaultPlan(), clock)
+        super().__init__(inner, FaultPlan(), clock, concurrency)
         self._do, self._left, self._name = do, nth, name
 
     @property

@@ -12,6 +12,7 @@ import pytest
 
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
@@ -23,6 +24,7 @@ from lakewarden.engine.transaction.sweep.sweep import sweep
 from tests.engine.transaction.transaction_table import (
     DEAD_AFTER_MS,
     SWEPT_AFTER_MS,
+    LastFirst,
     TransactionTable,
     Writer,
 )
@@ -44,6 +46,7 @@ class Operation:
 
     prepare: Callable[[TransactionTable], str]
     run: Callable[[Writer, str], object]
+    concurrency: Concurrency = IN_TURN
 
 
 def one_write(world: TransactionTable) -> str:
@@ -85,6 +88,9 @@ def a_late_file(world: TransactionTable) -> str:
 
 OPERATIONS = {
     "write": Operation(one_write, lambda writer, _: writer.write("f1", "f2")),
+    "write side by side": Operation(
+        one_write, lambda writer, _: writer.write("f1", "f2"), LastFirst()
+    ),
     "publish": Operation(one_write, lambda writer, _: writer.begin()),
     "plan": Operation(
         one_write,
@@ -104,7 +110,7 @@ def calm_run(operation: Operation) -> tuple[frozenset[str], frozenset[str], Faul
     world = TransactionTable()
     subject = operation.prepare(world)
     old = groups(world)
-    writer = world.writer(FaultPlan())
+    writer = world.writer(FaultPlan(), concurrency=operation.concurrency)
     operation.run(writer, subject)
     assert isinstance(writer.storage, FaultyStorage)
     return old, groups(world), writer.storage
@@ -134,7 +140,7 @@ def test_after_any_crash_the_table_is_exactly_old_or_exactly_new(
     world = TransactionTable()
     subject = operation.prepare(world)
     with suppress(Crashed):
-        operation.run(world.writer(plan), subject)
+        operation.run(world.writer(plan, concurrency=operation.concurrency), subject)
     # A completed file that was cut short is refused by readers until it is mended.
     with suppress(CorruptTable):
         assert groups(world) in (old, new)

@@ -22,6 +22,7 @@ from tests.engine.transaction.fake_locks import LosesItself
 from tests.engine.transaction.transaction_table import (
     DEAD_AFTER_MS,
     SWEPT_AFTER_MS,
+    LastFirst,
     TransactionTable,
     Writer,
 )
@@ -99,6 +100,26 @@ def test_who_has_lost_the_lock_tells_the_metadata_table_nothing(golden: GoldenTa
         careless.commit(attempt, stat)
     assert raised.value.code == "lock_lost"
     assert world.storage.walk(METADATA_FOLDER) == before
+
+
+@pytest.mark.parametrize("question", [1, 2])
+def test_who_loses_the_lock_side_by_side_does_not_commit(
+    golden: GoldenTable, question: int
+) -> None:
+    world = GoldenWorld(golden(TABLE))
+    seen = world.timeline().completed()
+    own = world.writer(concurrency=LastFirst())
+    attempt = own.begin()
+    stat = own.write_file(attempt, "f1")
+    losing = world.writer(lock=lambda: LosesItself(question))
+    careless = Writer(replace(own.context, lock=losing.context.lock))
+    with pytest.raises(Conflict) as raised:
+        careless.commit(attempt, stat)
+    assert raised.value.code == "lock_lost"
+    assert [one for one in world.timeline().completed() if one.action.is_write] == list(seen)
+    world.clock.advance(DEAD_AFTER_MS)
+    recover_failed_instants(world.writer().context)
+    assert not told_of(world, attempt.instant)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,8 +4,10 @@ Every writer has its own ports and its own view of the storage, so that one can 
 the others go on. Data files hold one line each: here it matters which files a reader sees.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA, parse_file_name
@@ -31,6 +33,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.run.processes import ProcessMark
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
 from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
@@ -56,6 +59,8 @@ PROPERTIES = {
 ARGUMENTS = {"lakewarden.storage.threads": "1", "lakewarden.clock.skew_max_seconds": "300"}
 DEAD_AFTER_MS = 120_001
 SWEPT_AFTER_MS = 3_600_001
+
+AnswerT = TypeVar("AnswerT")
 
 
 class FakeProcesses:
@@ -89,6 +94,22 @@ class Ahead:
         self._clock.sleep(seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class LastFirst:
+    """Calls side by side, of which the last one comes first; all are made, whichever fails."""
+
+    at_once: int = 2
+
+    def answers(self, calls: Sequence[Callable[[], AnswerT]]) -> list[AnswerT]:
+        answers = [Future[AnswerT]() for _ in calls]
+        for call, answer in reversed(list(zip(calls, answers, strict=True))):
+            try:
+                answer.set_result(call())
+            except Exception as failure:
+                answer.set_exception(failure)
+        return [answer.result() for answer in answers]
+
+
 @dataclass
 class TransactionTable:
     """A table and its clock."""
@@ -109,6 +130,7 @@ class TransactionTable:
         lock: Callable[[], LockProvider] | None = None,
         storage: Callable[[Storage], Storage] | None = None,
         ahead_ms: int = 0,
+        concurrency: Concurrency = IN_TURN,
         **arguments: str,
     ) -> "Writer":
         """A writer of its own; with a plan its storage fails accordingly.
@@ -118,8 +140,8 @@ class TransactionTable:
         """
         self._seed += 1
         own: Storage = self.storage if storage is None else storage(self.storage)
-        if plan is not None:
-            own = FaultyStorage(own, plan, self.clock)
+        if plan is not None or concurrency != IN_TURN:
+            own = FaultyStorage(own, plan, self.clock, concurrency)
         ports = Ports(
             clock=self.clock if ahead_ms == 0 else Ahead(self.clock, ahead_ms),
             ids=SeededIds(self._seed),

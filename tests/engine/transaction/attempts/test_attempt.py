@@ -137,7 +137,7 @@ def test_the_ledger_is_looked_at_once_a_second_at_most() -> None:
     for _ in range(10):
         world.clock.advance(100)
         attempt.assert_mine()
-    assert [call.operation for call in writer.storage.calls[before:]] == ["read_if_present"] * 2
+    assert [call.operation for call in writer.storage.calls[before:]] == ["list"]
 
 
 def test_the_heartbeats_of_a_cancelled_attempt_go_on_until_its_work_stops() -> None:

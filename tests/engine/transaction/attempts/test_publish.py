@@ -6,9 +6,10 @@ from itertools import count
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Unsettled
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan, StorageCall
 from lakewarden.engine.testing.faults import FaultyStorage
-from lakewarden.engine.timeline.heartbeats import standard_path
+from lakewarden.engine.timeline.heartbeats import heartbeat_path, standard_path
 from lakewarden.engine.timeline.instants.instant import Action, State
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
@@ -16,8 +17,13 @@ from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_
 from lakewarden.engine.transaction.state.claims import append_claim
 from tests.engine.transaction.fake_locks import LosesItself, NoLock
 from tests.engine.transaction.hooked import Hook
-from tests.engine.transaction.just_before import LOCK_IN_A_FILE
-from tests.engine.transaction.transaction_table import DEAD_AFTER_MS, PROPERTIES, TransactionTable
+from tests.engine.transaction.just_before import LOCK_IN_A_FILE, JustBefore
+from tests.engine.transaction.transaction_table import (
+    DEAD_AFTER_MS,
+    PROPERTIES,
+    LastFirst,
+    TransactionTable,
+)
 
 
 def test_instants_increase_strictly_even_within_a_millisecond_and_with_a_clock_set_back() -> None:
@@ -95,6 +101,31 @@ def test_whatever_call_of_it_is_interrupted_nobody_goes_on_beating() -> None:
         recover_failed_instants(world.writer(lock=NoLock).context)
         assert world.timeline().pending() == (), at
     assert at > 5
+
+
+def test_a_heartbeat_beside_a_claim_that_was_lost_stays_and_is_the_last() -> None:
+    world = TransactionTable()
+
+    def another_claims() -> None:
+        (pending,) = world.timeline().pending()
+        other = world.writer().context
+        append_claim(other, Ledger(pending.requested), pending.action, "another")
+
+    def claimed_before(inner: Storage) -> Storage:
+        return JustBefore(
+            inner, world.clock, another_claims, name="/000001.json", concurrency=LastFirst()
+        )
+
+    own = world.writer(storage=claimed_before)
+    with pytest.raises(Conflict) as raised:
+        publish(own.context, Action.COMMIT, claims=True)
+    assert raised.value.code == "superseded"
+    (pending,) = world.timeline().pending()
+    beat = world.storage.stat(heartbeat_path(pending.requested, 1))
+    assert beat is not None
+    world.clock.advance(DEAD_AFTER_MS)
+    own.background.tick()
+    assert world.storage.stat(beat.path) == beat
 
 
 def test_without_the_lock_nothing_is_published() -> None:

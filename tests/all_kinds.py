@@ -94,7 +94,11 @@ def give(table: Table, partitions: Sequence[str]) -> None:
             ),
             new_files=present.files((), indexes),
             live_files=present.live_files(),
-            valued=present.valued(indexes.secondary),
+            valued=tuple(
+                change
+                for slice_ in present.slices()
+                for change in present.values_of(slice_, indexes.secondary)
+            ),
         )
         add_partitions(
             context.storage,

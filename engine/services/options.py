@@ -11,6 +11,7 @@ from lakewarden.engine.locks.settings import LOCK_SETTINGS
 from lakewarden.engine.services.clustering.settings import CLUSTERING_SETTINGS
 from lakewarden.engine.services.compaction.settings import COMPACTION_SETTINGS
 from lakewarden.engine.services.hudi_settings import foreign_settings, understood
+from lakewarden.engine.services.indexing.base_files import KEYS_HELD_BYTES
 from lakewarden.engine.services.indexing.catch_up import INDEXING_SETTINGS
 from lakewarden.engine.services.inline import INLINE_SETTINGS
 from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
@@ -58,7 +59,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Services after writes": INLINE_SETTINGS,
     "Compaction": COMPACTION_SETTINGS,
     "Log compaction": LOG_COMPACTION_SETTINGS,
-    "Index builds": INDEXING_SETTINGS,
+    "Index builds": (*INDEXING_SETTINGS, KEYS_HELD_BYTES),
     "Clustering": CLUSTERING_SETTINGS,
     "Clean": CLEAN_SETTINGS,
     "Archive": ARCHIVE_SETTINGS,

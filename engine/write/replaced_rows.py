@@ -52,8 +52,13 @@ def replaced_rows(
 
 def rows_with_keys(state: Snapshot, slice_: FileSlice, columns: Sequence[str]) -> pa.Table:
     """The record keys and some columns of the rows that readers see in a slice."""
+    return reader_with_keys(state, columns).table(slice_)
+
+
+def reader_with_keys(state: Snapshot, columns: Sequence[str]) -> SliceReader:
+    """A reader of slices that gives the record keys and some columns of their rows."""
     query = Query(columns=list(dict.fromkeys((RECORD_KEY, *columns))))
-    return SliceReader(state.storage, read_spec(state, query, None)).table(slice_)
+    return SliceReader(state.storage, read_spec(state, query, None))
 
 
 def _values_of_stays(

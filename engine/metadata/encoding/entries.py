@@ -48,18 +48,17 @@ class Entries:
             yield number, self._of_group(added.get(number, nothing), removed.get(number, nothing))
 
     def _of_group(self, added: Places, removed: Places) -> "Entries":
-        keys = self.keys.take(pa.array(added))
-        kept = last_of_each(keys)
-        keys = keys.take(pa.array(kept))
-        gone = self.removed.take(pa.array(removed))
-        gone = gone.take(pa.array(last_of_each(gone)))
-        if len(keys) and len(gone):
-            gone = gone.filter(pc.invert(pc.is_in(gone, value_set=keys)))
-        return Entries(keys, self.values, self.places[added][kept], gone)
+        keys, gone = self.keys.take(pa.array(added)), self.removed.take(pa.array(removed))
+        return Entries(keys, self.values, self.places[added], gone).in_order()
 
     def in_order(self) -> "Entries":
         """The entries of one file group, as `routed` hands them over."""
-        return self._of_group(np.arange(len(self.keys)), np.arange(len(self.removed)))
+        kept = last_of_each(self.keys)
+        keys = self.keys.take(pa.array(kept))
+        gone = self.removed.take(pa.array(last_of_each(self.removed)))
+        if len(keys) and len(gone):
+            gone = gone.filter(pc.invert(pc.is_in(gone, value_set=keys)))
+        return Entries(keys, self.values, self.places[kept], gone)
 
     def own_values(self) -> pa.LargeBinaryArray:
         """The value of each key."""
@@ -85,10 +84,14 @@ def _binaries(texts: Sequence[str]) -> pa.LargeBinaryArray:
 
 
 def _split(keys: pa.Array, group_count: int) -> dict[int, Places]:
+    return places_of_groups(file_group_index(keys, group_count))
+
+
+def places_of_groups(numbers: Places) -> dict[int, Places]:
     """The places of the keys of each file group, in their order."""
-    if not len(keys):
+    if not len(numbers):
         return {}
-    numbers = file_group_index(keys, group_count).astype(np.int32)
+    numbers = numbers.astype(np.int32)
     order = np.argsort(numbers, kind="stable")
     found, starts = np.unique(numbers[order], return_index=True)
     parts = np.split(order, starts[1:])

@@ -15,6 +15,7 @@ from lakewarden.engine.metadata.encoding.record_schema import (
     SECONDARY_ENTRY,
     encode_values,
 )
+from lakewarden.engine.metadata.encoding.records import EMPTY_BINARY
 from lakewarden.engine.metadata.entries.changes import (
     NewFile,
     StoredFilter,
@@ -96,16 +97,20 @@ def secondary_entries(changes: Iterable[ValueChange], definition: IndexDefinitio
     own = [one for one in changes if one.partition == definition.partition]
     put = _together([one.values for one in own]), _together([one.keys for one in own])
     gone = _together([one.gone_values for one in own]), _together([one.gone_keys for one in own])
-    keys = large_binary(secondary_keys(*put))
-    content = pa.StructArray.from_arrays([pa.array([False])], names=["isDeleted"])
     by_value = HashInput(definition.version) is HashInput.VALUE
-    return Entries(
-        keys,
-        encode_values(np.array([SECONDARY_ENTRY]), SECONDARY_COLUMN, content),
-        np.zeros(len(keys), np.int64),
-        large_binary(secondary_keys(*gone)),
-        (secondary_prefixes(put[0]), secondary_prefixes(gone[0])) if by_value else None,
+    return replace(
+        secondary_index_entries([secondary_keys(*put)]),
+        removed=large_binary(secondary_keys(*gone)),
+        routes=(secondary_prefixes(put[0]), secondary_prefixes(gone[0])) if by_value else None,
     )
+
+
+def secondary_index_entries(index_keys: Sequence[pa.Array]) -> Entries:
+    """The entries of index keys, which all have the same value."""
+    keys = pa.concat_arrays([EMPTY_BINARY, *map(large_binary, index_keys)])
+    content = pa.StructArray.from_arrays([pa.array([False])], names=["isDeleted"])
+    values = encode_values(np.array([SECONDARY_ENTRY]), SECONDARY_COLUMN, content)
+    return Entries(keys, values, np.zeros(len(keys), np.int64), EMPTY_BINARY)
 
 
 def _together(parts: Sequence[pa.Array]) -> pa.StringArray:

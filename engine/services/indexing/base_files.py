@@ -1,27 +1,40 @@
 """Base files of a build: what the table held at the base instant, one file group after the other.
 
-Memory is bounded by a budget of keys and one batch of slices, however many rows there are: where
-the keys of all file groups don't fit, the table's keys are read once more for the rest. A file
+Memory is bounded by a budget of keys, one batch of slices and the file group that is written,
+however many rows there are: keys beyond the budget wait in a temporary file of this machine. A file
 group that is finished is noted down, and no later attempt makes it again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from io import SEEK_END
+from tempfile import SpooledTemporaryFile, gettempdir
+from typing import IO, Self, cast
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.hashing import file_group_index
+from lakewarden.engine.formats.secondary_key import HashInput, secondary_keys, secondary_prefixes
+from lakewarden.engine.kernel.settings import Setting, whole_number
 from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES, Entries
+from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES, Entries, places_of_groups
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.entries.content import content_of
 from lakewarden.engine.metadata.entries.record_index_entries import record_entries
-from lakewarden.engine.metadata.entries.row_indexes import row_indexes
+from lakewarden.engine.metadata.entries.row_index_entries import secondary_index_entries
+from lakewarden.engine.metadata.entries.row_indexes import SecondaryIndex, row_indexes
 from lakewarden.engine.metadata.reading.shards import file_id, record_shard, shard_of
-from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import (
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX_PREFIX,
+)
 from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
     FinishedGroup,
@@ -31,6 +44,7 @@ from lakewarden.engine.metadata.writing.builds import (
 from lakewarden.engine.services.indexing.past import Until
 from lakewarden.engine.services.indexing.present import PresentTable, repeated_keys_found
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.failures import failure
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.instants.instant import epoch_ms
@@ -39,28 +53,85 @@ from lakewarden.engine.transaction.state.context import Context
 
 # Before the first write there is no instant to name.
 _NEVER = "00000000000000000"
-# How many bytes of keys are held; sorting and encoding a file group take as much again.
-KEYS_BYTES_MAX = 96 << 20
+KEYS_HELD_BYTES = Setting(
+    "lakewarden.index.keys_held_bytes",
+    96 << 20,
+    whole_number,
+    "Bytes of keys that a build of a record index or secondary index holds in memory; more wait in "
+    "a temporary file. Sorting and encoding a file group come on top",
+)
+_KEYS_SCHEMA = pa.schema([("key", pa.string())])
 _SLICES_AT_ONCE = 2
 
 
-@dataclass(slots=True)
-class _Kept:
-    """The keys of some file groups of a shard; the last groups are given up where it gets full."""
+class KeptKeys:
+    """The index keys of some file groups, each with where its rows live.
 
-    groups: dict[int, list[Located]]
-    bytes: int = 0
+    When they get more than the limit, all held so far are put away in a file.
+    """
 
-    def add(self, found: Located, count: int) -> None:
-        numbers = np.asarray(file_group_index(found.keys, count))
-        for number in np.unique(numbers).tolist():
-            if number in self.groups:
-                keys = found.keys.filter(pa.array(numbers == number))
-                self.groups[number].append(Located(keys, found.home, found.instant))
-                self.bytes += keys.nbytes
-        while self.bytes > KEYS_BYTES_MAX and len(self.groups) > 1:
-            gone = self.groups.pop(max(self.groups))
-            self.bytes -= sum(one.keys.nbytes for one in gone)
+    def __init__(self, bytes_max: int, file: IO[bytes]) -> None:
+        self._bytes_max, self._file = bytes_max, file
+        self._held: dict[int, list[Located]] = {}
+        self._put_away: dict[int, list[_PutAway]] = {}
+        self.held_bytes = 0
+
+    def add_all(self, found: Iterable[Mapping[int, Located]]) -> None:
+        """Keep the keys of slices, one after the other."""
+        for one in found:
+            self.add(one)
+
+    def add(self, found: Mapping[int, Located]) -> None:
+        """Keep the keys of a slice, by the number of their file group."""
+        for number, located in found.items():
+            self._held.setdefault(number, []).append(located)
+            self.held_bytes += located.keys.nbytes
+        if self.held_bytes > self._bytes_max:
+            self._put_all_away()
+
+    def taken(self, number: int) -> list[Located]:
+        """All keys of a file group, which are not kept any longer."""
+        held = self._held.pop(number, [])
+        self.held_bytes -= sum(one.keys.nbytes for one in held)
+        away = self._put_away.pop(number, [])
+        return [located for one in away for located in one.read(self._file)] + held
+
+    def _put_all_away(self) -> None:
+        for number in sorted(self._held):
+            away = _PutAway.written(self._held.pop(number), self._file)
+            self._put_away.setdefault(number, []).append(away)
+        self.held_bytes = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _PutAway:
+    """Keys of one file group in a file: where they begin, and whose they are one after another."""
+
+    offset: int
+    size_bytes: int
+    runs: tuple[tuple[FileGroupId, str | None, int], ...]
+
+    @classmethod
+    def written(cls, located: Sequence[Located], file: IO[bytes]) -> Self:
+        keys = pa.record_batch([pa.concat_arrays([one.keys for one in located])], ["key"])
+        content = keys.serialize()
+        runs = tuple((one.home, one.instant, len(one.keys)) for one in located)
+        try:
+            offset = file.seek(0, SEEK_END)
+            file.write(content)
+            file.flush()
+        except OSError as cause:
+            raise failure("put keys away in", gettempdir(), cause) from None
+        return cls(offset, content.size, runs)
+
+    def read(self, file: IO[bytes]) -> Iterator[Located]:
+        file.seek(self.offset)
+        content = pa.py_buffer(file.read(self.size_bytes))
+        keys = pa.ipc.read_record_batch(content, _KEYS_SCHEMA).column(0)
+        first = 0
+        for home, instant, count in self.runs:
+            yield Located(keys.slice(first, count), home, instant)
+            first += count
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +150,8 @@ class BaseWriter:
         for partition in self.notes.partitions:
             if partition == RECORD_INDEX:
                 self._record_index()
+            elif partition.startswith(SECONDARY_INDEX_PREFIX):
+                self._secondary(partition)
             else:
                 self._of_files(partition)
 
@@ -110,7 +183,6 @@ class BaseWriter:
             if wants_files
             else (),
             live_files={} if partition == COLUMN_STATS else present.live_files(),
-            valued=present.valued(indexes.secondary),
         )
         content = content_of(self.snapshot.metadata, self.snapshot.definitions, change)
         for shard, entries in content.of(partition).items():
@@ -126,27 +198,64 @@ class BaseWriter:
     def _record_index(self) -> None:
         present = self.present
         if not self.notes.is_partitioned:
-            self._shard(present, shard_of(RECORD_INDEX), None)
+            self._record_shard(present, shard_of(RECORD_INDEX), None)
             return
         for partition in sorted({one.partition for one in present.slices()}):
-            self._shard(present, record_shard(partition), (partition,))
+            self._record_shard(present, record_shard(partition), (partition,))
 
-    def _shard(self, present: PresentTable, shard: str, partitions: tuple[str, ...] | None) -> None:
-        """The file groups of a shard, as many of them at once as their keys fit."""
-        count = self.notes.group_counts[f"{RECORD_INDEX}/{shard}"]
-        left = [n for n in range(count) if (RECORD_INDEX, file_id(shard, n)) not in self._done]
-        slices = present.slices(partitions) if left else ()
-        while left:
-            kept = _Kept({number: [] for number in left})
-            for some in _in_parts(slices, _SLICES_AT_ONCE * present.executor.workers):
-                self.attempt.assert_mine()
-                for found in present.executor.map(present.keys_of, some):
-                    if len(found.keys):
-                        kept.add(found, count)
-            for number in sorted(kept.groups):
-                entries = self._entries(kept.groups.pop(number))
-                self._finish(RECORD_INDEX, file_id(shard, number), entries)
-            left = [n for n in left if (RECORD_INDEX, file_id(shard, n)) not in self._done]
+    def _record_shard(
+        self, present: PresentTable, shard: str, partitions: tuple[str, ...] | None
+    ) -> None:
+        left, count = self._left(RECORD_INDEX, shard)
+        if left:
+            routed = partial(_routed_records, present, count, left)
+            found = self._found(present, present.slices(partitions), routed)
+            self._finish_all(RECORD_INDEX, shard, left, found, self._entries)
+
+    def _secondary(self, partition: str) -> None:
+        (definition,) = (one for one in self.snapshot.definitions if one.partition == partition)
+        settings, schema = self.context.settings, self.snapshot.schema().columns
+        (index,) = row_indexes([definition], schema, settings).secondary
+        present, shard = self.present, shard_of(partition)
+        left, count = self._left(partition, shard)
+        if left:
+            hash_input = HashInput(definition.version)
+            routed = partial(_routed_values, present, index, hash_input, count, left)
+            found = self._found(present, present.slices(), routed)
+            self._finish_all(partition, shard, left, found, _index_entries)
+
+    def _left(self, partition: str, shard: str) -> tuple[frozenset[int], int]:
+        """The numbers of the file groups of a shard that are not finished; how many it has."""
+        count = self.notes.group_counts[f"{partition}/{shard}"]
+        numbers = (n for n in range(count) if (partition, file_id(shard, n)) not in self._done)
+        return frozenset(numbers), count
+
+    def _finish_all(
+        self,
+        partition: str,
+        shard: str,
+        left: frozenset[int],
+        found: Iterator[Mapping[int, Located]],
+        entries_of: Callable[[list[Located]], Entries | None],
+    ) -> None:
+        """One file group after the other; of those that are written nothing is held."""
+        # On disk from the first byte on, without a name: it goes with the process.
+        with SpooledTemporaryFile(max_size=1) as file:
+            kept = KeptKeys(self.context.settings[KEYS_HELD_BYTES], cast(IO[bytes], file))
+            kept.add_all(found)
+            for number in sorted(left):
+                self._finish(partition, file_id(shard, number), entries_of(kept.taken(number)))
+
+    def _found(
+        self,
+        present: PresentTable,
+        slices: Sequence[FileSlice],
+        routed: Callable[[FileSlice], Mapping[int, Located]],
+    ) -> Iterator[Mapping[int, Located]]:
+        """The index keys of all slices, by the number of their file group."""
+        for some in _in_parts(slices, _SLICES_AT_ONCE * present.executor.workers):
+            self.attempt.assert_mine()
+            yield from present.executor.map(routed, some)
 
     def _entries(self, located: Sequence[Located]) -> Entries | None:
         if not located:
@@ -195,6 +304,49 @@ class BaseWriter:
     @property
     def _metadata(self) -> Storage:
         return self.context.storage.below(METADATA_FOLDER)
+
+
+def _routed_records(
+    present: PresentTable, count: int, wanted: frozenset[int], slice_: FileSlice
+) -> dict[int, Located]:
+    """The record keys of a slice, by the file groups of the index."""
+    found = present.keys_of(slice_)
+    parts = _by_group(found.keys, file_group_index(found.keys, count), wanted)
+    return {number: Located(keys, found.home, found.instant) for number, keys in parts}
+
+
+def _routed_values(
+    present: PresentTable,
+    index: SecondaryIndex,
+    hash_input: HashInput,
+    count: int,
+    wanted: frozenset[int],
+    slice_: FileSlice,
+) -> dict[int, Located]:
+    """The index keys of the values of a slice, by the file groups of the index."""
+    found: dict[int, list[pa.Array]] = {}
+    for change in present.values_of(slice_, (index,)):
+        keys = secondary_keys(change.values, change.keys)
+        by_value = hash_input is HashInput.VALUE
+        hashed = secondary_prefixes(change.values) if by_value else keys
+        for number, own in _by_group(keys, file_group_index(hashed, count), wanted):
+            found.setdefault(number, []).append(own)
+    numbers = sorted(found)
+    return {n: Located(pa.concat_arrays(found.pop(n)), slice_.key) for n in numbers}
+
+
+def _index_entries(located: Sequence[Located]) -> Entries | None:
+    if not located:
+        return None
+    return secondary_index_entries([one.keys for one in located]).in_order()
+
+
+def _by_group(
+    keys: pa.Array, numbers: npt.NDArray[np.int64], wanted: frozenset[int]
+) -> Iterator[tuple[int, pa.Array]]:
+    for number, places in places_of_groups(numbers).items():
+        if number in wanted:
+            yield number, keys.take(pa.array(places))
 
 
 def _in_parts(slices: Sequence[FileSlice], size: int) -> Iterator[Sequence[FileSlice]]:

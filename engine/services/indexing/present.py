@@ -33,7 +33,7 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.write.files.file_content import with_base_content, with_log_content
 from lakewarden.engine.write.files.file_summaries import base_file_summaries
-from lakewarden.engine.write.replaced_rows import rows_with_keys
+from lakewarden.engine.write.replaced_rows import reader_with_keys
 
 _NOTHING: dict[str, ColumnSummary] = {}
 _NO_INDEXES = RowIndexes()
@@ -87,17 +87,13 @@ class PresentTable:
         """The keys of all rows, by the file groups that they live in."""
         return tuple(self.executor.map(self.keys_of, self.slices()))
 
-    def valued(self, indexes: Sequence[SecondaryIndex]) -> tuple[ValueChange, ...]:
-        """The values and keys of all rows, as secondary indexes have them."""
-        of_slices = self.executor.map(lambda one: self.values_of(one, indexes), self.slices())
-        return tuple(change for changes in of_slices for change in changes)
-
     def values_of(
         self, slice_: FileSlice, indexes: Sequence[SecondaryIndex]
-    ) -> tuple[ValueChange, ...]:
-        """The values and keys of the rows that a reader sees in a slice."""
-        rows = rows_with_keys(self.state, slice_, [one.column for one in indexes])
-        return value_changes(indexes, None, rows)
+    ) -> Iterator[ValueChange]:
+        """The values and keys of the rows that a reader sees in a slice, batch by batch."""
+        reader = reader_with_keys(self.state, [one.column for one in indexes])
+        for batch in reader.batches(slice_):
+            yield from value_changes(indexes, None, pa.Table.from_batches([batch]))
 
     def new_file(
         self,

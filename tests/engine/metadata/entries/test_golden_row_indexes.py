@@ -58,7 +58,11 @@ def present(state: Snapshot, options: BloomOptions | None = None) -> TableChange
         instant="20260101000000000",
         new_files=tuple(map(remade, reader.files((), indexes))),
         live_files=reader.live_files(),
-        valued=reader.valued(indexes.secondary),
+        valued=tuple(
+            change
+            for slice_ in reader.slices()
+            for change in reader.values_of(slice_, indexes.secondary)
+        ),
     )
 
 

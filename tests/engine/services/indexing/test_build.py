@@ -3,20 +3,30 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from io import BytesIO
 
+import pyarrow as pa
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
-from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.metadata.reading.definitions import load_definitions
+from lakewarden.engine.services.indexing.base_files import KEYS_HELD_BYTES, KeptKeys
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write.at_commit import AtCommit
+from tests.all_kinds import differences
+from tests.crash.dying_operations import ports
+from tests.engine.services.indexing.builds_kit import at
 from tests.engine.services.indexing.indexed_tables import homes, indexed, state_of
 from tests.engine.services.service_table import (
     COW,
@@ -204,3 +214,67 @@ def test_a_crash_at_any_call_leaves_a_true_table_and_building_goes_on(name: str)
         assert world.rows() == world.rows(use_metadata=False), plan
         if name == "record_index":
             assert indexed(table) == homes(table), plan
+
+
+def test_keys_beyond_the_limit_wait_in_a_file() -> None:
+    places = [FileGroupId("a", f"f{number}") for number in range(20)]
+    with BytesIO() as file:
+        kept = KeptKeys(100, file)
+        for home in places:
+            key = f"a key of {home.file_id}"
+            kept.add({0: _located(home, key, "\u00dc"), 1: _located(home, key)})
+            assert kept.held_bytes <= 100
+        for group, keys_each in ((0, 2), (1, 1)):
+            taken = kept.taken(group)
+            assert [one.home for one in taken] == places
+            assert [one.instant for one in taken] == [home.file_id for home in places]
+            assert [one.keys[0].as_py() for one in taken] == [
+                f"a key of {home.file_id}" for home in places
+            ]
+            assert {len(one.keys) for one in taken} == {keys_each}
+        assert kept.held_bytes == 0
+        assert kept.taken(0) == []
+
+
+def _located(home: FileGroupId, *keys: str) -> Located:
+    return Located(pa.array(keys), home, home.file_id)
+
+
+@pytest.mark.parametrize("shape", [COW, MOR, FLAT_MOR], ids=str)
+@pytest.mark.parametrize("held_bytes", [0, 40, 1 << 20])
+def test_an_index_is_true_however_few_keys_are_held(shape: Shape, held_bytes: int) -> None:
+    nulled = Write("upsert", (row("k1", 5, "b", None) | {"name": None}, row("k5", 5, "b", "a$\\")))
+    world = new_service_world(shape, *HISTORY, nulled)
+    update_properties(world.storage, {KEYS_HELD_BYTES.key: str(held_bytes)})
+    table = built(world, "record_index", columns=["id"])
+    table.create_index("by_name", ["name"])
+    table.create_index("by_v", ["v"])
+    assert indexed(table) == homes(table)
+    assert differences(table) == []
+    assert {"secondary_index_by_name", "secondary_index_by_v"} <= set(
+        table.config.metadata_partitions
+    )
+
+
+def test_a_build_holds_one_file_group_and_as_many_keys_as_it_may() -> None:
+    count, held_bytes = 60_000, 100_000
+    clock = ManualClock()
+    world = ServiceWorld(clock, fresh_memory_storage(clock=clock))
+    schema = pa.schema([("id", pa.string()), ("name", pa.string())])
+    properties = {KEYS_HELD_BYTES.key: str(held_bytes)}
+    table = Table.create(
+        "", schema, key=["id"], storage=world.storage, ports=ports(clock, 1), properties=properties
+    )
+    keys = [f"a key of forty characters, of which {n:04}" for n in range(count)]
+    table.bulk_insert(pa.table({"id": keys, "name": [f"name {n}" for n in range(count)]}))
+    table.create_index("record_index", ["id"])
+    before, seen = pa.total_allocated_bytes(), []
+    watched = at(
+        world,
+        r"/secondary_index_by_name/.*\.hfile$",
+        lambda: seen.append(pa.total_allocated_bytes() - before),
+    )
+    world.table(70, watched).create_index("by_name", ["name"])
+    in_all = sum(len(key) + len("name 00000$") for key in keys)
+    # The keys of one of ten groups: as they are taken, in order, as cells and as an HFile.
+    assert 0 < seen[0] < held_bytes + 6 * in_all / 10 < in_all

@@ -28,6 +28,7 @@ from lakewarden.engine.metadata.reading.definitions import (
     stored_definitions,
 )
 from lakewarden.engine.metadata.reading.files import MetadataListing
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.reading.table import FILES, KnownLayout, MetadataTable
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.writing.deltacommit import Weight
@@ -236,6 +237,8 @@ class Memory:
 
     config: TableConfig | None = None
     completed: Contents = field(default_factory=Contents, repr=False)
+    # Of the record index, for batches of streams.
+    keys: KeyCache = field(default_factory=KeyCache, repr=False)
     # Of the metadata table, as it was after the last write.
     weight: Weight | None = None
     metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)

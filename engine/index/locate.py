@@ -21,6 +21,7 @@ from lakewarden.engine.index.matches import (
 from lakewarden.engine.index.simple import locate_in_files
 from lakewarden.engine.index.slice_keys import any_key
 from lakewarden.engine.metadata.reading.arrivals import partition_of_shard
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.record_locations import locate_many
 from lakewarden.engine.run.executor import Executor
@@ -28,8 +29,14 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 
 
-def locate(state: Snapshot, rows: KeyedRows, index: IndexChoice, executor: Executor) -> Matches:
-    """Where the keys of rows already are.
+def locate(
+    state: Snapshot,
+    rows: KeyedRows,
+    index: IndexChoice,
+    executor: Executor,
+    known: KeyCache | None = None,
+) -> Matches:
+    """Where the keys of rows already are; `known` is what the process keeps of a record index.
 
     Global indexes look into all partitions, unless they are kept to the one that a row belongs to;
     the others look into that one.
@@ -39,7 +46,8 @@ def locate(state: Snapshot, rows: KeyedRows, index: IndexChoice, executor: Execu
             assert index.buckets is not None
             return locate_in_buckets(state, rows, index.buckets)
         case IndexKind.RECORD_INDEX | IndexKind.GLOBAL_RECORD_INDEX:
-            found = locate_in_record_index(state, rows, executor, is_global=index.kind.is_global)
+            is_global = index.kind.is_global
+            found = locate_in_record_index(state, rows, executor, is_global=is_global, known=known)
             is_kept = index.kind.is_global and not index.is_global
             return _within_partitions(state, rows, found, executor) if is_kept else found
         case IndexKind.BLOOM | IndexKind.GLOBAL_BLOOM:
@@ -69,17 +77,23 @@ _Found = dict[FileGroupId, Places]
 
 
 def locate_in_record_index(
-    state: Snapshot, rows: KeyedRows, executor: Executor, *, is_global: bool
+    state: Snapshot,
+    rows: KeyedRows,
+    executor: Executor,
+    *,
+    is_global: bool,
+    known: KeyCache | None = None,
 ) -> Matches:
     """Matches by the entries of the index, of a row's own partition or of all partitions."""
     if not len(rows):
         return no_matches()
+    everything = state.metadata.record_index()
+    if known is not None:
+        known.keep_only([group for shard in everything for group in shard.file_groups])
     questions = (
-        [(state.metadata.record_index(), np.arange(len(rows)))]
-        if is_global
-        else list(_by_partition(state, rows))
+        [(everything, np.arange(len(rows)))] if is_global else list(_by_partition(everything, rows))
     )
-    found = [_found(shards, rows, places, executor) for shards, places in questions]
+    found = [_found(shards, rows, places, executor, known) for shards, places in questions]
     slices = latest_file_slices(state, sorted({home.partition for one in found for home in one}))
     nothing = np.zeros(0, np.int64)
     rows_of = [
@@ -90,23 +104,24 @@ def locate_in_record_index(
 
 
 def _by_partition(
-    state: Snapshot, rows: KeyedRows
+    everything: Sequence[MetadataPartition], rows: KeyedRows
 ) -> Iterator[tuple[Sequence[MetadataPartition], Places]]:
     """The shard of each partition that has one, and the partition's rows."""
-    shards = {
-        partition_of_shard(shard.file_group_ids[0]): shard
-        for shard in state.metadata.record_index()
-    }
+    shards = {partition_of_shard(shard.file_group_ids[0]): shard for shard in everything}
     for partition, places in rows_by_partition(rows).items():
         if partition in shards:
             yield (shards[partition],), places
 
 
 def _found(
-    shards: Sequence[MetadataPartition], rows: KeyedRows, places: Places, executor: Executor
+    shards: Sequence[MetadataPartition],
+    rows: KeyedRows,
+    places: Places,
+    executor: Executor,
+    known: KeyCache | None,
 ) -> _Found:
     distinct = distinct_keys(rows.keys, places)
-    located = locate_many(shards, distinct.keys, executor)
+    located = locate_many(shards, distinct.keys, executor, known)
     keys = distinct.places_of(located.keys)
     at = np.repeat(located.at, distinct.counts(keys))
     order = np.argsort(at, kind="stable")

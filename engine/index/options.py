@@ -44,6 +44,15 @@ RECORD_INDEX_MOVES = Setting(
     flag,
     "Whether a global record index moves a key to the partition of the incoming row",
 )
+KEY_CACHE_BYTES = Setting(
+    "lakewarden.stream.key_cache_bytes",
+    256 << 20,
+    whole_number,
+    (
+        "Bytes up to which a process keeps the record index of a table that it writes a stream to, "
+        "at 20 a key; 0 keeps nothing"
+    ),
+)
 INDEX_SETTINGS: tuple[Setting[object], ...] = (
     INDEX_TYPE,
     BUCKET_ENGINE,
@@ -52,4 +61,5 @@ INDEX_SETTINGS: tuple[Setting[object], ...] = (
     SIMPLE_MOVES,
     BLOOM_MOVES,
     RECORD_INDEX_MOVES,
+    KEY_CACHE_BYTES,
 )

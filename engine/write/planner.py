@@ -12,6 +12,7 @@ from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -41,11 +42,13 @@ class Planner:
         ports: Ports,
         *,
         unpacked_bytes: int = 0,
+        known: KeyCache | None = None,
     ) -> None:
         self._state = state
         self._index = index
         self._settings = settings
         self._ports = ports
+        self._known = known
         # What the rows take in memory, if they are elsewhere.
         self._unpacked_bytes = unpacked_bytes
 
@@ -60,7 +63,9 @@ class Planner:
             return WritePlan(rows, self._divided(rows, request), self._replaced(rows, request))
         # A bucket has one file group at a time, so that every row has to know whether it is there.
         if request.finds_keys or self._index.buckets is not None:
-            return self._routed(rows, locate(self._state, rows, self._index, self._ports.executor))
+            executor = self._ports.executor
+            matches = locate(self._state, rows, self._index, executor, self._known)
+            return self._routed(rows, matches)
         if request.divides:
             return WritePlan(rows, self._divided(rows, request))
         return self._routed(rows, no_matches())

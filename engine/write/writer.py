@@ -16,8 +16,10 @@ from lakewarden.engine.formats.instant_metadata import replace as replace_payloa
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import IndexChoice
+from lakewarden.engine.index.options import KEY_CACHE_BYTES
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
@@ -269,6 +271,7 @@ class TableWriter:
                 context.settings,
                 context.ports,
                 unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
+                known=self._known_keys(prepared),
             )
             rows = keyed_at(attempt.instant, prepared.rows, prepared.config)
             plan = planner.plan(rows, request, prepared.placement)
@@ -294,6 +297,15 @@ class TableWriter:
         effect = prepared.effect or count_rows(plan, files)
         outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, gone, effect)
         return outcome, effect
+
+    def _known_keys(self, prepared: Prepared) -> KeyCache | None:
+        """The cache of keys for a batch of a stream: many are to follow in this process.
+
+        A log of an older metadata table grows, so that what was read of it may be a part.
+        """
+        if prepared.turn is None or prepared.state.layout.version == 1:
+            return None
+        return self._context.memory.keys.within(self._context.settings[KEY_CACHE_BYTES])
 
     def _outcome_of(
         self,

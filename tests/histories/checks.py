@@ -20,6 +20,7 @@ from tests.histories.rows import IDS
 from tests.histories.seen import Difference, assert_same, plain, rows_of
 from tests.histories.table_model import Key, Moment, Row
 from tests.histories.tables import COLUMNS
+from tests.known_keys import said_of_keys
 
 # Of what is asked of the past after a step, and at the end.
 ASKED, ASKED_AT_END = 1, 12
@@ -46,6 +47,7 @@ class Checks:
         if is_changed:
             self.assert_rows(table)
             self.assert_indexes(table)
+            self.assert_known_keys()
         if chance.random() < 0.5:
             self.assert_past(table, chance, ASKED)
         if chance.random() < 0.4:
@@ -184,6 +186,14 @@ class Checks:
         """Each index is what its rows and files make it."""
         for found in differences(table) if self._world.past.has_metadata else ():
             raise Difference(f"index: {found.partition(':')[0]}", found)
+
+    def assert_known_keys(self) -> None:
+        """A process that keeps the record index knows what it says now, whatever has happened."""
+        world = self._world
+        keys = [world.past.kind.record_key(id_) for id_ in IDS]
+        entries, known = said_of_keys(world.storage, world.known_keys, keys)
+        if known != entries:
+            raise Difference("key cache", f"{set(known) ^ set(entries)} are said by one of two.")
 
     def assert_filtered(self, table: Table, chance: Random) -> None:
         """A filter finds the rows that fulfil it, whatever files were passed over."""

@@ -8,6 +8,7 @@ from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.ids import SeededIds
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.run.background import ManualBackground
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
@@ -27,6 +28,8 @@ DEAD_AFTER_MS = 10 * 60 * 1000
 # From a moment to more than any file or heartbeat is kept.
 PAUSES_MS = (1_000, 1_000, 5_000, 61_000, 2 * 3_600_000)
 _NEVER_REFUSED = frozenset({"corrupt_table", "defect", "unavailable", "unsettled"})
+# Enough for all keys of a history.
+KNOWN_BYTES = 1 << 20
 # What others do to a table; here nobody else is there.
 _OF_OTHERS = frozenset({"files_vanished", "snapshot_outdated", "clock_skew", "lock_lost"})
 
@@ -40,10 +43,13 @@ class PlayedTable:
     refusals: Counter[tuple[str, str]] = field(default_factory=Counter)
     played: list[str] = field(default_factory=list)
     deaths: int = 0
+    # Of one who looks on from the first step to the last.
+    known_keys: KeyCache = field(default_factory=KeyCache)
 
     def __post_init__(self) -> None:
         self.storage: MemoryStorage = fresh_memory_storage(clock=self.clock)
         self.kind.create(self.storage, self._ports(0))
+        self.known_keys.within(KNOWN_BYTES)
         self.past = Past(self.kind, has_metadata=self.kind.has_metadata)
 
     def table(self, number: int = 9_999, storage: Storage | None = None) -> Table:

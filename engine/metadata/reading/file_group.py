@@ -13,6 +13,7 @@ from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, assert_whole, truncated
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hfile import HFile, HFileEntries
+from lakewarden.engine.formats.hfile.file_info import CREATED_MS
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
 from lakewarden.engine.formats.log.effective import effective_blocks
@@ -50,6 +51,22 @@ _REBUILD = (
 ALL = KeySelection()
 
 
+@dataclass(frozen=True, slots=True)
+class BaseMark:
+    """What tells one base file of a file group from all others that it ever has.
+
+    A name is not enough: a metadata table that is made anew begins with the same ones.
+    """
+
+    path: str
+    size_bytes: int
+    completed: str
+    created_ms: bytes | None
+
+
+_NO_BASE = BaseMark("", 0, "", None)
+
+
 def exactly(keys: Sequence[str]) -> KeySelection:
     return KeySelection(keys=tuple(sorted({key.encode() for key in keys})))
 
@@ -67,11 +84,14 @@ class MetadataFileGroup:
         slice_: FileSlice,
         is_valid: Callable[[str], bool],
         recorded: RecordedSizes | None = None,
+        completed: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self._storage = storage
         self._recorded = recorded
         self._slice = slice_
         self._is_valid = is_valid
+        # When an instant of the metadata table completed, if that is known.
+        self._completed = completed
         self._blocks: tuple[Block, ...] | None = None
         self._base: HFile | None = None
         # Logs that were read before they are asked for, by their names.
@@ -94,23 +114,50 @@ class MetadataFileGroup:
     def file_id(self) -> str:
         return self._slice.file_id
 
+    @property
+    def path(self) -> str:
+        """The file group below the metadata table's folder."""
+        return f"{self._slice.partition}/{self.file_id}"
+
+    @property
+    def base_mark(self) -> BaseMark | None:
+        """The mark of the base file, also of there being none; None if nothing tells it apart."""
+        base = self._slice.base_file
+        if base is None:
+            return _NO_BASE
+        completed = self._completed(base.instant)
+        # An instant that nothing is known of has no other time than its own.
+        if completed is None or completed == base.instant:
+            return None
+        created_ms = self._base_file().info(CREATED_MS)
+        return BaseMark(self._slice.path(base), base.size_bytes, completed, created_ms)
+
+    @property
+    def base_entries(self) -> int:
+        """How many entries the base file has."""
+        return self._base_file().entry_count if self._slice.base_file else 0
+
     def runs(self, selection: KeySelection) -> list[Run]:
         """What the base file and each log block say of the selected keys, oldest first."""
-        runs = [self._run(self._base_file(), selection)] if self._slice.base_file else []
-        for block in self.log_blocks:
-            if block.kind is BlockKind.DELETE:
-                # Keys that were not selected do no harm: they meet no version of theirs.
-                keys = deletes(block).keys.cast(pa.large_binary())
-                runs.append(Run(keys, None, "", block.path))
-            else:
-                path = f"{block.path} (block at {block.offset})"
-                runs.append(self._run(HFile(BufferSource(block.content), path), selection))
-        return runs
+        base = self.base_run(selection)
+        newer = [self.run_of(block, selection) for block in self.log_blocks]
+        return newer if base is None else [base, *newer]
+
+    def base_run(self, selection: KeySelection) -> Run | None:
+        """What the base file says of the selected keys; None without one."""
+        return self._run(self._base_file(), selection) if self._slice.base_file else None
+
+    def run_of(self, block: Block, selection: KeySelection) -> Run:
+        """What a log block says of the selected keys."""
+        if block.kind is BlockKind.DELETE:
+            # Keys that were not selected do no harm: they meet no version of theirs.
+            return Run(deletes(block).keys.cast(pa.large_binary()), None, "", block.path)
+        path = f"{block.path} (block at {block.offset})"
+        return self._run(HFile(BufferSource(block.content), path), selection)
 
     def entries_at_most(self) -> int:
         """The entries of the base file and of all logs, one that is in several counted in each."""
-        in_base = self._base_file().entry_count if self._slice.base_file else 0
-        return in_base + sum(
+        return self.base_entries + sum(
             HFile(BufferSource(block.content), block.path).entry_count
             for block in self.log_blocks
             if block.kind is not BlockKind.DELETE

@@ -18,12 +18,19 @@ from lakewarden.engine.metadata.reading.file_group import (
 )
 from lakewarden.engine.run.executor import Executor
 
+# A file group, and keys that hashing sends there.
+Share = tuple[MetadataFileGroup, pa.LargeBinaryArray]
+
 
 class MetadataPartition:
     """All file groups of one partition, in the order that hashing counts them."""
 
     def __init__(self, groups: Sequence[MetadataFileGroup]) -> None:
         self._groups = tuple(sorted(groups, key=lambda group: group.file_id))
+
+    @property
+    def file_groups(self) -> tuple[MetadataFileGroup, ...]:
+        return self._groups
 
     @property
     def file_group_ids(self) -> tuple[str, ...]:
@@ -51,12 +58,22 @@ class MetadataPartition:
         self, keys: pa.Array, columns: Sequence[str], executor: Executor
     ) -> Iterator[Versions]:
         """The last versions of many distinct keys, in parts; removed keys have none."""
+        return self.newest_among(self.shares(keys), columns, executor)
+
+    def shares(self, keys: pa.Array) -> list[Share]:
+        """The file groups that can have some of many distinct keys, each with these."""
         numbers = np.asarray(file_group_index(keys, len(self._groups)))
         octets = keys.cast(pa.large_string()).cast(pa.large_binary())
-        asked = [
-            (self._groups[number], KeySelection(among=octets.filter(pa.array(numbers == number))))
+        return [
+            (self._groups[number], octets.filter(pa.array(numbers == number)))
             for number in np.unique(numbers).tolist()
         ]
+
+    def newest_among(
+        self, asked_keys: Sequence[Share], columns: Sequence[str], executor: Executor
+    ) -> Iterator[Versions]:
+        """The same of keys that are shared out already."""
+        asked = [(group, KeySelection(among=keys)) for group, keys in asked_keys]
         # What one worker has found is decoded together: each decoding has its fixed cost.
         shares = [asked[first :: executor.workers] for first in range(executor.workers)]
         return executor.map(

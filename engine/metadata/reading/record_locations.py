@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.metadata.encoding.records import Versions
+from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN, homes_of
 from lakewarden.engine.run.executor import Executor
@@ -37,15 +39,29 @@ class RecordLocations:
     homes: tuple[FileGroupId, ...]
 
 
+class KnownLocations(Protocol):
+    """What is known of file groups of the index without asking them."""
+
+    def locate(self, group: MetadataFileGroup, keys: pa.LargeBinaryArray) -> RecordLocations | None:
+        """The locations of those keys that a file group has; None if it has to be asked."""
+        ...
+
+
 def locate_many(
-    shards: Sequence[MetadataPartition], keys: pa.Array, executor: Executor
+    shards: Sequence[MetadataPartition],
+    keys: pa.Array,
+    executor: Executor,
+    known: KnownLocations | None = None,
 ) -> RecordLocations:
     """The locations of those distinct keys that the shards have."""
-    found = [
-        locations
-        for shard in shards
-        for locations in map(_locations, shard.newest_of(keys, [RECORD_COLUMN], executor))
-    ]
+    found: list[RecordLocations] = []
+    for shard in shards:
+        asked = shard.shares(keys)
+        if known is not None:
+            answers = [known.locate(group, own) for group, own in asked]
+            found += [one for one in answers if one is not None]
+            asked = [one for one, answer in zip(asked, answers, strict=True) if answer is None]
+        found += map(locations_of, shard.newest_among(asked, [RECORD_COLUMN], executor))
     homes = tuple(dict.fromkeys(home for one in found for home in one.homes))
     number_of = {home: number for number, home in enumerate(homes)}
     at = [
@@ -60,7 +76,8 @@ def locate_many(
     )
 
 
-def _locations(newest: Versions) -> RecordLocations:
+def locations_of(newest: Versions) -> RecordLocations:
+    """What entries of the index say, of which none is a removal."""
     column = newest.values.column(RECORD_COLUMN).combine_chunks()
     keys = newest.keys.cast(pa.large_string()).cast(pa.string())
     if len(column) == 0:

@@ -134,7 +134,10 @@ class MetadataTable:
                 partition=name,
             )
         is_valid, recorded = self.validity.is_valid, self._recorded
-        return tuple(MetadataFileGroup(self.storage, one, is_valid, recorded) for one in slices)
+        completed = self.timeline.completion_time
+        return tuple(
+            MetadataFileGroup(self.storage, one, is_valid, recorded, completed) for one in slices
+        )
 
     def _own_files(self, name: str) -> tuple[DataFile, ...]:
         """The files of a partition's own file groups.

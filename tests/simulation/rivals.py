@@ -18,6 +18,7 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.clean.leftovers import delete_leftovers
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER
+from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
@@ -297,7 +298,8 @@ class Rivalry:
         if found != rows:
             raise Violation(f"{found} instead of {rows}")
         left = [one.path for one in self.storage.list(BEATS_FOLDER).files]
-        left += [one.path for one in self.storage.walk(".hoodie/.temp")]
+        markers = (one.path for one in self.storage.walk(".hoodie/.temp"))
+        left += [path for path in markers if not path.endswith(f"/{FOLDER_KEEPER}")]
         if left:
             raise Violation(f"{left} are left.")
 

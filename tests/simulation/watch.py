@@ -17,7 +17,7 @@ from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMeta
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER, Layout
 from lakewarden.engine.timeline.ledger.entries import (
     Cancelled,
     Claim,
@@ -332,7 +332,7 @@ class Watch:
         left = [
             entry.path
             for entry in self.storage.walk(".hoodie/.temp")
-            if entry.path.split("/")[2] not in self.completed
+            if entry.path.split("/")[2] not in {*self.completed, FOLDER_KEEPER}
         ]
         if left:
             raise Violation(f"Markers are left: {left}.")

@@ -22,6 +22,7 @@ Watch = Callable[[], None]
 
 # How often the driver asks whether the attempt may go on while it waits for workers.
 LOOK_EVERY_SECONDS = 0.5
+_JOB_GROUP = "spark.jobGroup.id"
 
 
 class WatchedJobs:
@@ -68,6 +69,9 @@ class WatchedJobs:
 
         def inherited(frame: "DataFrame") -> list[object]:
             jvm.setLocalProperties(properties)
+            if properties.getProperty(_JOB_GROUP) is None:
+                # Callers without a group find the jobs by the name of the work.
+                context.setJobGroup(self._tag, self._tag)
             return work(frame)
 
         return inherited

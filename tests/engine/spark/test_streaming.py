@@ -1,6 +1,7 @@
 """Streaming queries of Spark: each batch is in the table once, whatever way it comes."""
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,7 +42,10 @@ class Lake:
         folder = self.folder / to
         folder.mkdir(exist_ok=True)
         lines = (json.dumps(dict(zip(("id", "ts", "op"), row, strict=True))) for row in rows)
-        (folder / f"{number}.json").write_text("\n".join(lines))
+        file = folder / f"{number}.json"
+        file.write_text("\n".join(lines))
+        # Spark takes files by their age, and two may be made within one of its ticks.
+        os.utime(file, (number, number))
 
     def frame(self, of: str = "in") -> DataFrame:
         files = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
@@ -64,7 +68,10 @@ class Lake:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    return Lake(lakewarden.enable(spark), tmp_path)
+    lake = Lake(lakewarden.enable(spark), tmp_path)
+    # Spark looks for a format of a stream in the active session, which tests before may have left.
+    spark.createDataFrame([(1,)], "one int")
+    return lake
 
 
 def test_changes_are_upserted_and_deleted_once_by_their_order(lake: Lake) -> None:

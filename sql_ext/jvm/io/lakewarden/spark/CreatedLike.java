@@ -47,6 +47,7 @@ final class CreatedLike {
     }
     if (!kind.equals(OF_SESSION_CATALOG)
         || !(node.productElement(0) instanceof TableIdentifier name)
+        || text(node.productElement(3)) == null
         || !TableRelations.isOurs(text(node.productElement(3)))) {
       return null;
     }

@@ -11,9 +11,9 @@ CREATE INDEX record_index ON orders (id);
 --| record_index | record_index   | *       | READY | *             | *            | 2             | 10                | It was built as record_index. |
 
 SHOW INDEXES FROM orders;
---| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner |
---| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  |
---| record_index | record_index   | record_index | id                                                                      | READY | *       | 10                | *     | NULL  |
+--| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner | indexed_up_to | caught_up_to | lag_count | entries_count | step | done_ratio | waits_for | reason |
+--| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |
+--| record_index | record_index   | record_index | id                                                                      | READY | *       | 10                | *     | NULL  | *             | *            | 0         | 2             | NULL | 1          | NULL      | NULL   |
 
 -- It is there already, which is no error when one says so.
 CREATE INDEX IF NOT EXISTS record_index ON orders (id);
@@ -28,5 +28,5 @@ DROP INDEX record_index ON orders;
 --| record_index | record_index   | *           | The index record_index is gone. |
 
 SHOW INDEXES FROM orders;
---| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner |
---| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  |
+--| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner | indexed_up_to | caught_up_to | lag_count | entries_count | step | done_ratio | waits_for | reason |
+--| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |

@@ -138,7 +138,7 @@ def direct_files(instant: str, entries: Iterable[Entry]) -> Iterator[str]:
 def listed_files(payload: bytes) -> Iterator[str]:
     """The same of a list; lines that are no markers say nothing here."""
     for line in _whole_lines(payload).decode(errors="replace").split("\n"):
-        place, infix, _ = line.strip().rpartition(_INFIX)
+        place, infix, _ = line.rpartition(_INFIX)
         if infix:
             yield place
 
@@ -183,8 +183,9 @@ def _lines(payload: bytes, entry: Entry) -> Iterator[Announcement]:
     except UnicodeDecodeError as error:
         raise corrupt(entry.path, error.start, "Names of files are expected, in UTF-8.") from None
     for line in text.split("\n"):
-        if line.strip():
-            yield _announced(line.strip(), entry, MarkerType.TIMELINE_SERVER_BASED)
+        # Blanks count: a partition's path may begin with one.
+        if line:
+            yield _announced(line, entry, MarkerType.TIMELINE_SERVER_BASED)
 
 
 def _whole_lines(payload: bytes) -> bytes:

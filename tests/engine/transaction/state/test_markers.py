@@ -64,6 +64,12 @@ def test_markers_of_both_kinds_are_one() -> None:
     assert read_markers(storage, T) == (BASE, MarkedFile("p=c", "g_1-1-1_1.parquet"))
 
 
+def test_blanks_belong_to_the_partition_that_a_line_names() -> None:
+    storage = fresh_memory_storage()
+    storage.put(f"{marker_folder(T)}/MARKERS0", b" /f_1.parquet.marker.CREATE\n")
+    assert read_markers(storage, T) == (MarkedFile(" ", "f_1.parquet"),)
+
+
 def test_checksums_that_hadoop_keeps_beside_markers_announce_nothing() -> None:
     storage = fresh_memory_storage()
     for file in (BASE, LOG):

@@ -54,27 +54,29 @@ ProgressCallback = Callable[[Progress], object]
 
 def reporting(callback: ProgressCallback | None) -> EventSink:
     """A sink that logs, and tells a callback of progress; in a notebook, its cell without one."""
-    if callback is None:
-        cell = _notebook_cell()
-        return log_event if cell is None else cell
-    return _Callback(callback)
+    if callback is not None:
+        return Display(lambda event: event.name == PROGRESS and callback(progress_of(event)))
+    display = _notebook_display()
+    return log_event if display is None else Display(CellLines(display))
 
 
-class _Callback:
-    """Work is never undone for a callback that fails: it is logged once and not called again."""
+class Display:
+    """A sink that logs, and shows progress.
 
-    def __init__(self, callback: ProgressCallback) -> None:
-        self._callback: ProgressCallback | None = callback
+    Work is never undone for a display that fails: that is logged once, and it is not used again.
+    """
+
+    def __init__(self, show: Callable[[Event], object]) -> None:
+        self._show: Callable[[Event], object] | None = show
 
     def __call__(self, event: Event) -> None:
-        if event.name != PROGRESS:
-            log_event(event)
-        elif self._callback is not None:
+        log_event(event)
+        if self._show is not None:
             try:
-                self._callback(progress_of(event))
+                self._show(event)
             except Exception:
-                self._callback = None
-                _LOG.exception("The callback on_progress failed and is not called again.")
+                self._show = None
+                _LOG.exception("Showing progress failed and is not tried again.")
 
 
 def progress_of(event: Event) -> Progress:
@@ -143,16 +145,16 @@ class ProgressLine:
             self._stream.flush()
 
 
-class _Shown(Protocol):
+class DisplayHandle(Protocol):
     """What IPython gives for something displayed, so that it can be renewed."""
 
     def update(self, bundle: dict[str, str], *, raw: bool) -> None: ...
 
 
-class _Cell:
+class CellLines:
     """A line below the notebook's cell for each piece of work that takes long enough."""
 
-    def __init__(self, display: Callable[..., _Shown]) -> None:
+    def __init__(self, display: Callable[..., DisplayHandle]) -> None:
         self._display = display
         self._lock = threading.Lock()
         self._lines: dict[str, _CellLine] = {}
@@ -167,13 +169,12 @@ class _Cell:
                 line.say(progress_of(event))
             elif event.name == ATTEMPT_ENDED and instant in self._lines:
                 self._lines.pop(instant).end()
-        log_event(event)
 
 
 class _CellLine:
-    def __init__(self, display: Callable[..., _Shown]) -> None:
+    def __init__(self, display: Callable[..., DisplayHandle]) -> None:
         self._display = display
-        self._shown: _Shown | None = None
+        self._shown: DisplayHandle | None = None
         self._last: Progress | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(SHOWN_AFTER_SECONDS, self._begin)
@@ -198,9 +199,10 @@ class _CellLine:
         return {"text/plain": str(self._last)}
 
 
-def _notebook_cell() -> _Cell | None:
-    """The cell that runs, if this process is the kernel of a notebook."""
+def _notebook_display() -> Callable[..., DisplayHandle] | None:
+    """What shows something below the cell that runs, if this process is a notebook's kernel."""
     ipython = sys.modules.get("IPython")
     if ipython is None or not hasattr(ipython.get_ipython(), "kernel"):
         return None
-    return _Cell(ipython.display.display)
+    display: Callable[..., DisplayHandle] = ipython.display.display
+    return display

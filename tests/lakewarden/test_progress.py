@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.kernel.events import PROGRESS, Event
-from lakewarden.progress import Progress, ProgressLine
+from lakewarden.engine.kernel.events import ATTEMPT_ENDED, PROGRESS, Event
+from lakewarden.progress import CellLines, Display, Progress, ProgressLine
 
 SCHEMA = pa.schema([("id", pa.string()), ("qty", pa.int64())])
 OFTEN_SECONDS = 0.001
@@ -68,7 +68,7 @@ def test_a_callback_that_fails_harms_no_write_and_is_called_once(
     table = orders(f"{tmp_path}/orders", fail)
     assert len(calls) == 1
     assert table.read_arrow().num_rows == 4
-    assert "on_progress failed" in caplog.text
+    assert "Showing progress failed" in caplog.text
 
 
 @dataclass
@@ -114,3 +114,44 @@ def test_without_a_terminal_there_is_no_line(caplog: pytest.LogCaptureFixture) -
         names = {one.name for one in threading.enumerate()}
     assert "lakewarden-progress" not in names
     assert caplog.messages == ["The plan 1 gave way to 2."]
+
+
+@dataclass
+class Cell:
+    """What IPython's display does, as far as a line needs it."""
+
+    texts: list[str] = field(default_factory=list)
+    has_shown: threading.Event = field(default_factory=threading.Event)
+
+    def display(self, bundle: dict[str, str], *, raw: bool, display_id: bool) -> "Cell":
+        assert raw
+        assert display_id
+        self.texts.append(bundle["text/plain"])
+        self.has_shown.set()
+        return self
+
+    def update(self, bundle: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.texts.append(bundle["text/plain"])
+
+
+def test_a_notebook_shows_a_line_for_work_that_takes_long_and_leaves_the_last_one() -> None:
+    cell = Cell()
+    lines = CellLines(cell.display)
+    lines(HALF)
+    assert cell.has_shown.wait(WAIT_SECONDS)
+    lines(Event(PROGRESS, {**HALF.figures, "done": 2}))
+    lines(Event(ATTEMPT_ENDED, HALF.figures))
+    assert [text.partition("] ")[2] for text in cell.texts] == [
+        " 50 % x, 1 of 2",
+        "100 % x, 2 of 2",
+    ]
+
+
+def test_a_display_that_fails_harms_no_work() -> None:
+    def fail(event: Event) -> None:
+        raise ValueError(event.name)
+
+    show = Display(fail)
+    show(HALF)
+    show(HALF)

@@ -82,7 +82,8 @@ def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
 def refuse_unheard(state: MetadataTable) -> None:
     """Refuse to write beside a metadata table that lacks a write: its files would stay unknown.
 
-    Reads list the storage as long as the write is seen; its deltacommit is missed only so long.
+    Reads list the storage as long as the write is seen: until it, or the deltacommits beside it,
+    leave the active timelines. So nothing may be archived either.
     """
     write = state.unheard_write if state.config.metadata_partitions else None
     if write is not None:
@@ -116,6 +117,7 @@ def write_change(
     if not config.metadata_partitions:
         return Reported()
     refuse_unmaintained(state.root, config)
+    refuse_unheard(state)
     if withdraw_deltacommit(state, change.instant):
         state = load_metadata_table(state.root, config)
     times.move_past(state.timeline.active.newest_time())

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.writing.writer import refuse_unheard
 from lakewarden.engine.services.archive.barriers import find_barriers, find_checked, read_ledgers
 from lakewarden.engine.services.archive.move import Moved, move
 from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
@@ -47,6 +48,7 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
     while True:
         with context.lock.hold() as held:
             snapshot = reload_under_lock(context)
+            refuse_unheard(snapshot.metadata)
             drafted = _drafted(context, snapshot, at_once)
             plans.append(reported(context, snapshot, drafted.plan))
             if drafted.plan.instants:

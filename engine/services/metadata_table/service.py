@@ -22,7 +22,7 @@ from lakewarden.engine.metadata.writing.log_compact import (
     draft_log_compaction,
     withdraw_log_compactions,
 )
-from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
+from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.services.archive.metadata import archive_metadata
 from lakewarden.engine.services.metadata_table.clean import (
     clean_metadata,
@@ -80,6 +80,7 @@ def maintain_metadata_table(
         if not run.snapshot.config.metadata_partitions:
             return MetadataMaintenance(steps=_steps(run, services))
         refuse_unmaintained(context.storage, run.snapshot.config)
+        refuse_unheard(run.snapshot.metadata)
         run.recover()
         steps = _steps(run, _chosen(services, MetadataService.CLEAN))
     run.held = None

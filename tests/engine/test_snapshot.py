@@ -11,14 +11,18 @@ from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
+from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.reading.validity import Validity
+from lakewarden.engine.metadata.writing.compact import publish_compaction, withdraw_compactions
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.write.request import Incoming, WriteRequest
 from tests.crash.dying_operations import ports
 from tests.engine.transaction.hooked import Hook
@@ -163,6 +167,33 @@ def test_a_read_begins_anew_where_an_index_goes_that_it_uses(
         assert reader.read_arrow(["id", "v"], filter_).num_rows == len(KEYS), f"after call {at}"
         at, is_over = at + 1, not hook.has_happened
     assert at > 10
+
+
+@pytest.mark.parametrize("filter_", [None, [("id", "in", list(KEYS))]], ids=str)
+def test_a_read_begins_anew_where_a_compaction_of_the_metadata_table_is_withdrawn(
+    filter_: list[tuple[str, str, object]] | None,
+) -> None:
+    at, is_over = 1, False
+    while not is_over:
+        world = SnapshotTable(index="RECORD_INDEX")
+        plan_metadata_compaction(world)
+        hook = Hook(at, partial(withdraw_metadata_compaction, world))
+        reader = world.table(hook.storage(world.storage))
+        assert reader.read_arrow(["id", "v"], filter_).num_rows == len(KEYS), f"after call {at}"
+        at, is_over = at + 1, not hook.has_happened
+    assert at > 8
+
+
+def plan_metadata_compaction(world: SnapshotTable) -> None:
+    """Plan one, and leave it at that."""
+    state = load_metadata_table(world.storage, load_config(world.storage))
+    active = state.timeline.active
+    times = TimeSource(world.clock, active.layout.zone, active.newest_time())
+    assert publish_compaction(state, state.config, times) is not None
+
+
+def withdraw_metadata_compaction(world: SnapshotTable) -> None:
+    assert withdraw_compactions(load_metadata_table(world.storage, load_config(world.storage)))
 
 
 def test_batches_that_vanish_later_name_the_clean_that_took_them() -> None:

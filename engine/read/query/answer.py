@@ -19,7 +19,7 @@ from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Memory, Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.active import ActiveTimeline, load_active
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.removals import removals_between
 
 ValueT = TypeVar("ValueT")
@@ -113,8 +113,11 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
         return None
     now = load_active(snapshot.storage, snapshot.layout)
     removals = removals_between(snapshot.timeline.active, now)
+    if not removals and (gone := _index_gone(snapshot, now)):
+        return gone
+    removals = removals or _removals_of_metadata(snapshot)
     if not removals:
-        return _index_gone(snapshot, now)
+        return None
     names = " and ".join(str(one) for one in removals[-2:])
     path = error.parameters.get("path")
     return Conflict(
@@ -125,6 +128,14 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
         path=path,
         removed_by=tuple(one.requested for one in removals),
     )
+
+
+def _removals_of_metadata(snapshot: Snapshot) -> tuple[Instant, ...]:
+    """What may have removed files of the metadata table; its timeline has own cleans and plans."""
+    if not snapshot.config.metadata_partitions:
+        return ()
+    known = snapshot.metadata.timeline.active
+    return removals_between(known, load_active(snapshot.metadata.storage, known.layout))
 
 
 def _index_gone(snapshot: Snapshot, now: ActiveTimeline) -> Conflict | None:

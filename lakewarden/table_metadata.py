@@ -10,6 +10,7 @@ from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from lakewarden.engine.metadata.writing.builds import BuildDone
 from lakewarden.engine.read.query.plan_query import slices_as_of
 from lakewarden.engine.read.query.retention import Retention, retention
 from lakewarden.engine.read.query.times import Time
@@ -24,7 +25,7 @@ from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
 from lakewarden.engine.services.indexing.index_views import IndexView, index_views
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex
 from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped, IndexSet
-from lakewarden.engine.services.indexing.run_build import BuildDone, pending_indexing, run_build
+from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
 from lakewarden.engine.services.indexing.set_index import set_index
 from lakewarden.engine.services.inspection.column_statistics import (
     FileColumn,

@@ -130,7 +130,8 @@ def add_partitions(
     columns = _columns(config, wanted, choices)
     if not config.metadata_partitions:
         _begin_anew(storage, config)
-    forget_unfinished(load_metadata_table(storage, config), but=reserved_instants(storage))
+    state, now_ms = load_metadata_table(storage, config), ports.clock.now_ms()
+    forget_unfinished(state, now_ms, but=reserved_instants(storage))
     everything = replace(present, located=tuple(located) if RECORD_INDEX in wanted else ())
     for partition in wanted:
         state = load_metadata_table(storage, config)

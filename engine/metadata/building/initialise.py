@@ -20,12 +20,15 @@ from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.deltacommit import create_groups
 from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now, remove
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, Won
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.heartbeats import is_live, read_standard_heartbeat
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource
 
 _DIGITS = 17
+# How often Java gives the heartbeat of what it initialises, unless it was set otherwise.
+_JAVAS_INTERVAL_MS = 60_000
 _LAST_INITIAL = "999".zfill(_DIGITS)
 
 
@@ -55,8 +58,7 @@ def initialise_partition(
     ports: Ports,
 ) -> None:
     """Make a partition. It counts once the table's properties list it, which is not done here."""
-    instant = next_initial_instant(state)
-    begin(state, instant, Action.DELTA_COMMIT)
+    instant = begin_initial(state)
     put_partition_metadata(state, partition_name, instant)
     created_ms = ports.clock.now_ms()
     tasks = []
@@ -90,10 +92,11 @@ def create_partitions(
     complete_now(state, instant, commit_content([], Operation.BULK_INSERT_PREPPED), times)
 
 
-def forget_unfinished(state: MetadataTable, *, but: Collection[str] = ()) -> bool:
+def forget_unfinished(state: MetadataTable, now_ms: int, *, but: Collection[str] = ()) -> bool:
     """Remove initialisations that were started and not completed whole; whether there were any.
 
-    Those that builds beside writers work with stay.
+    Those that builds beside writers work with stay: ours, which the caller names, and Java's, which
+    give a heartbeat.
     """
     unfinished = [
         files
@@ -101,6 +104,7 @@ def forget_unfinished(state: MetadataTable, *, but: Collection[str] = ()) -> boo
         if files.instant.requested <= _LAST_INITIAL
         and files.instant.requested not in but
         and not _is_whole(state, files)
+        and not _is_at_work(state, files, now_ms)
     ]
     for files in unfinished:
         remove(state, files)
@@ -117,6 +121,26 @@ def _is_whole(state: MetadataTable, files: InstantFiles) -> bool:
     except CorruptTable:
         return False
     return bool(payload)
+
+
+def _is_at_work(state: MetadataTable, files: InstantFiles, now_ms: int) -> bool:
+    beat = read_standard_heartbeat(state.storage, files.instant.requested, _JAVAS_INTERVAL_MS)
+    return beat is not None and is_live(beat, now_ms)
+
+
+def begin_initial(state: MetadataTable) -> str:
+    """Begin an initialisation at the next free number.
+
+    A statement of Java's takes one without the lock, too: the first one has it.
+    """
+    number = int(next_initial_instant(state))
+    while True:
+        instant = str(number).zfill(_DIGITS)
+        path = state.layout.path(Instant(instant, Action.DELTA_COMMIT, State.REQUESTED))
+        if isinstance(state.storage.create_exclusive(path, b""), Won):
+            begin(state, instant, Action.DELTA_COMMIT)
+            return instant
+        number += 1
 
 
 def next_initial_instant(state: MetadataTable) -> str:

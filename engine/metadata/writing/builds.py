@@ -73,6 +73,22 @@ class CaughtUp:
     instant: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildDone:
+    """A build that has ended well."""
+
+    instant: str
+    partitions: tuple[str, ...]
+    # The write that the base files go up to, and the newest one that the index knows of.
+    upto: str
+    caught_up_to: str
+    records_count: int | None = None
+    # Another attempt had completed it before.
+    was_completed_before: bool = False
+    # The plan of Java's that it took the place of.
+    superseded: str | None = None
+
+
 def builds_on(active: ActiveTimeline) -> Iterator[tuple[InstantFiles, tuple[str, ...]]]:
     """The pending builds, oldest first, each with the partitions that its plan names."""
     for instant in active.pending((Action.INDEXING,)):

@@ -22,7 +22,7 @@ from lakewarden.engine.metadata.reading.table import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
-from lakewarden.engine.metadata.writing.builds import builds_on
+from lakewarden.engine.metadata.writing.builds import BuildDone, builds_on
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write, statistics_columns
@@ -30,6 +30,7 @@ from lakewarden.engine.services.indexing.index_views import IndexState
 from lakewarden.engine.services.indexing.present import has_renamed_columns
 from lakewarden.engine.services.indexing.refresh import can_swap, refresh_ready
 from lakewarden.engine.services.indexing.refusals import (
+    UNDONE,
     index_exists,
     no_index,
     no_statistics,
@@ -37,7 +38,7 @@ from lakewarden.engine.services.indexing.refusals import (
 )
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
-from lakewarden.engine.services.indexing.run_build import UNDONE, BuildDone, run_build
+from lakewarden.engine.services.indexing.run_build import run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.snapshot import Snapshot

@@ -29,6 +29,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.metadata.writing.builds import (
     REFRESH_KEY,
+    BuildDone,
     BuildNotes,
     builds_on,
     finished_groups,
@@ -43,12 +44,10 @@ from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter
 from lakewarden.engine.services.indexing.catch_up import taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
+from lakewarden.engine.services.indexing.refusals import UNDONE, held_elsewhere
 from lakewarden.engine.services.indexing.run_build import (
-    UNDONE,
-    BuildDone,
     completed_content,
     end_attempt,
-    held_elsewhere,
     remove_strays,
 )
 from lakewarden.engine.services.indexing.schedule_build import SUPERSEDED, base_of

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.reading.table import FILES
+from lakewarden.engine.metadata.writing.builds import BuildDone, BuildNotes
 from lakewarden.engine.table.config import TableConfig
+
+# A build that gives way to a rollback or restore; the caller may plan it anew.
+UNDONE = "index_build_undone"
 
 
 def no_index(name: str, known: Sequence[str]) -> InvalidRequest:
@@ -48,4 +52,58 @@ def renamed_columns(config: TableConfig) -> InvalidRequest:
         ),
         now="Cluster the table first, then clean the older files.",
         table=config.name,
+    )
+
+
+class MadeElsewhereError(Conflict):
+    """A build whose partitions another engine has made meanwhile, from the rows as well."""
+
+    def __init__(self, done: BuildDone) -> None:
+        super().__init__(
+            "index_made_elsewhere",
+            what=f"The build {done.instant} was ended.",
+            why=f"Another process has made {', '.join(done.partitions)} meanwhile.",
+            now="Nothing: the index is ready.",
+            instant=done.instant,
+        )
+        self.done = done
+
+
+def undone_build(notes: BuildNotes, why: str) -> Conflict:
+    return Conflict(
+        UNDONE,
+        what=f"The build {notes.instant} of {', '.join(notes.partitions)} was ended.",
+        why=why,
+        now="Build the index again.",
+        instant=notes.instant,
+    )
+
+
+def held_elsewhere(instant: str, live: str) -> Conflict:
+    return Conflict(
+        "plan_held",
+        what=f"The build {instant} was not started.",
+        why=f"{live} is running it.",
+        now="Wait until it ends, or cancel it.",
+        instant=instant,
+    )
+
+
+def unknown_build(instant: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unknown_plan",
+        what=f"The timeline has no pending build {instant}.",
+        why="It was cancelled or superseded, or was never published.",
+        now="SHOW INDEXES tells which indexes are being built, CALL show_plans by which plans.",
+        instant=instant,
+    )
+
+
+def damaged_file(notes: BuildNotes, path: str) -> CorruptTable:
+    return CorruptTable(
+        "index_file_damaged",
+        what=f"The base file {path} of the build {notes.instant} is not as it was written.",
+        why="Another process changed or removed it.",
+        now="Resume the build: it writes the file again.",
+        path=path,
     )

@@ -13,12 +13,13 @@ from functools import partial
 from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.instant_metadata.indexing import IndexMetadata, IndexPartition
-from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, LakewardenError
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.metadata.building.initialise import base_stat, next_initial_instant
+from lakewarden.engine.metadata.building.initialise import base_stat, begin_initial
 from lakewarden.engine.metadata.reading.shards import file_groups_by_shard
 from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writing.builds import (
+    BuildDone,
     BuildNotes,
     being_built,
     finished_groups,
@@ -28,11 +29,18 @@ from lakewarden.engine.metadata.writing.builds import (
     read_notes,
     write_notes,
 )
-from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now
+from lakewarden.engine.metadata.writing.instants import commit_content, complete_now
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
 from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, CatchUp, taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
+from lakewarden.engine.services.indexing.refusals import (
+    MadeElsewhereError,
+    damaged_file,
+    held_elsewhere,
+    undone_build,
+    unknown_build,
+)
 from lakewarden.engine.services.indexing.schedule_build import (
     prepare,
     publish_build,
@@ -67,25 +75,6 @@ from lakewarden.engine.transaction.state.loading import (
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
 
-# A build that gives way to a rollback or restore; the caller may plan it anew.
-UNDONE = "index_build_undone"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildDone:
-    """A build that has ended well."""
-
-    instant: str
-    partitions: tuple[str, ...]
-    # The write that the base files go up to, and the newest one that the index knows of.
-    upto: str
-    caught_up_to: str
-    records_count: int | None = None
-    # Another attempt had completed it before.
-    was_completed_before: bool = False
-    # The plan of Java's that it took the place of.
-    superseded: str | None = None
-
 
 def run_build(context: Context, instant: str) -> BuildDone:
     """Carry out a plan, ours or Java's; safe to repeat, and to be called by any process.
@@ -103,8 +92,11 @@ def run_build(context: Context, instant: str) -> BuildDone:
             raise held_elsewhere(taken, str(started.live))
         if started.attempt is None:
             return _ended(context, taken)
-        with started.attempt as attempt, _leaving_nothing(context, attempt):
-            done = _Run(context, attempt).to_the_end()
+        try:
+            with started.attempt as attempt, _leaving_nothing(context, attempt):
+                done = _Run(context, attempt).to_the_end()
+        except MadeElsewhereError as made:
+            done = made.done
     return done if taken == instant else _instead_of(done, instant)
 
 
@@ -160,10 +152,9 @@ class _Run:
         is_there = state.deltacommit(notes.base_instant) is not None
         if is_there and not any(damaged(self.context.storage, groups)):
             return notes
-        fresh = replace(notes, base_instant=next_initial_instant(state))
+        fresh = replace(notes, base_instant=begin_initial(state))
         forget_groups(self.context.storage, notes.instant)
         write_notes(self.context.storage, fresh)
-        begin(state, fresh.base_instant, Action.DELTA_COMMIT)
         return fresh
 
     def _write_base(self, notes: BuildNotes) -> None:
@@ -172,7 +163,7 @@ class _Run:
         groups = finished_groups(self.context.storage, notes.instant)
         bad = next(damaged(self.context.storage, groups), None)
         if bad is not None:
-            raise _damaged(notes, bad)
+            raise damaged_file(notes, bad)
 
     @contextmanager
     def _blaming_what_is_gone(self, notes: BuildNotes) -> Iterator[None]:
@@ -236,8 +227,9 @@ class _Run:
     def _assert_there(self, held: HeldLock, snapshot: Snapshot, notes: BuildNotes) -> None:
         """Steps `index-build.base-check` and `index-completion.check`: nothing of it has gone.
 
-        A rollback or restore of what the base holds takes the partitions away. What is left of the
-        build ends then, under this hold of the lock.
+        A rollback or restore of what the base holds takes the partitions away, and a writer of
+        Java's makes them itself if it wants them. What is left of the build ends then, under this
+        hold of the lock.
         """
         building = snapshot.config.metadata_partitions_inflight
         gone = [one for one in notes.partitions if one not in building]
@@ -256,13 +248,9 @@ class _Run:
         append_cancelled(self.context, own, Action.INDEXING, PlanScope(), reason=why)
         if files is not None:
             end_build(self.context, held, snapshot, files)
-        raise Conflict(
-            UNDONE,
-            what=f"The build {notes.instant} of {', '.join(notes.partitions)} was ended.",
-            why=why,
-            now="Build the index again.",
-            instant=notes.instant,
-        )
+        if gone and undone is None and set(gone) <= set(snapshot.config.metadata_partitions):
+            raise MadeElsewhereError(_satisfied(snapshot, notes.instant, notes.partitions))
+        raise undone_build(notes, why)
 
     def _give_sign(self, notes: BuildNotes) -> None:
         """Java rolls an instant of the metadata table back that gives no sign."""
@@ -297,7 +285,7 @@ def _instant_to_run(context: Context, instant: str) -> str | BuildDone:
         refuse_impossible(context, snapshot, wanted)
         snapshot = supersede_in(context, held, snapshot, files)
         if not wanted:
-            raise _unknown(instant)
+            raise unknown_build(instant)
         return publish_build(context, held, snapshot, wanted).instant
 
 
@@ -310,6 +298,10 @@ def _end_satisfied(
     ledger = snapshot.ledger(instant)
     append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason="Its index is ready.")
     end_build(context, held, snapshot, files)
+    return _satisfied(snapshot, instant, names)
+
+
+def _satisfied(snapshot: Snapshot, instant: str, names: tuple[str, ...]) -> BuildDone:
     newest = newest_write(snapshot) or ""
     return BuildDone(
         instant=instant,
@@ -334,7 +326,7 @@ def _ended(context: Context, instant: str) -> BuildDone:
                 caught_up_to=extra.get(CAUGHT_UP_KEY, ""),
                 was_completed_before=True,
             )
-    raise _unknown(instant)
+    raise unknown_build(instant)
 
 
 @contextmanager
@@ -411,33 +403,3 @@ def _has_groups(state: MetadataTable, notes: BuildNotes, partition: str) -> bool
 
 def _instead_of(done: BuildDone, instant: str) -> BuildDone:
     return replace(done, superseded=instant)
-
-
-def held_elsewhere(instant: str, live: str) -> Conflict:
-    return Conflict(
-        "plan_held",
-        what=f"The build {instant} was not started.",
-        why=f"{live} is running it.",
-        now="Wait until it ends, or cancel it.",
-        instant=instant,
-    )
-
-
-def _unknown(instant: str) -> InvalidRequest:
-    return InvalidRequest(
-        "unknown_plan",
-        what=f"The timeline has no pending build {instant}.",
-        why="It was cancelled or superseded, or was never published.",
-        now="SHOW INDEXES tells which indexes are being built, CALL show_plans by which plans.",
-        instant=instant,
-    )
-
-
-def _damaged(notes: BuildNotes, path: str) -> CorruptTable:
-    return CorruptTable(
-        "index_file_damaged",
-        what=f"The base file {path} of the build {notes.instant} is not as it was written.",
-        why="Another process changed or removed it.",
-        now="Resume the build: it writes the file again.",
-        path=path,
-    )

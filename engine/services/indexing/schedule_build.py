@@ -13,9 +13,9 @@ from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.create import BuildOptions, in_order
 from lakewarden.engine.metadata.building.initialise import (
+    begin_initial,
     create_partitions,
     forget_unfinished,
-    next_initial_instant,
 )
 from lakewarden.engine.metadata.reading.definitions import definitions_path
 from lakewarden.engine.metadata.reading.files import MetadataListing
@@ -42,7 +42,6 @@ from lakewarden.engine.metadata.writing.definitions_file import (
     define_indexes,
     record_index_definition,
 )
-from lakewarden.engine.metadata.writing.instants import begin
 from lakewarden.engine.services.indexing.refusals import index_exists
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.services.indexing.scope import record_scope
@@ -131,10 +130,9 @@ def prepare(
     held.assert_held()
     _define(context, snapshot, wanted)
     state = load_metadata_table(storage, config)
-    forget_unfinished(state, but=reserved_instants(storage))
+    forget_unfinished(state, context.now_ms(), but=reserved_instants(storage))
     state = state.again()
     snapshot.times.move_past(state.timeline.active.newest_time())
-    groups_instant = next_initial_instant(state)
     groups = group_counts(context, snapshot, wanted)
     upto, pending = base_of(snapshot)
     notes = BuildNotes(
@@ -149,14 +147,12 @@ def prepare(
             for partition, shards in groups.items()
             for shard, count in shards.items()
         },
-        groups_instant=groups_instant,
-        base_instant=str(int(groups_instant) + 1).zfill(len(groups_instant)),
+        groups_instant=begin_initial(state),
+        base_instant=begin_initial(state.again()),
     )
     write_notes(storage, notes)
     held.assert_held()
     list_as_building(storage, config, notes.partitions)
-    begin(state, notes.groups_instant, Action.DELTA_COMMIT)
-    begin(state, notes.base_instant, Action.DELTA_COMMIT)
     create_partitions(state.again(), notes.groups_instant, groups, snapshot.times)
     return notes
 

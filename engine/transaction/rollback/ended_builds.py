@@ -93,4 +93,5 @@ def _remove_instants(context: Context, snapshot: Snapshot, own: Collection[str])
         if found is not None and found.completed is None:
             remove(state, found)
         delete_standard_heartbeat(context.storage.below(METADATA_FOLDER), instant)
-    forget_unfinished(state.again(), but=reserved_instants(context.storage) - set(own))
+    reserved = reserved_instants(context.storage) - set(own)
+    forget_unfinished(state.again(), context.now_ms(), but=reserved)

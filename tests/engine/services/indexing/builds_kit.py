@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
+from typing import Self
+
+import pyarrow as pa
 
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.services.indexing.request import WantedIndex
-from lakewarden.engine.storage.port import Creation, Storage
+from lakewarden.engine.storage.port import Creation, Listing, Storage
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.testing.faults import FaultPlan, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
@@ -39,9 +42,9 @@ class Before(FaultyStorage):
     def has_done_it(self) -> bool:
         return self._moment.is_over
 
-    def below(self, folder: str) -> "Before":
+    def below(self, folder: str) -> Self:
         inner = super().below(folder)
-        seen = Before.__new__(Before)
+        seen = type(self).__new__(type(self))
         seen.__dict__ |= inner.__dict__
         seen._moment = self._moment
         return seen
@@ -53,6 +56,44 @@ class Before(FaultyStorage):
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         self._moment.comes(f"{self._folder}/{path}")
         return super().create_exclusive(path, payload)
+
+
+class BeforeReading(Before):
+    """The same, right before a file is opened or read."""
+
+    def open(self, path: str) -> pa.NativeFile:
+        self._moment.comes(f"{self._folder}/{path}")
+        return super().open(path)
+
+    def read(self, path: str) -> bytes:
+        self._moment.comes(f"{self._folder}/{path}")
+        return super().read(path)
+
+
+class Unknowing(FaultyStorage):
+    """The table as engines see it that do not look for builds."""
+
+    def below(self, folder: str) -> Self:
+        seen = type(self).__new__(type(self))
+        seen.__dict__ |= super().below(folder).__dict__
+        return seen
+
+    def list(self, folder: str) -> Listing:
+        found = super().list(folder)
+        shown = tuple(one for one in found.files if ".indexing" not in one.name)
+        return Listing(shown, found.folders)
+
+    def read(self, path: str) -> bytes:
+        return _without_builds(path, super().read(path))
+
+    def read_if_present(self, path: str) -> bytes | None:
+        found = super().read_if_present(path)
+        return None if found is None else _without_builds(path, found)
+
+
+def _without_builds(path: str, content: bytes) -> bytes:
+    listed = re.compile(rb"^hoodie\.table\.metadata\.partitions\.inflight=.*$", re.MULTILINE)
+    return listed.sub(b"", content) if path.endswith("hoodie.properties") else content
 
 
 class _Moment:

@@ -111,7 +111,9 @@ def test_several_partitions_are_built_by_one_plan() -> None:
     ],
     ids=str,
 )
-def test_a_write_that_began_before_the_plan_is_caught_up_with(shape: Shape, write: Write) -> None:
+def test_race_1_a_write_that_began_before_the_plan_is_caught_up_with(
+    shape: Shape, write: Write
+) -> None:
     world = new_service_world(shape, *HISTORY)
     stage = Before(world.storage, world.clock, WRITE_BEGUN, lambda: scheduled(world))
     carry_out(world.table(55, stage), write)
@@ -144,7 +146,7 @@ def test_a_write_that_has_not_ended_is_waited_for_and_the_build_goes_on_later() 
 
 
 @pytest.mark.parametrize("service", ["compaction", "clustering"])
-def test_a_service_that_began_before_the_plan_is_caught_up_with(service: str) -> None:
+def test_races_8_and_9_a_service_that_began_before_the_plan_is_caught_up_with(service: str) -> None:
     world = new_service_world(MOR, *HISTORY)
     stage = Before(world.storage, world.clock, SERVICE_BEGUN, lambda: scheduled(world))
     getattr(world.table(55, stage), service).schedule_and_run()
@@ -154,7 +156,7 @@ def test_a_service_that_began_before_the_plan_is_caught_up_with(service: str) ->
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_write_in_any_step_is_in_the_index(step: str | int) -> None:
+def test_race_2_a_write_in_any_step_is_in_the_index(step: str | int) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     scheduled(world)
     stage = at(world, step, lambda: world.write(MORE))
@@ -213,7 +215,9 @@ def test_finished_file_groups_are_kept() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_cancelled_build_makes_nothing_visible_and_leaves_nothing(step: str | int) -> None:
+def test_race_15_a_cancelled_build_makes_nothing_visible_and_leaves_nothing(
+    step: str | int,
+) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     instant = scheduled(world)
 
@@ -230,7 +234,7 @@ def test_a_cancelled_build_makes_nothing_visible_and_leaves_nothing(step: str | 
     assert_true(world.table(70))
 
 
-def test_a_build_that_has_committed_is_not_cancelled() -> None:
+def test_race_15_a_build_that_has_committed_is_not_cancelled() -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     instant = scheduled(world)
 
@@ -245,7 +249,7 @@ def test_a_build_that_has_committed_is_not_cancelled() -> None:
 
 
 @pytest.mark.parametrize("step", [FIRST_BASE_FILE, LAST_NOTE, 3, BASE_COMPLETE, 4])
-def test_a_builder_that_wakes_up_late_changes_nothing(step: str | int) -> None:
+def test_race_14_a_builder_that_wakes_up_late_changes_nothing(step: str | int) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     scheduled(world)
 
@@ -261,7 +265,7 @@ def test_a_builder_that_wakes_up_late_changes_nothing(step: str | int) -> None:
 
 
 @pytest.mark.parametrize("step", [*STEPS, "completed"])
-def test_a_rollback_of_what_the_base_holds_leaves_no_untrue_index(step: str | int) -> None:
+def test_race_5_a_rollback_of_what_the_base_holds_leaves_no_untrue_index(step: str | int) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     newest = world.snapshot().timeline.active.completed()[-1].requested
     scheduled(world)
@@ -281,7 +285,7 @@ def test_a_rollback_of_what_the_base_holds_leaves_no_untrue_index(step: str | in
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_rollback_of_what_came_later_takes_it_out_again(step: str | int) -> None:
+def test_race_5_a_rollback_of_what_came_later_takes_it_out_again(step: str | int) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     scheduled(world)
     world.write(MORE)
@@ -290,7 +294,7 @@ def test_a_rollback_of_what_came_later_takes_it_out_again(step: str | int) -> No
     assert_true(world.table(71))
 
 
-def test_two_schedules_of_one_index_are_one_plan_and_of_two_are_two() -> None:
+def test_race_13_two_schedules_of_one_index_are_one_plan_and_of_two_are_two() -> None:
     world = new_service_world(MOR, *HISTORY)
     first = scheduled(world)
     assert scheduled(world) == first
@@ -302,7 +306,7 @@ def test_two_schedules_of_one_index_are_one_plan_and_of_two_are_two() -> None:
     assert_true(world.table(70))
 
 
-def test_another_definition_takes_the_place_of_a_dead_build_and_not_of_a_live_one() -> None:
+def test_race_13_another_definition_takes_the_place_of_a_dead_build_only() -> None:
     world = new_service_world(MOR, *HISTORY)
     scheduled(world)
     shards = (WantedIndex(partition=INDEX, is_partitioned=True),)

@@ -5,6 +5,7 @@ microseconds. What has no counterpart in Avro and Spark is refused.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,41 @@ WIDER: Wider = {
 # Frames have longs for want of anything else, so that these tell nothing by their type.
 WIDER_BY_TYPE: Wider = {pa.int32(): (pa.float64(),), pa.float32(): (pa.float64(),)}
 AS_IT_IS: Wider = {}
+
+
+class TypeChange(Enum):
+    """What ALTER TABLE does to the values of a column of one type that becomes another."""
+
+    NONE = "none"
+    # Files of the older type are read as if they had the newer one, by all readers.
+    WIDER = "wider"
+    # All values become others: texts, nearest numbers, decimals.
+    CONVERTED = "converted"
+    # The same, and some values may have no place.
+    CHECKED = "checked"
+
+
+def change_of_type(before: pa.DataType, after: pa.DataType) -> TypeChange | None:
+    """How a column may become one of another type; None where Hudi does not allow it."""
+    if before == after:
+        return TypeChange.NONE
+    if after in WIDER.get(before, ()):
+        return TypeChange.WIDER
+    numbers = (pa.int32(), pa.int64(), pa.float32(), pa.float64())
+    if after == pa.string():
+        converts = before in (*numbers, pa.date32()) or types.is_decimal(before)
+        return TypeChange.CONVERTED if converts else None
+    if before == pa.string():
+        converts = after == pa.date32() or types.is_decimal(after)
+        return TypeChange.CHECKED if converts else None
+    if types.is_decimal(before) and types.is_decimal(after):
+        digits = after.precision - after.scale >= before.precision - before.scale
+        return TypeChange.CONVERTED if digits and after.scale >= before.scale else None
+    if before in numbers and types.is_decimal(after):
+        return TypeChange.CHECKED
+    if before in numbers and after in numbers and numbers.index(before) < numbers.index(after):
+        return TypeChange.CONVERTED
+    return None
 
 
 def table_type(type_: pa.DataType, place: str) -> pa.DataType:

@@ -84,14 +84,27 @@ def _first() -> SchemaVersion:
 
 
 def _known(version: SchemaVersion, columns: pa.Schema) -> SchemaVersion:
+    """The version with columns and fields inside them that others have added without a history."""
     document = json.loads(version.text)
-    names = {field["name"] for field in document["fields"]}
     ids = _Ids(document)
-    added = [_field(column, None, ids) for column in columns if column.name not in names]
-    if not added:
+    arrived = {column.name: column for column in columns}
+    before = ids.last
+    fields = [
+        _grown(field, arrived.pop(str(field["name"]), None), ids) for field in document["fields"]
+    ]
+    fields += [_field(column, None, ids) for column in arrived.values()]
+    if ids.last == before:
         return version
-    document = {**document, "fields": [*document["fields"], *added]}
-    return replace(version, text=_text(document, ids))
+    return replace(version, text=_text({**document, "fields": fields}, ids))
+
+
+def _grown(field: Field, column: pa.Field | None, ids: "_Ids") -> Field:
+    """A column with the fields inside it that the history does not know, if it has any."""
+    if column is None or not types.is_nested(column.type):
+        return field
+    before = ids.last
+    known = _field(column, field, ids)
+    return field if ids.last == before else known
 
 
 def _evolved(

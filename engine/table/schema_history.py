@@ -1,13 +1,15 @@
-"""Schema history: what a column was called in a file of an earlier time.
+"""Schema history: what a column, and what is inside it, was called in a file of an earlier time.
 
-A table evolved with schema-on-read gives each column an id that outlives renames; the versions are
-kept in `.hoodie/.schema`. Only top-level columns are followed; nested fields are found by name.
+A table evolved with schema-on-read gives each column and each field inside one an id that outlives
+renames; the versions are kept in `.hoodie/.schema`.
 """
 
 import json
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 from lakewarden.engine.storage.port import Storage
@@ -25,6 +27,58 @@ class SchemaVersion:
     names: Mapping[int, str]
     # The whole of it, as Java keeps it.
     text: str = ""
+    # Each column's type in it by id, with the ids of what is inside.
+    types: Mapping[int, object] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What fields inside a column of a file are called now; those that are gone are None."""
+
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    # By what they were called; of lists `element`, of maps `value`.
+    deeper: Mapping[str, "Inside"] = field(default_factory=dict)
+
+    def renamed(self, type_: pa.DataType) -> pa.DataType:
+        """The type of a file's column with the names of now; fields that are gone match none."""
+        if pa.types.is_struct(type_):
+            return pa.struct([self._field(one) for one in type_])
+        if pa.types.is_map(type_):
+            return pa.map_(type_.key_type, self._deeper(type_.item_field, "value"))
+        if pa.types.is_list(type_):
+            return pa.list_(self._deeper(type_.value_field, "element"))
+        return type_
+
+    def _field(self, one: pa.Field) -> pa.Field:
+        name = self.names.get(one.name, one.name)
+        # No column of a table has a name with a blank.
+        return self._deeper(one, one.name).with_name(f" {one.name}" if name is None else name)
+
+    def _deeper(self, one: pa.Field, name: str) -> pa.Field:
+        inner = self.deeper.get(name)
+        return one if inner is None else one.with_type(inner.renamed(one.type))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where a file of some instant has the columns as read now."""
+
+    # Its name of columns that it calls else; None: not there yet.
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    # What is inside columns that have changed there, or in their type.
+    inside: Mapping[str, Inside] = field(default_factory=dict)
+
+    def of(self, name: str) -> str | None:
+        return self.names.get(name, name)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or name in self.inside
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.inside)
+
+
+AS_STORED = Sources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +89,30 @@ class SchemaHistory:
     # The file it stands in.
     path: str = ""
 
-    def sources(self, written_at: str, read_at: str | None = None) -> dict[str, str | None]:
-        """For each column as read now, its name in a file of `written_at`; None: not there yet.
-
-        Columns that keep their name are skipped.
-        """
+    def sources(self, written_at: str, read_at: str | None = None) -> Sources:
+        """Where a file of an instant has the columns that it does not have as they are now."""
         if not self.versions:
-            return {}
+            return AS_STORED
         then, now = self._at(written_at), self._at(read_at)
+        if then is now:
+            return AS_STORED
         names = {now.names[id_]: then.names.get(id_) for id_ in now.names}
-        return {name: source for name, source in names.items() if name != source}
+        inside = {
+            name: _inside(then.types.get(id_), now.types.get(id_)) or Inside()
+            for id_, name in now.names.items()
+            if id_ in then.types and then.types[id_] != now.types.get(id_)
+        }
+        return Sources({name: one for name, one in names.items() if name != one}, inside)
+
+    def is_steady(self, name: str) -> bool:
+        """Whether what any file tells of a column of this name is about the one of now."""
+        known = [
+            (id_, version.types.get(id_))
+            for version in self.versions
+            for id_, own in version.names.items()
+            if own == name
+        ]
+        return all(one == known[0] for one in known)
 
     def until(self, instant: str | None) -> "SchemaHistory":
         """The versions that there were at an instant; files of later ones are read by no one."""
@@ -92,6 +160,7 @@ def parse_schema_history(payload: bytes, path: str) -> SchemaHistory:
                 str(schema["version_id"]) if schema["version_id"] else "",
                 {int(field["id"]): str(field["name"]) for field in schema["fields"]},
                 json.dumps(schema, separators=(",", ":"), ensure_ascii=False),
+                {int(field["id"]): field.get("type") for field in schema["fields"]},
             )
             for schema in document["schemas"]
         ]
@@ -102,3 +171,26 @@ def parse_schema_history(payload: bytes, path: str) -> SchemaHistory:
 
 def _unreadable(path: str, error: Exception) -> CorruptTable:
     return corrupt(path, None, f"It is not a schema history: {type(error).__name__} {error}.")
+
+
+def _inside(then: object, now: object) -> Inside | None:
+    """What has become of the fields inside a type; nothing where they are as they were."""
+    if not isinstance(then, Mapping) or not isinstance(now, Mapping):
+        return None
+    if "fields" in then and "fields" in now:
+        return _inside_struct(then["fields"], now["fields"])
+    # A type is a list or a map.
+    found = {name: _inside(then.get(name), now.get(name)) for name in ("element", "value")}
+    deeper = {name: one for name, one in found.items() if one is not None}
+    return Inside(deeper=deeper) if deeper else None
+
+
+def _inside_struct(then: Sequence[Mapping[str, object]], now: object) -> Inside | None:
+    assert isinstance(now, Sequence)
+    kept = {one["id"]: one for one in now}
+    names = {str(one["name"]): kept.get(one["id"], {}).get("name") for one in then}
+    pairs = ((one, kept[one["id"]]) for one in then if one["id"] in kept)
+    found = {str(one["name"]): _inside(one["type"], other["type"]) for one, other in pairs}
+    changed = {name: one for name, one in names.items() if name != one}
+    deeper = {name: one for name, one in found.items() if one is not None}
+    return Inside(changed, deeper) if changed or deeper else None

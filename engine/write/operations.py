@@ -6,13 +6,20 @@ from typing import TypeAlias, TypeGuard, cast
 import pyarrow as pa
 
 from lakewarden.engine.formats.instant_metadata.commit import Operation
+from lakewarden.engine.formats.widening import widen
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.reading.definitions import index_name, load_definitions
+from lakewarden.engine.metadata.reading.table import (
+    EXPRESSION_INDEX_PREFIX,
+    SECONDARY_INDEX_PREFIX,
+)
 from lakewarden.engine.read.merge.predicate import Filter
+from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.alteration import Alteration, ColumnChange
+from lakewarden.engine.table.alteration import Alteration, ColumnChange, unsupported_change
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.write.plain_rows import PlainRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
@@ -165,7 +172,12 @@ def alter(changes: Sequence[ColumnChange]) -> WriteRequest:
     alteration = Alteration(tuple(changes))
 
     def none(state: Snapshot) -> Incoming:
-        return Incoming(alteration.schema(state.schema(), state.config).columns.empty_table())
+        current = state.schema()
+        altered = alteration.schema(current, state.config)
+        _refuse_indexed(state, alteration)
+        for column, type_ in alteration.unsure(current):
+            _check_values(state, column, type_)
+        return Incoming(altered.columns.empty_table())
 
     return WriteRequest(
         operation=Operation.ALTER_SCHEMA,
@@ -173,6 +185,34 @@ def alter(changes: Sequence[ColumnChange]) -> WriteRequest:
         finds_keys=False,
         alteration=alteration,
     )
+
+
+def _refuse_indexed(state: Snapshot, alteration: Alteration) -> None:
+    """Refuse to take a column from an index of its values, or to change them."""
+    kinds = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
+    indexes = [
+        one
+        for one in load_definitions(state.storage, state.config)
+        if one.partition.startswith(kinds)
+    ]
+    for change in alteration.changes:
+        changes = change.drops or change.new_name is not None or change.type is not None
+        for index in indexes:
+            if changes and not change.adds and change.column in index.columns:
+                why = f"The index {index_name(index.partition)} has its values."
+                raise unsupported_change(change.column, why, "Drop the index first.")
+
+
+def _check_values(state: Snapshot, column: str, type_: pa.DataType) -> None:
+    """Refuse a type in which some value of a column has no place: reads would fail from then on."""
+    for batch in plan_query(state, Query([column])).batches(state.storage):
+        try:
+            widen(batch.column(0), type_)
+        except pa.ArrowInvalid as error:
+            reason = str(error).splitlines()[0]
+            raise unsupported_change(
+                column, f"{reason}.", "Add a column of the new type, and UPDATE it."
+            ) from None
 
 
 def _are_keys(rows: object) -> TypeGuard[Sequence[str | int]]:

@@ -1,5 +1,6 @@
 """Java renames a column, we write and tend the table, and Java still finds every value."""
 
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -121,3 +122,51 @@ def test_java_reads_columns_that_we_added_and_widened_without_a_history(
     found = canonical_rows(table.read_arrow())
     assert {row["id"]: row["n"] for row in found} == {"a": 1, "b": 5_000_000_000}
     assert not difference(java.read(path), found)
+
+
+def test_java_goes_on_with_fields_inside_of_columns_and_types_that_we_changed(
+    java: JavaJudge, disk_path: Path
+) -> None:
+    path = disk_path / "t"
+    place = pa.struct([("n", pa.string()), ("a", pa.int32())])
+    schema = pa.schema(
+        [
+            ("id", pa.string()),
+            ("s", place),
+            ("l", pa.list_(pa.struct([("n", pa.string()), ("k", pa.int32())]))),
+            ("i", pa.int32()),
+            ("d", pa.date32()),
+            ("f", pa.float64()),
+        ]
+    )
+    table = Table.create(str(path), schema, ["id"], type="mor")
+    row = {
+        "id": "a",
+        "s": {"n": "v", "a": 1},
+        "l": [{"n": "x", "k": 1}],
+        "i": 5,
+        "d": None,
+        "f": 10.025,
+    }
+    table.upsert(pa.Table.from_pylist([row, {**row, "id": "b", "d": date(2021, 12, 25)}], schema))
+    table.upsert(pa.Table.from_pylist([row], schema))
+    for change in (
+        ColumnChange(column="s.n", new_name="nn"),
+        ColumnChange(column="s.a", drops=True),
+        ColumnChange(column="s.a", adds=True, type=pa.string(), after=""),
+        ColumnChange(column="l.element.n", new_name="q"),
+        ColumnChange(column="i", type=pa.string()),
+        ColumnChange(column="d", type=pa.string()),
+        ColumnChange(column="f", type=pa.decimal128(4, 2)),
+    ):
+        table.write(alter([change]))
+    assert not difference(java.read(path, options=ON), canonical_rows(table.read_arrow()))
+    java.sql(path, "alter table t add columns (s.more int)", settings=ON)
+    java.sql(path, "update t set i = 'z' where id = 'a'", settings=ON)
+    found = canonical_rows(table.read_arrow())
+    assert found[0]["i"] == "z"
+    assert found[0]["s"] == {"a": None, "nn": "v", "more": None}
+    assert not difference(java.read(path, options=ON), found)
+    table.write(alter([ColumnChange(column="s.nn", new_name="n")]))
+    table.compaction.schedule_and_run()
+    assert not difference(java.read(path, options=ON), canonical_rows(table.read_arrow()))

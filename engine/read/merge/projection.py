@@ -4,36 +4,30 @@ Columns are found by name; missing ones are null, narrower types are widened, ne
 same rules inside.
 """
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 
-from lakewarden.engine.formats.widening import widen_stored
+from lakewarden.engine.formats.widening import widen_stored, with_names
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.table.schema_history import AS_STORED, Sources
 
 
 def project(
     rows: pa.Table,
     target: pa.Schema,
     path: str,
-    renamed: Mapping[str, str | None] | None = None,
+    sources: Sources = AS_STORED,
     *,
     keep_dictionaries: bool = False,
 ) -> pa.Table:
-    """The rows in the target schema; `renamed` gives the file's name of a column it calls else.
+    """The rows in the target schema; `sources` tells where the file has the columns.
 
     Columns of dictionaries are written out, unless they may stay.
     """
-    if rows.schema.equals(target):
+    if not sources and rows.schema.equals(target):
         return rows
-    source_names = renamed or {}
-    sources = [source_names.get(field.name, field.name) for field in target]
     if keep_dictionaries:
-        kept = [_as_kept(rows, *pair) for pair in zip(target, sources, strict=True)]
-        target = pa.schema(kept)
-    columns = [
-        _column(rows, field, source, path) for field, source in zip(target, sources, strict=True)
-    ]
+        target = pa.schema([_as_kept(rows, field, sources.of(field.name)) for field in target])
+    columns = [_column(rows, field, sources, path) for field in target]
     return pa.table(columns, schema=target)
 
 
@@ -46,10 +40,14 @@ def _as_kept(rows: pa.Table, field: pa.Field, source: str | None) -> pa.Field:
     return field.with_type(type_) if is_kept else field
 
 
-def _column(rows: pa.Table, field: pa.Field, source: str | None, path: str) -> pa.ChunkedArray:
+def _column(rows: pa.Table, field: pa.Field, sources: Sources, path: str) -> pa.ChunkedArray:
+    source = sources.of(field.name)
     if source is None or source not in rows.schema.names:
         return pa.chunked_array([pa.nulls(len(rows), field.type)])
     column = rows.column(source)
+    inside = sources.inside.get(field.name)
+    if inside is not None:
+        column = with_names(column, inside.renamed(column.type))
     if column.type == field.type:
         return column
     try:

@@ -32,6 +32,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keygen.keys import is_composite, record_keys
 from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+from lakewarden.engine.table.schema_history import Sources
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
 BATCH_ROWS = 1 << 16
@@ -190,7 +191,7 @@ class SliceReader:
         keep_dictionaries = for_merging and self._spec.has_meta_fields
         path = slice_.path(slice_.base_file)
         sources = self._spec.history.sources(slice_.base_file.instant)
-        stored = [sources.get(name, name) for name in schema.names]
+        stored = [sources.of(name) for name in schema.names]
         tables = self._bases.tables(
             path,
             [name for name in stored if name is not None],
@@ -205,7 +206,7 @@ class SliceReader:
         for table in tables:
             yield project(table, schema, path, sources, keep_dictionaries=keep_dictionaries)
 
-    def _row_filter(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowFilter | None:
+    def _row_filter(self, slice_: FileSlice, sources: Sources) -> RowFilter | None:
         """The filter by which row groups of the base file may be skipped.
 
         With logs there is none: a base row that does not match still decides whether a log record
@@ -219,12 +220,12 @@ class SliceReader:
             return None
         return predicate.expression, self._spec.schema
 
-    def _are_stored(self, predicate: Predicate, sources: dict[str, str | None]) -> bool:
+    def _are_stored(self, predicate: Predicate, sources: Sources) -> bool:
         """Whether the columns of a filter are in the base file as they are shown."""
         stored = self._spec.stored
         return not any(name in sources or name not in stored for name in predicate.columns)
 
-    def _row_choice(self, slice_: FileSlice, sources: dict[str, str | None]) -> RowChoice | None:
+    def _row_choice(self, slice_: FileSlice, sources: Sources) -> RowChoice | None:
         """Which rows of the base file are wanted: those with a wanted key, or that match.
 
         With logs only keys choose: what is about one key is about no other.
@@ -296,12 +297,10 @@ class SliceReader:
 
     def _records(self, block: Block, schema: pa.Schema) -> Records:
         sources = self._spec.history.sources(block.instant)
-        stored = [sources.get(name, name) for name in schema.names]
+        stored = [sources.of(name) for name in schema.names]
         rows = records(block, [name for name in stored if name is not None])
-        present = {sources.get(name, name) for name in schema.names} & set(rows.column_names)
         if block.is_partial:
-            fields = [f for f in schema if sources.get(f.name, f.name) in present]
-            schema = pa.schema(fields)
+            schema = pa.schema([f for f in schema if sources.of(f.name) in rows.column_names])
         rows = project(rows, schema, block.path, sources)
         if self._spec.keys is not None and self._spec.has_meta_fields:
             rows = rows.take(pa.array(_with_keys(self._spec.keys, rows)))

@@ -184,7 +184,8 @@ def narrow(state: Snapshot, scan: Scan) -> Scan:
     predicate = scan.spec.predicate
     if predicate is None or not scan.slices or not state.config.has_metadata(COLUMN_STATS):
         return scan
-    columns = [name for name in predicate.columns if name in scan.spec.stored]
+    stored, history = scan.spec.stored, scan.spec.history
+    columns = [one for one in predicate.columns if one in stored and history.is_steady(one)]
     if not columns:
         return scan
     partitions = sorted({slice_.partition for slice_ in scan.slices})

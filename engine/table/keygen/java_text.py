@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.formats.widening import java_number
 from lakewarden.engine.kernel.errors import InvalidRequest
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
@@ -19,8 +20,6 @@ Column: TypeAlias = pa.Array | pa.ChunkedArray
 # From here on, and below these, Java before release 19 writes more digits than a number needs.
 _FLOAT_ENDS = (1e-9, 1e7)
 _DOUBLE_ENDS = (1e-19, 1e15)
-# Powers of ten between which Java writes a number without exponent.
-_PLAIN_POWERS = range(-3, 7)
 
 
 def java_texts(column: Column, name: str) -> Column:
@@ -50,25 +49,10 @@ def _floating_texts(column: Column, name: str) -> pa.Array:
 
 
 def _floating_text(value: float, name: str, *, single: bool) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if math.copysign(1, value) < 0 else ""
-    if not value:
-        return f"{sign}0.0"
     least, end = _FLOAT_ENDS if single else _DOUBLE_ENDS
-    if not least <= abs(value) < end:
+    if value and math.isfinite(value) and not least <= abs(value) < end:
         raise _differing_text(value, name)
-    number = np.float32(abs(value)) if single else np.float64(abs(value))
-    mantissa, _, exponent = np.format_float_scientific(number, trim="-").partition("e")
-    digits, power = mantissa.replace(".", ""), int(exponent)
-    if power not in _PLAIN_POWERS:
-        return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
-    if power < 0:
-        return f"{sign}0.{'0' * (-power - 1)}{digits}"
-    whole = digits[: power + 1].ljust(power + 1, "0")
-    return f"{sign}{whole}.{digits[power + 1 :] or '0'}"
+    return java_number(np.float32(value) if single else np.float64(value))
 
 
 def _differing_text(value: float, name: str) -> InvalidRequest:

@@ -20,21 +20,23 @@ def history(*versions: tuple[int, dict[int, str]]) -> SchemaHistory:
 
 def test_renamed_column_has_its_old_name_in_older_files() -> None:
     renamed = history((20, {5: "id", 6: "title"}), (0, {5: "id", 6: "name"}))
-    assert renamed.sources("10") == {"title": "name"}
-    assert renamed.sources("20") == {}
+    assert renamed.sources("10").names == {"title": "name"}
+    assert not renamed.sources("20")
 
 
 def test_added_column_is_in_no_older_file() -> None:
-    assert history((20, {5: "id", 7: "extra"}), (0, {5: "id"})).sources("10") == {"extra": None}
+    assert history((20, {5: "id", 7: "extra"}), (0, {5: "id"})).sources("10").names == {
+        "extra": None
+    }
 
 
 def test_column_added_again_under_a_dropped_name_does_not_show_the_old_values() -> None:
     again = history((30, {5: "id", 9: "v"}), (20, {5: "id"}), (0, {5: "id", 7: "v"}))
-    assert again.sources("10") == {"v": None}
+    assert again.sources("10").names == {"v": None}
 
 
 def test_no_history_renames_nothing() -> None:
-    assert SchemaHistory().sources("10") == {}
+    assert not SchemaHistory().sources("10")
 
 
 @given(st.binary(max_size=200))

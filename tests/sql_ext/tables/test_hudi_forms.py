@@ -3,6 +3,7 @@
 A story is statements, a query, and its rows. Statements that begin with `!` are refused.
 """
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,50 @@ STORIES = {
         """,
         "SHOW PARTITIONS {t}",
         [("y=2023/m=8",), ("y=2023/m=9",)],
+    ),
+    "fields inside of columns come, go and change their names": (
+        """
+        CREATE TABLE {t} (id INT, u STRUCT<name: STRING, age: INT>,
+          m MAP<STRING, STRUCT<n: STRING>>,
+          x MAP<STRING, INT>, ts BIGINT) {using}
+          LOCATION '{at}' TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', type = 'mor')
+        INSERT INTO {t} VALUES (1, struct('a', 29), map('k', struct('v')), map('t', 9), 1)
+        ALTER TABLE {t} ADD COLUMNS (u.score INT COMMENT 'points' AFTER age, u.first STRING FIRST)
+        ALTER TABLE {t} RENAME COLUMN U.NAME TO title
+        ALTER TABLE {t} RENAME COLUMN m.value.n TO nn
+        ALTER TABLE {t} ALTER COLUMN u.age TYPE BIGINT
+        ALTER TABLE {t} ALTER COLUMN u.age AFTER title
+        ALTER TABLE {t} ALTER COLUMN x.value TYPE DOUBLE
+        ALTER TABLE {t} DROP COLUMNS (u.first)
+        ALTER TABLE {t} ADD COLUMNS (u.first INT)
+        !ALTER TABLE {t} ADD COLUMNS (u.no INT NOT NULL)
+        UPDATE {t} SET u = named_struct('title', 'b', 'age', 5000000000, 'score', 7, 'first', 8)
+          WHERE u.age = 30
+        INSERT INTO {t} VALUES (2, struct('c', 30, 5, 6), map('k', struct('w')), map('t', 1.5), 1)
+        """,
+        "SELECT id, u.title, u.age, u.score, u.first, m['k'].nn, x['t'] FROM {t} ORDER BY id",
+        [(1, "a", 29, None, None, "v", 9.0), (2, "c", 30, 5, 6, "w", 1.5)],
+    ),
+    "types change as Hudi changes them": (
+        """
+        CREATE TABLE {t} (id INT, i INT, f FLOAT, d DATE, c DECIMAL(10, 4), b BIGINT) {using}
+          LOCATION '{at}' TBLPROPERTIES (primaryKey = 'id')
+        INSERT INTO {t} VALUES (1, 11, 101.01, DATE'2021-12-25', 1.5, 7)
+        ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT
+        ALTER TABLE {t} ALTER COLUMN i TYPE DOUBLE
+        ALTER TABLE {t} ALTER COLUMN i TYPE DECIMAL(16, 4)
+        ALTER TABLE {t} CHANGE COLUMN f f STRING
+        ALTER TABLE {t} ALTER COLUMN d TYPE STRING
+        ALTER TABLE {t} ALTER COLUMN c TYPE DECIMAL(18, 8)
+        ALTER TABLE {t} ALTER COLUMN b TYPE STRING
+        INSERT INTO {t} VALUES (2, 1.5, 'text', 'none', 2.5, 'x')
+        !ALTER TABLE {t} ALTER COLUMN d TYPE DATE
+        """,
+        "SELECT id, i, f, d, c, b FROM {t} ORDER BY id",
+        [
+            (1, Decimal("11.0000"), "101.01", "2021-12-25", Decimal("1.50000000"), "7"),
+            (2, Decimal("1.5000"), "text", "none", Decimal("2.50000000"), "x"),
+        ],
     ),
     "a table without partitions shows none": (
         "CREATE TABLE {t} (id INT) {using} LOCATION '{at}' TBLPROPERTIES (primaryKey = 'id')",

@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
-from lakewarden.engine.transaction.state.settings import CONCURRENCY_MODE
+from lakewarden.engine.transaction.state.markers import MarkerType
+from lakewarden.engine.transaction.state.settings import CONCURRENCY_MODE, MARKERS_TYPE
 
 
 class Strategy(StrEnum):
@@ -65,13 +66,15 @@ DETECTION: Setting[bool] = Setting(
     ),
     ("hoodie.write.lock.early.conflict.detection.enable",),
 )
-STRATEGY: Setting[Strategy] = Setting(
+STRATEGY: Setting[Strategy | None] = Setting(
     "hoodie.write.concurrency.early.conflict.detection.strategy",
-    Strategy.SIMPLE,
+    None,
     _strategy,
     (
         "Which of two writes gives way: with transactional who announces its file groups second, "
-        "with simple, bloom, async and bloom_async the younger instant; classes of Hudi are known"
+        "with simple, bloom, async and bloom_async the younger instant; classes of Hudi are known; "
+        f"when not set, async where {MARKERS_TYPE.key} is {MarkerType.TIMELINE_SERVER_BASED}, as "
+        "in Java, and simple otherwise"
     ),
     ("hoodie.write.lock.early.conflict.detection.strategy",),
 )
@@ -80,8 +83,8 @@ INITIAL_DELAY_MS: Setting[int] = Setting(
     0,
     whole_number,
     (
-        "With an async strategy: after how long a write looks for the second time; for the first "
-        "time it looks before its first file"
+        "With an async strategy: after how long a write looks for the second time, 0 for a period; "
+        "for the first time it looks before its first file"
     ),
     ("hoodie.write.lock.early.conflict.async.checker.batch.interval",),
 )
@@ -136,15 +139,22 @@ def detection_rules(settings: Settings) -> DetectionRules | None:
     if not settings[DETECTION]:
         return None
     refuse_without_several_writers(settings)
-    rules = DetectionRules(strategy=settings[STRATEGY], checks_commits=settings[CHECKS_COMMITS])
-    if not rules.strategy.is_async:
-        return rules
+    strategy, checks_commits = strategy_of(settings), settings[CHECKS_COMMITS]
+    if not strategy.is_async:
+        return DetectionRules(strategy=strategy, checks_commits=checks_commits)
+    period_ms = settings[PERIOD_MS]
     return DetectionRules(
-        strategy=rules.strategy,
-        checks_commits=rules.checks_commits,
-        initial_delay_seconds=settings[INITIAL_DELAY_MS] / 1000,
-        period_seconds=settings[PERIOD_MS] / 1000,
+        strategy=strategy,
+        checks_commits=checks_commits,
+        initial_delay_seconds=(settings[INITIAL_DELAY_MS] or period_ms) / 1000,
+        period_seconds=period_ms / 1000,
     )
+
+
+def strategy_of(settings: Settings) -> Strategy:
+    """The strategy that is set, or the one that goes with the type of the markers, as in Java."""
+    is_listed = settings[MARKERS_TYPE] == MarkerType.TIMELINE_SERVER_BASED
+    return settings[STRATEGY] or (Strategy.ASYNC if is_listed else Strategy.SIMPLE)
 
 
 def refuse_without_several_writers(settings: Settings) -> None:
@@ -163,5 +173,7 @@ def refuse_without_several_writers(settings: Settings) -> None:
         )
 
 
+# What is worth something else when it is not set, because of others.
+DERIVED: dict[str, Callable[[Settings], object]] = {STRATEGY.key: strategy_of}
 # What is wrong with a setting only because of others.
 CHECKS: dict[str, Callable[[Settings], None]] = {DETECTION.key: refuse_without_several_writers}

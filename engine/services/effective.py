@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakewarden.engine.detection.strategies import CHECKS
+from lakewarden.engine.detection.strategies import CHECKS, DERIVED
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Setting, Settings
 from lakewarden.engine.services.options import ALL_SETTINGS
@@ -45,7 +45,8 @@ def _effective(setting: Setting[object], settings: Settings) -> EffectiveSetting
     except InvalidRequest as error:
         origin, raw = _given(setting, settings)
         return EffectiveSetting(setting=setting, value=raw, origin=origin, fault=error.why)
-    return EffectiveSetting(setting=setting, value=setting_text(found.value), origin=found.origin)
+    value = DERIVED[setting.key](settings) if setting.key in DERIVED else found.value
+    return EffectiveSetting(setting=setting, value=setting_text(value), origin=found.origin)
 
 
 def _given(setting: Setting[object], settings: Settings) -> tuple[Origin, str]:

@@ -55,24 +55,24 @@ class ConditionalRequests:
     def _asked(self, request: Request, judge: Callable[[_Refusal], Creation]) -> Creation:
         answer: Creation = Unknown("Never asked.")
         for _ in range(CONFLICT_ATTEMPTS_MAX):
-            refusal = _refusal(request)
-            if refusal is None:
-                return self._proven(request)
-            answer = judge(refusal)
-            if not (refusal.is_conflict and isinstance(answer, Unknown)):
+            found = _answer(request)
+            if not isinstance(found, _Refusal):
+                return self._proven(request, found)
+            answer = judge(found)
+            if not (found.is_conflict and isinstance(answer, Unknown)):
                 break
         return answer
 
-    def _proven(self, request: Request) -> Creation:
+    def _proven(self, request: Request, found: object) -> Creation:
         if not self._is_proven:
-            again = _refusal(request)
-            if again is None:
+            again = _answer(request)
+            if not isinstance(again, _Refusal):
                 return Unknown(
                     "The store ignores the condition of a request: it granted the same one twice. "
                     "Two writers could both believe to have won."
                 )
             self._is_proven = again.exists
-        return Won()
+        return Won(found if isinstance(found, str) else None)
 
 
 def create_unless_seen(
@@ -89,14 +89,14 @@ def create_unless_seen(
     return Won()
 
 
-def _refusal(request: Request) -> _Refusal | None:
+def _answer(request: Request) -> object:
+    """What the store answers, or why it does not."""
     try:
-        request()
+        return request()
     except Exception as cause:
         code = service_code(cause)
         exists = isinstance(cause, FileExistsError) or code in _PRECONDITION_CODES
         return _Refusal(reason_of(cause), exists, code == _CONFLICT_CODE)
-    return None
 
 
 def _judged(payload: bytes, refusal: _Refusal, read_back: ReadBack) -> Creation:
@@ -118,5 +118,5 @@ def _judged_state(
     if state is None:
         return Unknown(f"{refusal.reason} The file is gone.")
     if state.content == payload:
-        return Won()
+        return Won(state.version)
     return Unknown(refusal.reason) if state.version == version else Lost(state.content)

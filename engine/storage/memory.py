@@ -237,6 +237,8 @@ class MemoryStorage:
 
     def replace_if(self, path: str, payload: bytes, version: str) -> Creation:
         there = self._store.replace(self._key(path), payload, version)
+        if there is not None and there.content == payload:
+            return Won(str(there.version))
         return judged(payload, there.content if there else None, "It is gone.", refused=True)
 
     def delete(self, path: str) -> bool:

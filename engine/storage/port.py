@@ -46,6 +46,9 @@ class Versioned:
 class Won:
     """The file was created, or replaced, by this call."""
 
+    # The state that it is in now, where the store says so at once.
+    version: str | None = field(default=None, compare=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Lost:

@@ -3,7 +3,7 @@
 They go through the connection that s3fs has made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import fsspec
@@ -30,9 +30,10 @@ def s3_read_versioned(filesystem: fsspec.AbstractFileSystem, key: str) -> Versio
 
 def s3_put_if_match(
     filesystem: fsspec.AbstractFileSystem, key: str, payload: bytes, version: str
-) -> None:
-    """Replace an object whose ETag is still that one."""
-    filesystem.pipe_file(key, payload, IfMatch=version)
+) -> str | None:
+    """Replace an object whose ETag is still that one; the new one, where the store gives it."""
+    answer = filesystem.pipe_file(key, payload, IfMatch=version)
+    return answer.get("ETag") if isinstance(answer, Mapping) else None
 
 
 def s3_tail(filesystem: fsspec.AbstractFileSystem, key: str, length: int) -> Tail:

@@ -78,6 +78,8 @@ class Outcome:
     key_check: KeyCheck | None = None
     # Path -> size in bytes of every data file it made.
     outputs: Mapping[str, int]
+    # The paths of all files that it may have started, where it knows; otherwise its markers tell.
+    announced: frozenset[str] | None = None
     # What only the lock makes certain: the change as it is for the table of that moment.
     at_commit: Callable[[TableChange, Snapshot], TableChange] | None = None
 
@@ -332,12 +334,11 @@ def assert_plan_stays(
 def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int:
     """Step `commit.outputs`: they are there as recorded; how many leftovers were removed."""
     paths = sorted(outcome.outputs)
-    markers, entries = both(
+    marked, entries = both(
         context.storage,
-        partial(read_markers, context.storage, attempt.instant),
+        partial(_announced, context, attempt, outcome),
         partial(look_at_paths, context, paths),
     )
-    marked = {file.path for file in markers or ()}
     unmarked = sorted(set(outcome.outputs) - marked)
     if unmarked:
         raise Defect(
@@ -356,6 +357,13 @@ def _verify_outputs(context: Context, attempt: Attempt, outcome: Outcome) -> int
         # A later claim writes later: by law 1 nothing of a newer attempt may be among these.
         attempt.check_claim()
     return delete_paths(context, leftovers)
+
+
+def _announced(context: Context, attempt: Attempt, outcome: Outcome) -> frozenset[str]:
+    if outcome.announced is not None:
+        return outcome.announced
+    marked = read_markers(context.storage, attempt.instant) or ()
+    return frozenset(file.path for file in marked)
 
 
 def _change_now(snapshot: Snapshot, outcome: Outcome) -> TableChange:

@@ -44,6 +44,13 @@ def local_files(
             yield file
 
 
+def listed_paths(spec: WriteSpec, plan: WritePlan) -> frozenset[str] | None:
+    """The paths of all files that `local_files` announces; None where it puts no list."""
+    if not spec.has_lists:
+        return None
+    return frozenset(file.path for file, _ in _planned_files(spec, plan))
+
+
 def _planned_files(spec: WriteSpec, plan: WritePlan) -> Iterator[tuple[MarkedFile, MarkerKind]]:
     for number, work in enumerate(plan.groups):
         has_inserts = bool(len(work.inserts))

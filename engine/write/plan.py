@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from lakewarden.engine.detection.strategies import DETECTION
+from lakewarden.engine.detection.strategies import DETECTION, Strategy, strategy_of
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.changes import Located
@@ -51,8 +51,12 @@ def rewritten_bytes(plan: WritePlan, table_type: TableType) -> int:
 
 
 def markers_of(settings: Settings, plan: WritePlan) -> frozenset[MarkerType]:
-    """How the files of a plan are announced."""
-    return marker_types(settings, len(plan.groups), has_rivals=settings[DETECTION])
+    """How the files of a plan are announced.
+
+    The transactional strategy is one of direct markers, in Java as well.
+    """
+    has_rivals = settings[DETECTION] and strategy_of(settings) is not Strategy.TRANSACTIONAL
+    return marker_types(settings, len(plan.groups), has_rivals=has_rivals)
 
 
 def arranged(plan: WritePlan) -> WritePlan:

@@ -48,7 +48,7 @@ from lakewarden.engine.write.distributed_rows import (
 from lakewarden.engine.write.files.spec import WriteSpec
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.identity import record_identity
-from lakewarden.engine.write.local_files import local_files
+from lakewarden.engine.write.local_files import listed_paths, local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.phases import Phases
@@ -276,6 +276,7 @@ class TableWriter:
             rows = keyed_at(attempt.instant, prepared.rows, prepared.config)
             plan = planner.plan(rows, request, prepared.placement)
         spec = self._spec(request, prepared, attempt)
+        spec = replace(spec, markers=markers_of(context.settings, plan))
         intent = WriteIntent(
             snapshot=prepared.state,
             plan=plan,
@@ -285,8 +286,9 @@ class TableWriter:
             read_scopes=read_scopes_of(request, plan, prepared.findings),
         )
         announce(context, attempt, intent, detection_rules(context.settings))
+        workers = prepared.distributed or self._rewrite_workers(prepared, plan)
         with phases("write files"):
-            files = tuple(self._files(prepared, planner, plan, spec, attempt))
+            files = tuple(self._files(workers, planner, plan, spec, attempt))
         with phases("replaced keys"):
             gone = replaced_rows(
                 prepared.state, plan, prepared.rows, prepared.row_indexes, context.ports.executor
@@ -296,7 +298,8 @@ class TableWriter:
             refuse_second_homes(prepared.state, files, gone.keys, context.ports.executor, scope)
         effect = prepared.effect or count_rows(plan, files)
         outcome = self._outcome_of(request, prepared, attempt.instant, plan, files, gone, effect)
-        return outcome, effect
+        announced = listed_paths(spec, plan) if workers is None else None
+        return replace(outcome, announced=announced), effect
 
     def _known_keys(self, prepared: Prepared) -> KeyCache | None:
         """The cache of keys for a batch of a stream: many are to follow in this process.
@@ -388,14 +391,12 @@ class TableWriter:
 
     def _files(
         self,
-        prepared: Prepared,
+        maker: RewriteWorkers | None,
         planner: Planner,
         plan: WritePlan,
         spec: WriteSpec,
         attempt: Attempt,
     ) -> Iterable[WrittenFile]:
-        spec = replace(spec, markers=markers_of(self._context.settings, plan))
-        maker = prepared.distributed or self._rewrite_workers(prepared, plan)
         if maker is None:
             return local_files(self._context, spec, plan, attempt)
         limits, measures = planner.far_limits()

@@ -62,7 +62,7 @@ class StorageLock:
         note = LockNote.of(ports.ids.fresh(), ports.processes.mine(), ports.clock.now_ms())
         self._id = note.owner
         self._owner = encode_note(note).decode()
-        # As this owner has read it last, and has not changed it since.
+        # As this owner has read or made it last, and has not changed it since.
         self._seen: Versioned | None = None
 
     @property
@@ -85,7 +85,11 @@ class StorageLock:
             return Acquired()
         if self._is_taken(state):
             return HeldBy(state.holder, self._remedy(state))
-        return self._judged(self._storage.replace_if(LOCK_PATH, _encoded(wanted), found.version))
+        content = _encoded(wanted)
+        taken = self._storage.replace_if(LOCK_PATH, content, found.version)
+        if isinstance(taken, Won) and taken.version is not None:
+            self._seen = Versioned(content, taken.version)
+        return self._judged(taken)
 
     def renew(self) -> bool:
         return self._replace(lambda _: self._wanted())

@@ -1,5 +1,7 @@
 """Strategies: all their names, whose value holds, and where detection is refused."""
 
+import warnings
+
 import pytest
 
 from lakewarden import Table
@@ -17,6 +19,8 @@ from lakewarden.engine.detection.strategies import (
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Settings
 from lakewarden.engine.services.effective import effective_settings
+from lakewarden.engine.services.hudi_settings import NoEffect
+from lakewarden.engine.transaction.state.settings import MARKERS_TYPE
 from tests.engine.services.service_table import COW, inserted, new_service_world, updated
 
 MODE = "hoodie.write.concurrency.mode"
@@ -89,6 +93,47 @@ def test_periods_are_those_of_the_async_strategies_only() -> None:
     rules = detection_rules(Settings.of(arguments={**ON, PERIOD_MS.key: "30000"}))
     assert rules is not None
     assert rules.period_seconds == 1.0
+
+
+@pytest.mark.parametrize(
+    ("markers", "strategy"),
+    [
+        ("DIRECT", Strategy.SIMPLE),
+        ("TIMELINE_SERVER_BASED", Strategy.ASYNC),
+        ("BOTH", Strategy.SIMPLE),
+    ],
+)
+def test_without_a_strategy_it_is_the_one_that_goes_with_the_markers(
+    markers: str, strategy: Strategy
+) -> None:
+    settings = Settings.of(arguments={**ON, MARKERS_TYPE.key: markers})
+    rules = detection_rules(settings)
+    assert rules is not None
+    assert rules.strategy is strategy
+    (shown,) = effective_settings(settings, STRATEGY.key)
+    assert (shown.value, shown.origin) == (strategy.value, Origin.DEFAULT)
+
+
+def test_a_pasted_configuration_of_hudi_is_taken() -> None:
+    pasted = {
+        **ON,
+        MARKERS_TYPE.key: "TIMELINE_SERVER_BASED",
+        "hoodie.markers.timeline_server_based.batch.interval_ms": "50",
+        "hoodie.markers.timeline_server_based.batch.num_threads": "20",
+        PERIOD_MS.key: "30000",
+        INITIAL_DELAY_MS.key: "0",
+        "hoodie.write.lock.zookeeper.port": "2181",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+    }
+    world = new_service_world(COW, inserted())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoEffect)
+        assert Table.on(world.storage).upsert(updated().table(), options=pasted).instant
+    rules = detection_rules(Settings.of(arguments=pasted))
+    # As often as is set, and from the first look on.
+    assert rules == DetectionRules(
+        strategy=Strategy.ASYNC, initial_delay_seconds=30.0, period_seconds=30.0
+    )
 
 
 @pytest.mark.parametrize("mode", ["SINGLE_WRITER", "NON_BLOCKING_CONCURRENCY_CONTROL"])

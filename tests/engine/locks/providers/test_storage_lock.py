@@ -16,7 +16,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from lakewarden.engine.testing.fault_plan import parse_plan
+from lakewarden.engine.testing.fault_plan import FaultPlan, parse_plan
 from lakewarden.engine.testing.faults import FaultyStorage
 from tests.engine.locks.lock_setup import LockSetup
 from tests.engine.locks.turns import Turns
@@ -182,6 +182,31 @@ class TestTime:
         world.dead.add(1)
         assert isinstance(lock_of(2, "other").try_acquire(), HeldBy)
         assert lock_of(2).try_acquire() == Acquired()
+
+
+class TestRequests:
+    def test_a_lock_that_was_there_is_taken_and_given_back_by_three(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
+        counted = FaultyStorage(storage, FaultPlan())
+        for pid in (1, 2):
+            before = len(counted.calls)
+            lock = StorageLock(counted, LockValidity(), world.ports(pid))
+            assert lock.try_acquire() == Acquired()
+            lock.release()
+        made = [call.operation for call in counted.calls[before:]]
+        assert made == ["read_versioned", "replace_if", "replace_if"]
+
+    def test_one_that_was_lost_meanwhile_is_not_given_back(
+        self, world: LockSetup, storage: Storage, lock_of: LockOf
+    ) -> None:
+        lock_of(1).try_acquire()
+        world.dead.add(1)
+        lock = lock_of(2)
+        assert lock.try_acquire() == Acquired()
+        java_takes(storage, world.clock.now_ms() + 1_000)
+        lock.release()
+        assert not json.loads(storage.read(LOCK_PATH))["expired"]
 
 
 class TestFaults:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TypeVar, cast
+from typing import Protocol, TypeVar, cast
 from urllib.request import urlopen
 from uuid import uuid4
 
@@ -80,6 +80,14 @@ def distant_s3(wait_ms: int = 0) -> Iterator[DistantS3]:
             server.terminate()
 
 
+class Asked(Protocol):
+    """What is asked by operations, and remembers it."""
+
+    def asked(self) -> list[str]:
+        """The requests since the last time."""
+        ...
+
+
 class Chain:
     """Counts how many requests of an operation wait for each other, whatever the machine does.
 
@@ -89,7 +97,7 @@ class Chain:
     at_once = 16
     workers = 1
 
-    def __init__(self, s3: DistantS3) -> None:
+    def __init__(self, s3: Asked) -> None:
         self.requests: list[str] = []
         self.depth = 0
         self._s3 = s3

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.closed_files import ClosedFiles
 from lakewarden.engine.file_groups.listing import FileSource, PartitionFiles, StorageListing
 from lakewarden.engine.file_groups.recorded_sizes import RecordedListing, RecordedSizes
 from lakewarden.engine.file_groups.slices import Completions, FileGroup, Visibility, file_groups
@@ -72,6 +73,7 @@ class Snapshot:
     is_locked: bool = False
     next_times: TimeSource | None = None
     metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)
+    closed: ClosedFiles = field(default_factory=ClosedFiles, repr=False)
 
     @property
     def layout(self) -> Layout:
@@ -96,8 +98,13 @@ class Snapshot:
     @lazy
     def metadata(self) -> MetadataTable:
         """The metadata table as of this snapshot's timeline."""
-        known = self.metadata_layout
-        return MetadataTable(self.storage, self.config, self.timeline, known=known)
+        known, closed = self.metadata_layout, self.closed
+        return MetadataTable(self.storage, self.config, self.timeline, known=known, closed=closed)
+
+    @property
+    def closed_logs(self) -> ClosedFiles | None:
+        """What is kept of logs in slices; in version 6 others append to them."""
+        return self.closed if self.layout.version > 1 else None
 
     @lazy
     def stored_definitions(self) -> StoredDefinitions:
@@ -242,6 +249,9 @@ class Memory:
     # Of the metadata table, as it was after the last write.
     weight: Weight | None = None
     metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)
+    closed: ClosedFiles = field(default_factory=ClosedFiles, repr=False)
+    # When this process last put in order what others had left.
+    tidied_ms: int | None = None
     # The compaction of the metadata table by this process.
     compaction: OneAtATime = field(default_factory=OneAtATime, repr=False)
 
@@ -250,7 +260,8 @@ def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:
     """The table as it is now, for reading: one object and one listing."""
     memory = memory or Memory()
     loaded = load_table(storage, memory)
-    return Snapshot(storage, *loaded, metadata_layout=memory.metadata_layout)
+    known = memory.metadata_layout
+    return Snapshot(storage, *loaded, metadata_layout=known, closed=memory.closed)
 
 
 def load_table(storage: Storage, memory: Memory) -> Loaded:

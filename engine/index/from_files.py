@@ -119,7 +119,7 @@ def _are_buckets(slices: Sequence[FileSlice], numbered: Sequence[FileSlice]) -> 
 
 def _groups(state: Snapshot, slices: Sequence[FileSlice]) -> Iterator[GroupKeys]:
     """Keys of as many groups as are needed, those of the highest numbers first."""
-    keys = SliceKeys(state.storage, key_columns(state.config), any_key)
+    keys = SliceKeys(state.storage, key_columns(state.config), any_key, state.closed_logs)
     looked_at = 0
     ordered = sorted(slices, key=lambda one: (-(bucket_of(one.file_id) or 0), one.key))
     for slice_ in ordered[:_GROUPS_LOOKED_AT]:

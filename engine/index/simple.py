@@ -57,7 +57,7 @@ def locate_in_files(
     may_hold = _may_hold(state, slices, asked)
     slices = tuple(one for one, may in zip(slices, may_hold, strict=True) if may)
     asked = [one for one, may in zip(asked, may_hold, strict=True) if may]
-    keys = SliceKeys(state.storage, key_columns(state.config), narrowing)
+    keys = SliceKeys(state.storage, key_columns(state.config), narrowing, state.closed_logs)
     # With fewer slices than workers, several workers share a slice.
     part_count = max(executor.workers // max(len(slices), 1), 1)
     searches = [

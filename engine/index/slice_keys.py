@@ -6,12 +6,15 @@ while the base file still has it must return to the same file group, or Java fin
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.closed_files import ClosedFile, ClosedFiles, LogKeys
+from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.recorded_sizes import assert_whole
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import Block, BlockKind
@@ -22,6 +25,7 @@ from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.index.key_file import KeyColumns, KeyFile, opened
 from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.side_by_side import both, together
 
 Places = npt.NDArray[np.int64]
 
@@ -77,17 +81,31 @@ class Search:
 class SliceKeys:
     """Looks for keys in the slices of one table."""
 
-    def __init__(self, storage: Storage, columns: KeyColumns, narrowing: Narrowing) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        columns: KeyColumns,
+        narrowing: Narrowing,
+        closed: ClosedFiles | None = None,
+    ) -> None:
         self._storage = storage
         self._columns = columns
         self._narrowing = narrowing
+        # Given where all logs of the slices are closed.
+        self._closed = closed
 
     def find(self, search: Search) -> Places:
         """The places of the wanted keys that are there."""
-        keys = self._base_keys(search)
-        if search.part == 0:
-            keys = chain(keys, self._log_keys(search.slice))
-        return search.wanted.found(keys)
+        found = search.wanted.found
+        if search.part:
+            return found(self._base_keys(search))
+        return search.wanted.united(
+            both(
+                self._storage,
+                lambda: found(self._base_keys(search)),
+                lambda: found(self._log_keys(search.slice)),
+            )
+        )
 
     def of_slice(self, slice_: FileSlice) -> Iterator[pa.Array | pa.ChunkedArray]:
         """All keys of a slice, those that its logs delete included."""
@@ -106,19 +124,34 @@ class SliceKeys:
             row_groups = file.row_groups(possible)
             yield from file.batches(row_groups[search.part :: search.part_count])
 
-    def _log_keys(self, slice_: FileSlice) -> Iterator[pa.Array]:
-        for block in effective_blocks(self._blocks(slice_), lambda _: True):
-            if block.kind is BlockKind.DELETE:
-                yield deletes(block).keys
-            else:
-                yield self._columns.keys_of(records(block, self._columns.names), block.path)
+    def _log_keys(self, slice_: FileSlice) -> Iterator[pa.Array | pa.ChunkedArray]:
+        reads = [partial(self._log, slice_.path(log), log) for log in slice_.log_files]
+        logs = dict(
+            zip(map(slice_.path, slice_.log_files), together(self._storage, reads), strict=True)
+        )
+        every = chain.from_iterable(log.blocks for log in logs.values())
+        for block in effective_blocks(every, lambda _: True):
+            known = logs[block.path].of_block
+            if block.offset not in known:
+                known[block.offset] = self._block_keys(block)
+            yield known[block.offset]
 
-    def _blocks(self, slice_: FileSlice) -> Iterator[Block]:
-        for log in slice_.log_files:
-            path = slice_.path(log)
-            content = self._storage.read(path)
-            assert_whole(path, log, len(content))
-            for block in read_blocks(content, path):
-                if block.kind is BlockKind.CORRUPT:
-                    raise block.corrupt(block.reason)
-                yield block
+    def _block_keys(self, block: Block) -> pa.Array | pa.ChunkedArray:
+        if block.kind is BlockKind.DELETE:
+            return deletes(block).keys
+        return self._columns.keys_of(records(block, self._columns.names), block.path)
+
+    def _log(self, path: str, log: LogFile) -> LogKeys:
+        identity = ClosedFile(path, log.size_bytes)
+        kept = None if self._closed is None else self._closed.keys.get(identity)
+        if kept is not None:
+            return kept
+        content = self._storage.read(path)
+        assert_whole(path, log, len(content))
+        found = LogKeys(read_blocks(content, path))
+        for block in found.blocks:
+            if block.kind is BlockKind.CORRUPT:
+                raise block.corrupt(block.reason)
+        if self._closed is not None and len(content) == log.size_bytes:
+            self._closed.keys.keep(identity, found, len(content))
+        return found

@@ -31,7 +31,9 @@ from lakewarden.engine.services.planning.schedule import TableService, schedule
 from lakewarden.engine.services.planning.selection import Refusal
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
 from lakewarden.engine.services.retention.clean_settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
+from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write.result import Commit
 
 SERVICES_ENABLED = Setting(
@@ -96,14 +98,39 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
 def _tend(context: Context) -> Iterator[Tended]:
     if not context.settings[SERVICES_ENABLED]:
         return
+    look = _Look(context)
     for service, work in _services_to_run(context):
         try:
-            yield work(context)
+            tended = work(context, look)
         except Exception as failure:
-            yield Tended(service=service, failure=failure)
+            tended = Tended(service=service, failure=failure)
+        if tended.instants or tended.failure is not None:
+            look.forget()
+        yield tended
 
 
-_Work = Callable[[Context], Tended]
+class _Look:
+    """The table after the write, by which services decide whether they are due.
+
+    One look does for all of them, as most have nothing to do after most writes; after one that had
+    it is taken anew.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._seen: Snapshot | None = None
+
+    @property
+    def seen(self) -> Snapshot:
+        if self._seen is None:
+            self._seen = load_for_writing(self._context)
+        return self._seen
+
+    def forget(self) -> None:
+        self._seen = None
+
+
+_Work = Callable[[Context, _Look], Tended]
 
 
 def _services_to_run(context: Context) -> Iterator[tuple[str, _Work]]:
@@ -124,35 +151,44 @@ def _services_to_run(context: Context) -> Iterator[tuple[str, _Work]]:
             yield service.service, _scheduling(service)
 
 
-def _clean(context: Context) -> Tended:
-    done = clean(context, CleanRequest(honour_trigger=True))
-    _maintain_metadata_table(context, MetadataService.CLEAN)
+def _clean(context: Context, look: _Look) -> Tended:
+    done = clean(context, CleanRequest(honour_trigger=True), seen=look.seen)
+    if done.instant or done.finished or done.settled:
+        look.forget()
+    _maintain_metadata_table(context, look, MetadataService.CLEAN)
     instants = () if done.instant is None else (done.instant,)
     return Tended(service="clean", instants=instants, why_nothing=done.why_nothing)
 
 
-def _archive(context: Context) -> Tended:
-    done = archive_if_due(context)
-    _maintain_metadata_table(context, MetadataService.ARCHIVE)
+def _archive(context: Context, look: _Look) -> Tended:
+    done = archive_if_due(context, look.seen)
+    if done is not None:
+        look.forget()
+    _maintain_metadata_table(context, look, MetadataService.ARCHIVE)
     if done is None:
         return Tended(service="archive", why_nothing="No instant is due for archiving.")
     instants = tuple(instant.requested for instant in done.instants)
     return Tended(service="archive", instants=instants, why_nothing=done.why_nothing)
 
 
-def _maintain_metadata_table(context: Context, service: MetadataService) -> None:
+def _maintain_metadata_table(context: Context, look: _Look, service: MetadataService) -> None:
     """The same for the metadata table, which writes compact themselves."""
-    maintain_metadata_table(context, services=(service,), honour_triggers=True)
+    done = maintain_metadata_table(
+        context, services=(service,), honour_triggers=True, seen=look.seen
+    )
+    if done:
+        look.forget()
 
 
 def _running(service: TableService) -> _Work:
     """Pending plans are executed first, then a new plan if one is due."""
 
-    def work(context: Context) -> Tended:
+    def work(context: Context, look: _Look) -> Tended:
         done: list[str] = []
-        if pending_plans(context, service):
+        if pending_plans(context, service, look.seen):
             done += run_pending(context, service, RunLimits()).instants
-        scheduled = schedule(context, service, PlanRequest(honour_trigger=True))
+            look.forget()
+        scheduled = schedule(context, service, PlanRequest(honour_trigger=True), look.seen)
         if isinstance(scheduled, Refusal):
             why = None if done else scheduled.why
             return Tended(service=service.service, instants=tuple(done), why_nothing=why)
@@ -165,12 +201,12 @@ def _running(service: TableService) -> _Work:
 def _scheduling(service: TableService) -> _Work:
     """A new plan if one is due and none is waiting, for others to execute."""
 
-    def work(context: Context) -> Tended:
-        pending = pending_plans(context, service)
+    def work(context: Context, look: _Look) -> Tended:
+        pending = pending_plans(context, service, look.seen)
         if pending:
             why = f"The plan {pending[0]} is already pending."
             return Tended(service=service.service, why_nothing=why)
-        scheduled = schedule(context, service, PlanRequest(honour_trigger=True))
+        scheduled = schedule(context, service, PlanRequest(honour_trigger=True), look.seen)
         if isinstance(scheduled, Refusal):
             return Tended(service=service.service, why_nothing=scheduled.why)
         return Tended(service=service.service, instants=(scheduled.instant,))

@@ -9,7 +9,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.closed_files import ClosedFile, ClosedFiles
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, assert_whole, truncated
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hfile import HFile, HFileEntries
@@ -64,6 +65,8 @@ class BaseMark:
     created_ms: bytes | None
 
 
+# A base file of so many bytes is read whole, and kept.
+_WHOLE_BYTES_MAX = 1 << 20
 _NO_BASE = BaseMark("", 0, "", None)
 
 
@@ -85,6 +88,7 @@ class MetadataFileGroup:
         is_valid: Callable[[str], bool],
         recorded: RecordedSizes | None = None,
         completed: Callable[[str], str | None] = lambda _: None,
+        closed: ClosedFiles | None = None,
     ) -> None:
         self._storage = storage
         self._recorded = recorded
@@ -92,6 +96,7 @@ class MetadataFileGroup:
         self._is_valid = is_valid
         # When an instant of the metadata table completed, if that is known.
         self._completed = completed
+        self._closed = closed
         self._blocks: tuple[Block, ...] | None = None
         self._base: HFile | None = None
         # Logs that were read before they are asked for, by their names.
@@ -107,7 +112,7 @@ class MetadataFileGroup:
             yield self._base_file
         if self._blocks is None:
             for log in self._slice.log_files:
-                if log.name not in self._contents and known_content(log) is None:
+                if log.name not in self._contents and self._known(log) is None:
                     yield partial(self._read_log, log)
 
     @property
@@ -170,9 +175,18 @@ class MetadataFileGroup:
     def _base_file(self) -> HFile:
         if self._base is None:
             assert self._slice.base_file is not None
-            path = self._slice.path(self._slice.base_file)
-            self._base = HFile(FileRanges(self._storage.open(path)), path)
+            self._base = self._opened(self._slice.base_file)
         return self._base
+
+    def _opened(self, base: BaseFile) -> HFile:
+        path = self._slice.path(base)
+        identity = self._identity(base) if base.size_bytes <= _WHOLE_BYTES_MAX else None
+        if self._closed is None or identity is None:
+            return HFile(FileRanges(self._storage.open(path)), path)
+        content = self._closed.metadata.get(identity)
+        if content is None:
+            content = self._read_closed(base)
+        return HFile(BufferSource(content), path)
 
     @property
     def log_blocks(self) -> tuple[Block, ...]:
@@ -185,11 +199,11 @@ class MetadataFileGroup:
     def _all_blocks(self) -> Iterator[Block]:
         for log in self._slice.log_files:
             path = self._slice.path(log)
-            content = known_content(log)
+            content = self._known(log)
             if content is None:
                 content = self._contents.pop(log.name, None)
             if content is None:
-                content = self._storage.read(path)
+                content = self._read_closed(log)
             assert_whole(path, log, len(content))
             if not content:
                 self._assert_nothing_lost(path, log)
@@ -200,7 +214,30 @@ class MetadataFileGroup:
                     raise block.corrupt(block.reason)
 
     def _read_log(self, log: LogFile) -> None:
-        self._contents[log.name] = self._storage.read(self._slice.path(log))
+        self._contents[log.name] = self._read_closed(log)
+
+    def _known(self, log: LogFile) -> bytes | None:
+        """The content of a log that need not be read."""
+        content = known_content(log)
+        identity = None if self._closed is None or content is not None else self._identity(log)
+        if self._closed is None or identity is None:
+            return content
+        return self._closed.metadata.get(identity)
+
+    def _read_closed(self, file: DataFile) -> bytes:
+        """The content of a file, which is kept if nothing can change it any more."""
+        content = self._storage.read(self._slice.path(file))
+        identity = None if self._closed is None else self._identity(file)
+        if self._closed is not None and identity is not None and len(content) == file.size_bytes:
+            self._closed.metadata.keep(identity, content, len(content))
+        return content
+
+    def _identity(self, file: DataFile) -> ClosedFile | None:
+        completed = self._completed(file.instant)
+        # An instant that nothing is known of has no other time than its own.
+        if completed is None or completed == file.instant:
+            return None
+        return ClosedFile(self._slice.path(file), file.size_bytes, completed)
 
     def _assert_nothing_lost(self, path: str, log: LogFile) -> None:
         """A log of no bytes is what a dying writer leaves, or has lost what a completed one wrote.

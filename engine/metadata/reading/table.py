@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from lakewarden.engine.file_groups.closed_files import ClosedFiles
 from lakewarden.engine.file_groups.file_names import DataFile
 from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
@@ -74,6 +75,7 @@ class MetadataTable:
         data_timeline: Timeline,
         own_timeline: Timeline | None = None,
         known: KnownLayout | None = None,
+        closed: ClosedFiles | None = None,
     ) -> None:
         self.root = root
         self.config = config
@@ -81,6 +83,7 @@ class MetadataTable:
         self.data_timeline = data_timeline
         self._own_timeline = own_timeline
         self._known = known or KnownLayout()
+        self._closed = closed
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
 
     def again(self) -> "MetadataTable":
@@ -136,7 +139,8 @@ class MetadataTable:
         is_valid, recorded = self.validity.is_valid, self._recorded
         completed = self.timeline.completion_time
         return tuple(
-            MetadataFileGroup(self.storage, one, is_valid, recorded, completed) for one in slices
+            MetadataFileGroup(self.storage, one, is_valid, recorded, completed, self._closed)
+            for one in slices
         )
 
     def _own_files(self, name: str) -> tuple[DataFile, ...]:

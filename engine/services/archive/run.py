@@ -57,10 +57,10 @@ def archive(context: Context, *, dry_run: bool = False) -> Archived:
             return _answer(plans, moves)
 
 
-def archive_if_due(context: Context) -> Archived | None:
+def archive_if_due(context: Context, seen: Snapshot | None = None) -> Archived | None:
     """The archival that a write does after its commit; None where that is switched off."""
     is_on = context.settings[ARCHIVE_AUTOMATIC] and not context.settings[ARCHIVE_ASYNC]
-    if not is_on or not draft_archive(context, load_for_writing(context)).instants:
+    if not is_on or not draft_archive(context, seen or load_for_writing(context)).instants:
         return None
     return archive(context)
 

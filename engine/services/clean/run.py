@@ -42,6 +42,9 @@ from lakewarden.engine.transaction.sweep.written_files import look_at_paths
 # Drafts made while others may write. The one after them is made under the lock.
 DRAFTS_MAX = 3
 
+# How often the cleans after the writes of one process look for what others have left.
+_TIDY_EVERY_MS = 600_000
+
 _ONLY_PENDING = "The call runs pending cleans only."
 
 
@@ -56,23 +59,29 @@ class _Published:
 
 
 def clean(
-    context: Context, plan_request: CleanRequest | None = None, *, dry_run: bool = False
+    context: Context,
+    plan_request: CleanRequest | None = None,
+    *,
+    dry_run: bool = False,
+    seen: Snapshot | None = None,
 ) -> Cleaned:
     """Remove what is too old to be read, or say why there is nothing and what holds it back.
 
-    A dry run writes nothing, and tells what would go.
+    A dry run writes nothing, and tells what would go. Whether a clean is due is decided by the
+    table as it was `seen`, if the caller has just looked.
     """
     plan_request = plan_request or CleanRequest()
     retention = retention_of(context.settings)
-    snapshot = load_for_writing(context)
+    snapshot = seen or load_for_writing(context)
     refuse_unmaintained(context.storage, snapshot.config)
     if dry_run:
         return _dry_run(context, snapshot, retention, plan_request)
     if plan_request.honour_trigger and not snapshot.timeline.active.pending((Action.CLEAN,)):
         # After most writes it is too early, and that should cost them next to nothing.
-        framed = frame_clean(context, snapshot, retention, plan_request)
-        if framed.is_over:
+        framed = _due(context, snapshot, retention, plan_request)
+        if framed is not None:
             return _answer(context, snapshot, framed)
+    context.memory.tidied_ms = context.now_ms()
     repair_savepoints(context)
     settled = recover_failed_instants(context, with_plans=True)
     swept = sweep(context)
@@ -92,6 +101,21 @@ def clean(
         snapshot = load_for_writing(context)
         done = _execute(context, snapshot, attempt)
     return _with_done(prepared, done, _answer(context, snapshot, published.draft))
+
+
+def _due(
+    context: Context, snapshot: Snapshot, retention: CleanRetention, plan_request: CleanRequest
+) -> CleanDraft | None:
+    """None if a clean is due; otherwise the draft that says why it is not.
+
+    What others have left is put in order every few minutes, also where no file is too old.
+    """
+    framed = frame_clean(context, snapshot, retention, plan_request)
+    tidied_ms = context.memory.tidied_ms
+    if framed.is_over or tidied_ms is None or context.now_ms() - tidied_ms > _TIDY_EVERY_MS:
+        return framed if framed.is_over else None
+    drafted = draft_clean(context, snapshot, retention, plan_request)
+    return drafted if drafted.is_empty else None
 
 
 def _with_done(prepared: Cleaned, done: Finished, answer: Cleaned) -> Cleaned:

@@ -108,9 +108,11 @@ _HELD = "plan_held"
 _ENDED = "unknown_plan"
 
 
-def pending_plans(context: Context, service: TableService) -> tuple[str, ...]:
+def pending_plans(
+    context: Context, service: TableService, seen: Snapshot | None = None
+) -> tuple[str, ...]:
     """The instants of a service's pending plans, oldest first."""
-    active = load_for_writing(context).timeline.active
+    active = (seen or load_for_writing(context)).timeline.active
     return tuple(instant.requested for instant in active.pending((service.service.action,)))
 
 

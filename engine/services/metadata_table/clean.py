@@ -5,6 +5,7 @@ but a reader that has started on a slice has to be able to finish it.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.file_groups.slices import file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
@@ -29,6 +30,7 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.retention.clean_plan import Cut, OldFile, PartitionView, select
 from lakewarden.engine.services.retention.clean_settings import CleanRetention
 from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
@@ -129,9 +131,9 @@ def _is_fresh(state: MetadataTable) -> str | None:
 
 def _views(state: MetadataTable) -> list[PartitionView]:
     visibility = load_visibility(state.timeline.active, state.validity, names_decide=False)
-    views = []
-    for name in state.partitions():
-        files = state.files(name)
+    views, names_there = [], state.partitions()
+    listings = together(state.storage, [partial(state.files, name) for name in names_there])
+    for name, files in zip(names_there, listings, strict=True):
         groups = file_groups(name, files, visibility)
         names = frozenset(file.name for file in files)
         views.append(PartitionView(partition=name, groups=groups, names=names))

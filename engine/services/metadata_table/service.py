@@ -58,12 +58,13 @@ def maintain_metadata_table(
     services: Collection[MetadataService] = ALL_SERVICES,
     honour_triggers: bool = False,
     dry_run: bool = False,
+    seen: Snapshot | None = None,
 ) -> MetadataMaintenance:
     """Run services of the metadata table, and say of each what was done or why nothing.
 
     With `honour_triggers` they run when Hudi would run them within a write, and the lock is taken
     only if one is due; otherwise a compaction waits for nothing but something to compact. A dry run
-    says what would be done as things are.
+    says what would be done as things are, or were when they were `seen`.
 
     Steps of `metadata-services`: lock, reload, recover, clean, unlock, compaction, lock-again,
     log-compaction, archive, unlock-again. Logs are compacted where there was no compaction. A crash
@@ -71,7 +72,8 @@ def maintain_metadata_table(
     back; in it, instants that are active and archived.
     """
     if dry_run or honour_triggers:
-        run = _Run(context, load_for_writing(context), honours=honour_triggers, is_dry=True)
+        run = _Run(context, seen or load_for_writing(context), honours=honour_triggers, is_dry=True)
+        run.seen = None if seen is None else seen.metadata
         dry_run_result = MetadataMaintenance(steps=_steps(run, services), is_dry_run=dry_run)
         if dry_run or not dry_run_result:
             return dry_run_result

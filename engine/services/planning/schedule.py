@@ -62,16 +62,19 @@ class Scheduled:
 
 
 def schedule(
-    context: Context, service: TableService, plan_request: PlanRequest
+    context: Context,
+    service: TableService,
+    plan_request: PlanRequest,
+    seen: Snapshot | None = None,
 ) -> Scheduled | Refusal:
-    """Publish a plan, or say why there is none.
+    """Publish a plan, or say why there is none; the first draft is of the table as it was `seen`.
 
     Steps of `schedule`: draft, lock, reload, holds, preempt, publish, unlock, abort. Where the
     draft does not hold any more there is another one. A crash before `schedule.preempt` leaves
     nothing, before `schedule.publish` plans that were cancelled in vain, after it a plan that
     waits.
     """
-    scheduled = _schedule(context, service, plan_request)
+    scheduled = _schedule(context, service, plan_request, seen)
     if isinstance(scheduled, Scheduled):
         remove_cancelled(context, scheduled.preempted)
     return scheduled
@@ -88,10 +91,11 @@ def remove_cancelled(context: Context, plans: Iterable[str]) -> None:
 
 
 def _schedule(
-    context: Context, service: TableService, plan_request: PlanRequest
+    context: Context, service: TableService, plan_request: PlanRequest, seen: Snapshot | None
 ) -> Scheduled | Refusal:
     for _ in range(DRAFTS_MAX):
-        before = _seen_by_planner(context, service, load_for_writing(context), plan_request)
+        before = seen or load_for_writing(context)
+        before, seen = _seen_by_planner(context, service, before, plan_request), None
         drafted = service.draft(context, before, plan_request)
         if isinstance(drafted, Refusal):
             return drafted

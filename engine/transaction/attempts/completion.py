@@ -81,4 +81,8 @@ def _publish(
         action = entry.action.completed_as
         instant = Instant(entry.instant, action, State.COMPLETED, entry.completion_time)
         return Completion(instant, is_published=False)
+    if rolled.is_new:
+        # The next look at the table begins with it.
+        path = snapshot.timeline.active.layout.path(rolled.instant)
+        context.memory.completed.keep(path, entry.content)
     return Completion(rolled.instant, is_published=True)

@@ -43,8 +43,15 @@ def load_for_display(context: Context, loaded: Loaded | None = None) -> Snapshot
     """The same for display: all versions that can be read."""
     config, timeline = loaded or load_table(context.storage, context.memory)
     times = _times(context, config.layout, timeline)
-    known = context.memory.metadata_layout
-    return Snapshot(context.storage, config, timeline, next_times=times, metadata_layout=known)
+    memory = context.memory
+    return Snapshot(
+        context.storage,
+        config,
+        timeline,
+        next_times=times,
+        metadata_layout=memory.metadata_layout,
+        closed=memory.closed,
+    )
 
 
 def reload_under_lock(context: Context, *known: Ledger) -> Snapshot:

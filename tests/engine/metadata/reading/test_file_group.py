@@ -1,0 +1,42 @@
+"""What a file group of the metadata table reads again, and what it knows from before."""
+
+from collections.abc import Iterable
+
+from lakewarden.engine.file_groups.closed_files import ClosedFiles
+from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.metadata.encoding.log_files import initial_log, log_name
+from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
+from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.testing.faults import FaultyStorage
+
+INSTANT = "20261120093057994"
+NAME = log_name("files-0000-0", INSTANT, "0-0-1")
+
+
+def reads(completions: Iterable[str | None]) -> list[int]:
+    """How many calls looks at one log make, each with the time at which its write completed."""
+    storage, closed, calls = FaultyStorage(fresh_memory_storage()), ClosedFiles(), []
+    content = initial_log(INSTANT)
+    storage.put(f"files/{NAME}", content)
+    log = LogFile(NAME, "files-0000-0", INSTANT, 1, "0-0-1", len(content))
+    slice_ = FileSlice("files", "files-0000-0", INSTANT, None, (log,))
+    for completed in completions:
+        before = len(storage.calls)
+        times = {INSTANT: completed}
+        group = MetadataFileGroup(storage, slice_, lambda _: True, None, times.get, closed)
+        assert len(group.log_blocks) == 1
+        calls.append(len(storage.calls) - before)
+    return calls
+
+
+def test_a_log_of_a_completed_write_is_read_once() -> None:
+    assert reads(["20261120093058000"] * 3) == [1, 0, 0]
+
+
+def test_a_log_that_was_made_anew_by_the_same_name_is_read_anew() -> None:
+    assert reads(["20261120093058000", "20261120093059000"]) == [1, 1]
+
+
+def test_a_log_of_a_write_that_has_not_completed_is_not_kept() -> None:
+    assert reads([None, None, INSTANT, INSTANT]) == [1, 1, 1, 1]

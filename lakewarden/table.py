@@ -10,8 +10,8 @@ from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.read.merge.predicate import Filter
-from lakewarden.engine.read.query.answer import Answer, Batches
-from lakewarden.engine.read.query.changes import plan_changes
+from lakewarden.engine.read.query.answer import Answer, Batches, PlannedT
+from lakewarden.engine.read.query.captured import LATEST_STATE, CapturedScan, plan_window
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
 from lakewarden.engine.read.query.plan_query import Query, plan_query
@@ -20,10 +20,9 @@ from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.run.executor import Executor, LocalExecutor, ReportingExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
-from lakewarden.engine.services.inspection.history.history import History
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options, in_our_words
 from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot, load_table
-from lakewarden.engine.spark.scan.frames import scan_frame
+from lakewarden.engine.spark.scan.captured_frames import planned_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.spark.write.incoming import batch_of, fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
@@ -31,7 +30,6 @@ from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, property_texts, table_name
 from lakewarden.engine.table.description import refuse_other
-from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.write import operations
@@ -173,14 +171,6 @@ class Table(TableServices, TableMetadata):
         """The columns a read returns, meta columns first."""
         return self._state().reader_schema()
 
-    def timeline(self) -> ActiveTimeline:
-        """The active timeline."""
-        return self._state().timeline.active
-
-    def history(self) -> History:
-        """The details of instants, active and archived."""
-        return History(self._storage, self._state().timeline)
-
     def state(self) -> Snapshot:
         """An immutable snapshot of the table, for callers that inspect its files."""
         return self._state()
@@ -233,11 +223,14 @@ class Table(TableServices, TableMetadata):
         *,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
+        mode: str = LATEST_STATE,
     ) -> pa.Table:
-        """The rows of commits that completed after `since`, and at or before `until`."""
-        query = Query(columns, filter)
-        changes = self._planned(lambda state: plan_changes(state, since, until, query))
-        return changes.table(self._reader)
+        """The rows of commits that completed after `since`, and at or before `until`.
+
+        With mode "cdc" what each commit did to each row: `op` (i, u or d), `ts_ms` (the commit),
+        and the row `before` and `after` it as JSON.
+        """
+        return self._changes(since, until, Query(columns, filter), mode).table(self._reader)
 
     def lookup(
         self, keys: Sequence[object], columns: Sequence[str] | None = None, *, by: str | None = None
@@ -259,7 +252,7 @@ class Table(TableServices, TableMetadata):
     ) -> "DataFrame":
         """The rows as a Spark DataFrame."""
         answer = self._answer(Query(columns, filter, as_of, mode, use_metadata))
-        return scan_frame(spark, self._storage, answer.scan(), self._executor)
+        return planned_frame(spark, self._storage, answer.scan(), self._executor)
 
     def changes(
         self,
@@ -269,11 +262,11 @@ class Table(TableServices, TableMetadata):
         *,
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,
+        mode: str = LATEST_STATE,
     ) -> "DataFrame":
         """The rows of later commits as a Spark DataFrame."""
-        query = Query(columns, filter)
-        changes = self._planned(lambda state: plan_changes(state, since, until, query))
-        return scan_frame(spark, self._storage, changes.scan(), self._executor)
+        changes = self._changes(since, until, Query(columns, filter), mode)
+        return planned_frame(spark, self._storage, changes.scan(), self._executor)
 
     def upsert(
         self, rows: Rows, options: Options = None, *, stream: Stream = None, **keywords: object
@@ -439,10 +432,15 @@ class Table(TableServices, TableMetadata):
             environment=environment_settings(),
         )
 
-    def _answer(self, query: Query) -> Answer:
+    def _answer(self, query: Query) -> Answer[Scan]:
         return self._planned(lambda state: plan_query(state, query))
 
-    def _planned(self, plan: Callable[[Snapshot], Scan]) -> Answer:
+    def _changes(
+        self, since: Time, until: Time | None, query: Query, mode: str
+    ) -> Answer[Scan | CapturedScan]:
+        return self._planned(lambda state: plan_window(state, since, until, query, mode))
+
+    def _planned(self, plan: Callable[[Snapshot], PlannedT]) -> Answer[PlannedT]:
         return Answer(self._storage, plan, self._memory)
 
     def _state(self) -> Snapshot:

@@ -33,6 +33,7 @@ from lakewarden.engine.services.inspection.column_statistics import (
     file_statistics,
     overlaps,
 )
+from lakewarden.engine.services.inspection.history.history import History
 from lakewarden.engine.services.inspection.metadata_table import (
     ComparedFile,
     compare_files,
@@ -42,6 +43,7 @@ from lakewarden.engine.services.inspection.metadata_table import (
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options, keep_settings
 from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
 
@@ -54,6 +56,15 @@ class TableMetadata:
 
     def _context_factory(self, options: Options = None) -> Context:
         raise NotImplementedError
+
+    def timeline(self) -> ActiveTimeline:
+        """The active timeline."""
+        return self._state().timeline.active
+
+    def history(self) -> History:
+        """The details of instants, active and archived."""
+        state = self._state()
+        return History(state.storage, state.timeline)
 
     def partitions(self) -> tuple[str, ...]:
         """The partition paths; a table without partitions has the one path ""."""

@@ -7,6 +7,7 @@ import pytest
 
 from lakewarden import InvalidRequest, Table
 from tests.canonical import canonical_rows, difference
+from tests.captured_rows import images_of
 from tests.golden_expectations import (
     CHANGE_CORRECTIONS,
     CLEANED_PAST,
@@ -104,6 +105,16 @@ def test_changes(name: str, golden: GoldenTable, golden_document: GoldenDocument
             expected = corrected(name, window["rows"], CHANGE_CORRECTIONS)
             found = table.changes_arrow(window["begin"], window["end"])
             assert difference(expected, canonical_rows(found)) == ""
+
+
+@pytest.mark.parametrize("name", ["cow_cdc_before_after", "cow_cdc_op_key"])
+def test_captured_changes(name: str, golden: GoldenTable, golden_document: GoldenDocument) -> None:
+    table = Table(str(golden(name)))
+    windows = golden_document(name)["expected"]["cdc"]
+    assert len(windows) == 3
+    for window in windows:
+        found = table.changes_arrow(window["begin"], window["end"], mode="cdc").to_pylist()
+        assert difference(images_of(window["rows"]), images_of(found)) == ""
 
 
 def test_rows_that_java_cannot_read_are_those_that_were_written(golden: GoldenTable) -> None:

@@ -9,15 +9,18 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewarden.data_source import AS_OF, FORMAT, asked_scan, named_options
+from lakewarden.data_source import AS_OF, FORMAT, asked_scan, asks_for_changes, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.needs import Need, Term
+from lakewarden.engine.read.merge.group_changes import CHANGE_SCHEMA
 from lakewarden.engine.read.merge.predicate import Condition, bind_filter
 from lakewarden.engine.read.query.answer import naming_removals
+from lakewarden.engine.read.query.captured import CapturedScan
 from lakewarden.engine.read.query.plan_query import Query
 from lakewarden.engine.read.query.times import parse_time
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.spark.scan.captured_frames import planned_frame
 from lakewarden.engine.spark.scan.frames import local_frame, scan_frame
 from lakewarden.engine.spark.scan.where import sql_condition
 from lakewarden.engine.spark.workers.types import ddl
@@ -48,6 +51,15 @@ def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
     """The columns of a table and what identifies its rows, as it is now or as options say."""
     found = SNAPSHOTS.now(location_of(path, options))
     state, config = found.snapshot, found.snapshot.config
+    if asks_for_changes(named_options(options)):
+        return {
+            "moment": found.number,
+            "meta_columns": "",
+            "columns": ddl(CHANGE_SCHEMA),
+            "partitions": [],
+            "identity": [],
+            "properties": _shown(config, path),
+        }
     schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF), state.zone))
     own = [field for field in schema if field.name not in META_COLUMNS]
     partitions = [field.name for field in config.partitions.fields]
@@ -102,6 +114,8 @@ def scan(
     filter_, needs = _filter(state, asked, conditions)
     query = Query(columns=columns, filter=filter_ or None, needs=needs)
     planned = asked_scan(state, asked, query)
+    if isinstance(planned, CapturedScan):
+        return planned_frame(spark, state.storage, planned, LocalExecutor())
     SNAPSHOTS.note(moment, planned.spec)
     if planned.spec.predicate is not None and sql_condition(planned.spec) is None:
         planned = replace(planned, spec=replace(planned.spec, predicate=None))
@@ -130,7 +144,9 @@ def _filter(
 
     Spark checks all of them anyhow.
     """
-    schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))
+    schema = CHANGE_SCHEMA
+    if not asks_for_changes(asked):
+        schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))
     usable: list[Condition] = []
     needs: list[Need] = []
     for subject, operator, type_, given in conditions:

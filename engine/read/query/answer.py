@@ -8,12 +8,12 @@ that names the clean.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
-from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.scan import PlannedAnswer
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import OUTDATED, SNAPSHOTS_MAX, Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
@@ -23,17 +23,18 @@ from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.removals import removals_between
 
 ValueT = TypeVar("ValueT")
+PlannedT = TypeVar("PlannedT", bound=PlannedAnswer)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Generic[PlannedT]):
     """A query on a table, which is planned anew where its snapshot has lost files."""
 
     storage: Storage
-    plan: Callable[[Snapshot], Scan]
+    plan: Callable[[Snapshot], PlannedT]
     memory: Memory = field(default_factory=Memory)
 
-    def scan(self) -> Scan:
+    def scan(self) -> PlannedT:
         """The plan alone; its files may vanish before they are read."""
         return self._attempt(lambda _, scan: scan)
 
@@ -45,7 +46,7 @@ class Answer:
         """All rows, batch after batch; the first one is read at once."""
         return self._attempt(self._begin)
 
-    def _attempt(self, use: Callable[[Snapshot, Scan], ValueT]) -> ValueT:
+    def _attempt(self, use: Callable[[Snapshot, PlannedT], ValueT]) -> ValueT:
         for _ in range(SNAPSHOTS_MAX - 1):
             snapshot = load_snapshot(self.storage, self.memory)
             try:
@@ -58,11 +59,11 @@ class Answer:
         with naming_removals(snapshot):
             return use(snapshot, self.plan(snapshot))
 
-    def _begin(self, snapshot: Snapshot, scan: Scan) -> "Batches":
+    def _begin(self, snapshot: Snapshot, scan: PlannedT) -> "Batches":
         batches = scan.batches(self.storage)
         first = next(batches, None)
         rows = iter(()) if first is None else _rest(snapshot, first, batches)
-        return Batches(scan.spec.output_schema, rows)
+        return Batches(scan.output_schema, rows)
 
 
 class Batches(Iterator[pa.RecordBatch]):

@@ -50,20 +50,20 @@ def plan_changes(state: Snapshot, since: Time, until: Time | None, query: Query)
     table as it was then.
     """
     if not state.config.has_meta_fields:
-        raise _no_commit_times()
+        raise no_commit_times()
     start, end = required_time(since, state.zone), parse_time(until, state.zone)
     if _is_before_all(state, start):
         return plan_query(state, query) if end is None else _as_of_end(state, end, query)
-    return _of_window(state, _window(state, start, end), query)
+    return _of_window(state, changes_window(state, start, end), query)
 
 
 def _is_before_all(state: Snapshot, time: str) -> bool:
     """Whether no write had completed by a time; the archive is asked where no active one had."""
     active = state.timeline.active.completed()
-    if any(_moment(state, instant) <= time for instant in active):
+    if any(moment_of(state, instant) <= time for instant in active):
         return False
     return not any(
-        instant.action in COMPLETED_WRITES and _moment(state, instant) <= time
+        instant.action in COMPLETED_WRITES and moment_of(state, instant) <= time
         for instant in state.timeline.archive.instants(None, time)
     )
 
@@ -123,9 +123,10 @@ def _of_window(state: Snapshot, window: ChangesWindow, query: Query) -> Scan:
     return narrow(state, Scan(tuple(slices.values()), (), spec))
 
 
-def _window(state: Snapshot, since: str, until: str | None) -> ChangesWindow:
-    after = [one for one in _completed_writes(state, since) if _moment(state, one) > since]
-    later = [one for one in after if until is not None and _moment(state, one) > until]
+def changes_window(state: Snapshot, since: str, until: str | None) -> ChangesWindow:
+    """The writes that completed after a moment, and no later than another one."""
+    after = [one for one in _completed_writes(state, since) if moment_of(state, one) > since]
+    later = [one for one in after if until is not None and moment_of(state, one) > until]
     gone = frozenset(one.requested for one in later)
     return ChangesWindow([one for one in after if one.requested not in gone], gone)
 
@@ -143,7 +144,7 @@ def _completed_writes(state: Snapshot, since: str) -> Sequence[Instant]:
     ]
 
 
-def _moment(state: Snapshot, instant: Instant) -> str:
+def moment_of(state: Snapshot, instant: Instant) -> str:
     """What a window is measured by; version 6 records no completion times."""
     assert instant.completed is not None
     return instant.completed if state.config.version >= 8 else instant.requested
@@ -174,13 +175,14 @@ def _check_kept(
             state, one.file, slices.get(one.key)
         ):
             why = f"A clean removed {one.path}, which it wrote to file group {one.key.file_id}."
-            raise _cleaned(one.instant, why)
+            raise cleaned(one.instant, why)
     missed = first_vanished(state, slices.values())
     if missed is not None:
-        raise _cleaned(missed.removed.instant, missed.why)
+        raise cleaned(missed.removed.instant, missed.why)
 
 
-def _cleaned(instant: str, why: str) -> InvalidRequest:
+def cleaned(instant: str, why: str) -> InvalidRequest:
+    """The refusal of a window that has lost files of a commit."""
     return InvalidRequest(
         "history_cleaned",
         what=f"Lakewarden can no longer read the changes of the commit {instant}.",
@@ -204,7 +206,8 @@ def _is_kept(state: Snapshot, file: DataFile, slice_: FileSlice | None) -> bool:
     return since > (state.timeline.completion_time(file.instant) or file.instant)
 
 
-def _no_commit_times() -> InvalidRequest:
+def no_commit_times() -> InvalidRequest:
+    """The refusal for a table whose rows do not say who wrote them."""
     return InvalidRequest(
         "unsupported_changes",
         what="The table does not record which commit wrote a row.",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -11,6 +12,23 @@ from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.read.query.prune import SkippedPart
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.storage.port import Storage
+
+
+class PlannedAnswer(Protocol):
+    """A planned query of any kind: rows that can be read."""
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        ...
+
+    def table(self, storage: Storage, executor: Executor) -> pa.Table:
+        """All rows."""
+        ...
+
+    def batches(self, storage: Storage) -> Iterator[pa.RecordBatch]:
+        """All rows, batch after batch."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,10 @@ class Scan:
     spec: ReadSpec
     # The indexes that the filter concerns.
     indexes: tuple[IndexUse, ...] = ()
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        return self.spec.output_schema
 
     def table(self, storage: Storage, executor: Executor) -> pa.Table:
         """All rows, slices side by side; few slices share the cores."""

@@ -45,7 +45,7 @@ def written_by(timeline: Timeline, writes: Sequence[Instant]) -> Written:
     """What the metadata of some writes says."""
     files: list[PlacedFile] = []
     replaced: dict[FileGroupId, str] = {}
-    for instant, content, path in _contents(timeline, writes):
+    for instant, content, path in contents_of(timeline, writes):
         for partition, stats in commit.decode(content, path).partition_to_write_stats.items():
             files += data_files_at(partition, (stat.path for stat in stats if stat.path))
         if instant.action is Action.REPLACE_COMMIT:
@@ -61,7 +61,7 @@ def data_files_at(partition: str, addresses: Iterable[str]) -> Iterator[PlacedFi
             yield PlacedFile(partition, file)
 
 
-def _contents(
+def contents_of(
     timeline: Timeline, writes: Sequence[Instant]
 ) -> Iterator[tuple[Instant, bytes, str]]:
     """The metadata of writes, oldest first."""

@@ -4,6 +4,7 @@ import heapq
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -37,6 +38,8 @@ class MergeTasks:
     location: Location
     spec: ReadSpec
     packed: tuple[bytes, ...]
+    # A task without rows.
+    nothing: ClassVar[bytes] = pickle.dumps(MergeTask((), {}))
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of the tasks with these numbers, read where this runs."""

@@ -70,6 +70,10 @@ def test_a_load_knows_other_moments_and_modes(session: SparkSession, tmp_path: P
     for options, expected in answers:
         frame = session.read.format("lakewarden").options(**options).load(path)
         assert contents(frame.toArrow()) == expected, options
+    asked = {"since": "0", "hoodie.datasource.query.incremental.format": "cdc"}
+    captured = session.read.format("lakewarden").options(**asked).load(path).toArrow()
+    assert captured.equals(table.changes_arrow("0", mode="cdc").cast(captured.schema))
+    assert table.changes(session, "0", mode="cdc", columns=["op"]).count() == len(captured) == 4
 
 
 def test_appending_creates_a_table_and_upserts_into_it(

@@ -271,5 +271,12 @@ def test_functions_by_hudis_names_are_there(run: Run, refused: Refused, make: Ma
     first = run(f"SELECT min(instant_time) FROM lakewarden_timeline('{name}')")[0][0]
     until = f"SELECT name FROM hudi_table_changes('{name}', 'latest_state', '0', '{first}')"
     assert run(until) in ([("a",)], [])
-    assert "cdc" in str(refused(f"SELECT * FROM hudi_table_changes('{name}', 'cdc', '0')"))
+    columns = "op, ts_ms, get_json_object(before, '$.name'), get_json_object(after, '$.name')"
+    captured = f"SELECT {columns} FROM hudi_table_changes('{name}', 'cdc', 'earliest')"
+    expected = [("i", None, "a"), ("u", "a", "b")]
+    assert [(op, old, new) for op, _, old, new in run(f"{captured} ORDER BY ts_ms")] == expected
+    ours = f"FROM table_changes('{name}', '0', mode => 'cdc') WHERE op = 'u'"
+    assert run(f"SELECT {columns} {ours}") == [run(f"{captured} ORDER BY ts_ms")[1]]
+    other = refused(f"SELECT * FROM table_changes('{name}', '0', '1', 'rows')")
+    assert "no mode rows" in str(other)
     assert "missing" in str(refused(f"SELECT * FROM hudi_query('{name}')"))

@@ -2,6 +2,7 @@ package io.lakewarden.spark;
 
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -22,12 +23,13 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Functions whose rows are those of a table: `table_changes(table, since [, until])`, and by Hudi's
- * names `hudi_table_changes(table, mode, begin [, end])` and `hudi_query(table, mode)`; and Hudi's
+ * Functions whose rows are those of a table: `table_changes(table, since [, until [, mode]])`, and by
+ * Hudi's names `hudi_table_changes(table, mode, begin [, end])` and `hudi_query(table, mode)`; and Hudi's
  * functions of the state of a table.
  */
 final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPlan> {
   static final String NAME = "table_changes";
+  private static final String MODE = "mode";
   private static final String HUDI_CHANGES = "hudi_table_changes";
   private static final String HUDI_QUERY = "hudi_query";
   /** Functions of the state of a table, whose rows Python makes. */
@@ -39,12 +41,14 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
   private static final Map<String, List<String>> PARAMETERS = new HashMap<>(OF_STATE);
 
   static {
-    PARAMETERS.put(NAME, List.of("table", "since", "until"));
-    PARAMETERS.put(HUDI_CHANGES, List.of("table", "mode", "since", "until"));
-    PARAMETERS.put(HUDI_QUERY, List.of("table", "mode"));
+    PARAMETERS.put(NAME, List.of("table", "since", "until", MODE));
+    PARAMETERS.put(HUDI_CHANGES, List.of("table", MODE, "since", "until"));
+    PARAMETERS.put(HUDI_QUERY, List.of("table", MODE));
   }
 
   private static final String LATEST = "latest_state";
+  private static final String CDC = "cdc";
+  private static final String CHANGES_MODE = "hoodie.datasource.query.incremental.format";
 
   private final String name;
 
@@ -91,7 +95,7 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
     int place = 0;
     for (Expression argument : CollectionConverters.asJava(arguments)) {
       if (argument instanceof NamedArgumentExpression named) {
-        put(given, named.key().toLowerCase(java.util.Locale.ROOT), named.value());
+        put(given, named.key().toLowerCase(Locale.ROOT), named.value());
       } else {
         put(given, place < parameters.size() ? parameters.get(place++) : "", argument);
       }
@@ -108,12 +112,15 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
     if (isOfState) {
       return state(table, given.isEmpty() ? "" : given.values().iterator().next());
     }
-    if (name.equals(HUDI_CHANGES)) {
-      String mode = given.getOrDefault("mode", LATEST);
-      if (!mode.equalsIgnoreCase(LATEST)) {
+    if (!name.equals(HUDI_QUERY)) {
+      String mode = given.getOrDefault(MODE, LATEST).toLowerCase(Locale.ROOT);
+      if (!mode.equals(LATEST) && !mode.equals(CDC)) {
         throw wrong("There is no mode " + mode + " of " + name + ".");
       }
-      given.remove("mode");
+      given.remove(MODE);
+      given.put(CHANGES_MODE, mode);
+    }
+    if (name.equals(HUDI_CHANGES)) {
       if (given.get("since").equalsIgnoreCase("earliest")) {
         given.put("since", "0");
       }
@@ -177,7 +184,7 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
     Object constant = value.eval(InternalRow.empty());
     if (constant != null) {
       given.put(parameter, constant.toString());
-    } else if (!parameter.equals("until")) {
+    } else if (!Set.of("until", MODE).contains(parameter)) {
       throw wrong("The argument " + parameter + " is NULL.");
     }
   }
@@ -187,12 +194,15 @@ final class ChangesFunction extends AbstractFunction1<Seq<Expression>, LogicalPl
         switch (name) {
           case HUDI_QUERY -> "(table, mode): a name or path, and snapshot or read_optimized.";
           case HUDI_CHANGES ->
-              "(table, mode, begin [, end]): a name or path, latest_state, and instants as texts.";
+              "(table, mode, begin [, end]): a name or path, latest_state or cdc, and instants as"
+                  + " texts.";
           case "hudi_query_timeline" -> "(table [, archived]): a name or path, and 'true'.";
           case "hudi_filesystem_view" ->
               "(table [, partitions]): a name or path, and a pattern of partition paths.";
           case "hudi_metadata" -> "(table): a name or path.";
-          default -> "(table, since [, until]): a name or path, and instants as texts.";
+          default ->
+              "(table, since [, until [, mode]]): a name or path, instants as texts, and"
+                  + " latest_state or cdc.";
         };
     String example =
         switch (name) {

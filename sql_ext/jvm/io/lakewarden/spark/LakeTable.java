@@ -81,13 +81,19 @@ public final class LakeTable
     this.options = options;
     this.role = role;
     this.moment = ((Number) described.get("moment")).longValue();
-    this.metaColumns = StructType.fromDDL((String) described.get("meta_columns"));
-    this.ownColumns = StructType.fromDDL((String) described.get("columns"));
+    this.metaColumns = columns(described.get("meta_columns"));
+    this.ownColumns = columns(described.get("columns"));
     this.partitions = texts(described.get("partitions"));
     this.identity = texts(described.get("identity"));
     this.properties = new TreeMap<>();
     ((Map<?, ?>) described.get("properties"))
         .forEach((key, value) -> properties.put((String) key, (String) value));
+  }
+
+  /** Columns as SQL declares them; there may be none. */
+  private static StructType columns(Object declared) {
+    String text = (String) declared;
+    return text.isEmpty() ? new StructType() : StructType.fromDDL(text);
   }
 
   /** The table at a path as it is now, or as the options say. */

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.kernel.shown import Listed
+from lakewarden.engine.kernel.shown import Listed, Shown
 from lakewarden.engine.services.inspection.state.plans import (
     Explained,
     explain_groups,
@@ -14,8 +14,8 @@ from lakewarden.engine.services.planning.selection import Skipped
 from lakewarden.engine.transaction.state.service import Service
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Preview(Shown):
     """A plan as a dry run would publish it."""
 
     service: Service

@@ -129,11 +129,11 @@ class TableMetadata:
         context, request = self._asked(name, columns, index_type, options, None)
         return build_index(context, request, op, dry_run=dry_run)
 
-    def run_indexing(self, instants: Sequence[str] | None = None) -> tuple[BuildDone, ...]:
+    def run_indexing(self, instants: Sequence[str] | None = None) -> Listed[BuildDone]:
         """Carry out pending plans of index builds, ours or Java's; all of them without a choice."""
         context = self._context_factory()
         chosen = instants or pending_indexing(self._state())
-        return tuple(run_build(context, instant) for instant in chosen)
+        return Listed(run_build(context, instant) for instant in chosen)
 
     def pending_indexing(self) -> tuple[str, ...]:
         """The instants of index builds that have not ended, oldest first."""

@@ -266,11 +266,10 @@ class TableServices:
 
     def end_stale(
         self, min_age_minutes: int, *, with_writes: bool = False, dry_run: bool = False
-    ) -> tuple[StaleEnd, ...]:
+    ) -> Listed[StaleEnd]:
         """Roll back stale plans of at least this age, and stale writes if requested."""
-        return end_stale(
-            self._context_factory(), min_age_minutes, with_writes=with_writes, dry_run=dry_run
-        )
+        context = self._context_factory()
+        return Listed(end_stale(context, min_age_minutes, with_writes=with_writes, dry_run=dry_run))
 
     def reset_plan(
         self, instant: str, *, removes_plan: bool = False, dry_run: bool = False

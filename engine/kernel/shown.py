@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from itertools import islice
+from textwrap import wrap
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ PAGE_ROWS = 1000
 # What a value shows of itself; the rest is counted.
 SHOWN_ROWS = 20
 SHOWN_WIDTH = 60
+# The same of a value that has lines of its own.
+SHOWN_ITEMS = 5
+TEXT_WIDTH, TEXT_LINES = 80, 4
 _UNITS = ("B", "KB", "MB", "GB", "TB", "PB")
 _THOUSAND = 1000
 _NOTHING: tuple[object, ...] = (None, (), "", {})
@@ -44,8 +48,12 @@ class Shown:
     def __repr__(self) -> str:
         row = {name: value for name, value in row_of(self).items() if value not in _NOTHING}
         width = max(map(len, row), default=0)
-        lines = (f"  {name:<{width}}  {_short(for_people(name, one))}" for name, one in row.items())
-        return "\n".join([type(self).__name__, *lines])
+        lines = [type(self).__name__]
+        for name, one in row.items():
+            first, *rest = _shown_lines(for_people(name, one))
+            lines.append(f"  {name:<{width}}  {first}")
+            lines += (f"  {'':<{width}}  {line}" for line in rest)
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         row = row_of(self)
@@ -69,7 +77,8 @@ class ShownRows(ABC):
         left_out = max(len(rows) - SHOWN_ROWS, 0)
         begin = SHOWN_ROWS // 2 if left_out else SHOWN_ROWS
         chosen = [*rows[:begin], *rows[begin + left_out :]]
-        short = ({name: _short(for_people(name, row[name])) for name in names} for row in chosen)
+        told = map(row_for_people, chosen)
+        short = ({name: _short(row[name]) for name in names} for row in told)
         lines = list(aligned(names, short))
         if left_out:
             lines.insert(begin + 2, f"... {left_out} more ...")
@@ -78,7 +87,8 @@ class ShownRows(ABC):
     def _repr_html_(self) -> str:
         rows = self._shown_rows()
         names = tuple(rows[0]) if rows else ("(no rows)",)
-        return _html(names, ([for_people(name, row[name]) for name in names] for row in rows))
+        told = map(row_for_people, rows)
+        return _html(names, ([row[name] for name in names] for row in told))
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
@@ -126,6 +136,23 @@ def for_people(name: str, value: object) -> object:
     return duration_text(value) if name.endswith("_seconds") else value
 
 
+def row_for_people(row: Row) -> Row:
+    """A row in units that people read; what is not known is left empty.
+
+    >>> row_for_people({"metric": "table_size", "value": 38919.0, "unit": "bytes"})
+    {'metric': 'table_size', 'value': '38.9 KB', 'unit': ''}
+    """
+    told = {name: for_people(name, one) for name, one in row.items()}
+    show = _BY_UNIT.get(str(row.get("unit")))
+    for name in _FIGURES & told.keys():
+        figure = told[name]
+        if isinstance(figure, int | float):
+            told[name] = show(figure) if show else int(figure) if figure == int(figure) else figure
+    if show is not None:
+        told["unit"] = ""
+    return {name: "" if one is None else one for name, one in told.items()}
+
+
 def size_text(size_bytes: float) -> str:
     """A size with three digits.
 
@@ -142,17 +169,21 @@ def size_text(size_bytes: float) -> str:
 def duration_text(seconds: float) -> str:
     """A duration in its two largest units.
 
-    >>> duration_text(0.25), duration_text(75), duration_text(7320)
-    ('0.25 s', '1 min 15 s', '2 h 2 min')
+    >>> duration_text(0.25), duration_text(75), duration_text(7320), duration_text(3600)
+    ('0.25 s', '1 min 15 s', '2 h 2 min', '1 h')
     """
     if seconds < 60:
         return f"{seconds:.3g} s"
     for size, unit, next_size, smaller in _DURATIONS:
         if seconds >= size:
-            return f"{seconds // size:.0f} {unit} {seconds % size // next_size:.0f} {smaller}"
+            rest = int(seconds % size // next_size)
+            return f"{seconds // size:.0f} {unit}{f' {rest} {smaller}' if rest else ''}"
     return f"{seconds:.0f} s"
 
 
+# Rows whose unit stands in a column of its own.
+_FIGURES = frozenset({"value", "threshold"})
+_BY_UNIT = {"bytes": size_text, "seconds": duration_text}
 _DURATIONS = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -249,8 +280,16 @@ def _cell(value: object) -> object:
         case Mapping():
             return {str(name): _cell(one) for name, one in value.items()}
         case _ if is_dataclass(value):
-            return getattr(value, "name", None) or str(value)
+            return getattr(value, "name", None) or _words(value)
     return value
+
+
+def _words(value: object) -> str:
+    """Another value of ours within one: in its own words, or its fields."""
+    if type(value).__str__ is not object.__str__:
+        return str(value)
+    told = {name: one for name, one in row_of(value).items() if one not in _NOTHING}
+    return ", ".join(f"{name} {text_of(plain(one))}" for name, one in told.items())
 
 
 def _for_arrow(value: object) -> object:
@@ -265,6 +304,22 @@ def _for_arrow(value: object) -> object:
 def _is_told(name: str, rows: Sequence[Row]) -> bool:
     """Whether any row has something in a column; a row of figures needs no empty ones."""
     return any(row[name] not in _NOTHING for row in rows)
+
+
+def _shown_lines(value: object) -> list[str]:
+    """A value of some length: texts are wrapped, and of many values the first ones are shown."""
+    if isinstance(value, tuple):
+        texts = [_printable(text_of(plain(one))) for one in value]
+        if sum(map(len, texts)) <= SHOWN_WIDTH:
+            return [", ".join(texts)]
+        more = len(texts) - SHOWN_ITEMS
+        counted = [f"... {more} more ..."] if more > 0 else []
+        return [*(line for text in texts[:SHOWN_ITEMS] for line in _wrapped(text)), *counted]
+    return _wrapped(value) if isinstance(value, str) else [str(_short(value))]
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(_printable(text), TEXT_WIDTH, max_lines=TEXT_LINES, placeholder=" ...") or [""]
 
 
 def _short(value: object) -> object:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lakewarden.engine.index.key_copies import KeyCopies
 from lakewarden.engine.index.repeated_keys import KeySearch
 from lakewarden.engine.index.settings import has_global_index
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.schema import COMMIT_TIME
@@ -31,8 +32,8 @@ class KeyCopy:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deduplicated:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Deduplicated(Shown):
     """The rows that shared a key, and the commit that has left one of each; true if there were any.
 
     Without a commit nothing was changed: in a dry run, or where no key repeats.

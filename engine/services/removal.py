@@ -8,6 +8,7 @@ from lakewarden.engine.formats.instant_metadata import replace
 from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.timeline.instants.instant import epoch_ms
@@ -100,8 +101,8 @@ class RemovedPartition:
     last_write_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRemoval:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PartitionRemoval(Shown):
     """What was deleted, or would be; it is true when something was."""
 
     partitions: tuple[RemovedPartition, ...] = ()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.reset import reset
@@ -35,8 +36,8 @@ class InflightView:
     is_started: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleEnd:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StaleEnd(Shown):
     """What became of a stale instant; without an answer it was a dry run."""
 
     instant: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
@@ -33,8 +34,8 @@ class ResetOutcome(StrEnum):
     COMPLETED = "completed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reset(Shown):
     """The answer of a reset."""
 
     instant: str

@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewarden.engine.kernel.shown import Row, aligned, for_people, json_text, plain, text_of
+from lakewarden.engine.kernel.shown import Row, aligned, json_text, plain, row_for_people, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +23,8 @@ class ResultTable:
 def as_table(answer: ResultTable) -> Iterator[str]:
     """The lines of a table under a header."""
     return aligned(
-        answer.columns, map(_with_units, answer.rows) if answer.has_units else answer.rows
+        answer.columns, map(row_for_people, answer.rows) if answer.has_units else answer.rows
     )
-
-
-def _with_units(row: Row) -> Row:
-    return {name: for_people(name, value) for name, value in row.items()}
 
 
 def as_json(answer: ResultTable) -> Iterator[str]:

@@ -13,6 +13,7 @@ from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -73,8 +74,8 @@ class CaughtUp:
     instant: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildDone:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BuildDone(Shown):
     """A build that has ended well."""
 
     instant: str

@@ -38,8 +38,8 @@ class Archived(Shown):
         return "There is nothing to archive." if self.held is None else self.held.why
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineCompacted:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TimelineCompacted(Shown):
     """What a compaction of the archive has come to, in files of archived instants."""
 
     files_before: int

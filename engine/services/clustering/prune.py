@@ -20,6 +20,7 @@ from lakewarden.engine.formats.instant_metadata.replace import (
     encode_plan,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.read.query.broken_files import broken_among
 from lakewarden.engine.services.planning.schedule import remove_cancelled
 from lakewarden.engine.snapshot import Snapshot
@@ -49,8 +50,8 @@ class PrunedFile:
     broken: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Pruned(Shown):
     """A plan, and what became of it."""
 
     instant: str

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.indexing.index_views import IndexState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexBuilt:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexBuilt(Shown):
     """An index after a build, or as it would be after one."""
 
     name: str
@@ -24,8 +25,8 @@ class IndexBuilt:
     caught_up_to: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSet:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexSet(Shown):
     """The index by which all writes find keys from now on, or would."""
 
     index: str
@@ -35,8 +36,8 @@ class IndexSet:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexDropped:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexDropped(Shown):
     """An index that is gone, or would be."""
 
     name: str

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.service import Service
 from lakewarden.engine.transaction.window.window import Window
@@ -88,8 +89,8 @@ class Selection(Generic[T_co]):
         return tuple(sorted({one.partition for one in self.skipped if one.comes_back}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Refusal(Shown):
     """Why there is no plan. It is an answer, not an error: nothing is wrong."""
 
     service: str

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.rollback.execution import RolledBack
 from lakewarden.engine.transaction.state.live_attempt import LiveAttempt
@@ -29,8 +30,8 @@ class Cleanup(StrEnum):
     DUE = "due"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancellation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Cancellation(Shown):
     """The answer to a request to cancel; what it says of the outcome holds for good."""
 
     instant: str

@@ -18,6 +18,7 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
     RollbackRequest,
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, corrupt
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writing.writer import rollback_change
 from lakewarden.engine.snapshot import Snapshot
@@ -66,8 +67,8 @@ class RollbackInProgress:
     is_taken_over: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RolledBack:
+@dataclass(frozen=True, slots=True, repr=False)
+class RolledBack(Shown):
     """An instant that is no more, and the rollback that says so."""
 
     instant: str

@@ -53,6 +53,31 @@ def test_a_value_shows_its_fields_one_on_a_line() -> None:
     ]
 
 
+def test_a_value_wraps_long_texts_and_counts_what_is_too_much() -> None:
+    errors = ("It stands still. " * 8, *(f"file {number} is gone" for number in range(9)))
+    assert repr(Outcome("1", 1, {}, errors)).splitlines() == [
+        "Outcome",
+        "  instant  1",
+        "  bytes    1 B",
+        "  errors   It stands still. It stands still. It stands still. It stands still. It stands",
+        "           still. It stands still. It stands still. It stands still.",
+        "           file 0 is gone",
+        "           file 1 is gone",
+        "           file 2 is gone",
+        "           file 3 is gone",
+        "           ... 5 more ...",
+    ]
+
+
+def test_few_short_values_stand_on_one_line() -> None:
+    assert repr(Outcome("1", 1, {}, ("a", "b"))).splitlines()[-1] == "  errors   a, b"
+
+
+def test_a_value_within_another_says_its_fields_in_words() -> None:
+    shown = repr(Outcome("1", 1, {}, (Item("a", 7, files=(Named("f"),)),)))  # type: ignore[arg-type]
+    assert shown.splitlines()[-1] == '  errors   id a, size_bytes 7, colour red, files ["f"]'
+
+
 def test_values_of_a_kind_show_a_table_without_columns_that_say_nothing() -> None:
     shown = repr(Listed([Item("a", 950), Item("bb", 2_000, files=(Named("f"),))]))
     assert shown.splitlines() == [

@@ -40,30 +40,22 @@ class MeasuredService(LineClient):
 
 def java_hudi() -> MeasuredService:
     """Java Hudi on its own Spark."""
-    _prepare()
-    (bundle,) = (HOME / "jars").glob("*.jar")
-    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_reader", bundle)
+    return _java("bench.java_reader")
 
 
 def java_writer() -> MeasuredService:
     """Java Hudi on its own Spark, writing."""
-    _prepare()
-    (bundle,) = (HOME / "jars").glob("*.jar")
-    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_writer", bundle)
+    return _java("bench.java_writer")
 
 
 def java_planner() -> MeasuredService:
     """Java Hudi on its own Spark, planning compactions."""
-    _prepare()
-    (bundle,) = (HOME / "jars").glob("*.jar")
-    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_planner", bundle)
+    return _java("bench.java_planner")
 
 
 def java_compactor() -> MeasuredService:
     """Java Hudi on its own Spark, compacting."""
-    _prepare()
-    (bundle,) = (HOME / "jars").glob("*.jar")
-    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_compactor", bundle)
+    return _java("bench.java_compactor")
 
 
 def compactor() -> MeasuredService:
@@ -73,9 +65,18 @@ def compactor() -> MeasuredService:
 
 def java_clusterer() -> MeasuredService:
     """Java Hudi on its own Spark, clustering."""
+    return _java("bench.java_clusterer")
+
+
+def java_rival() -> MeasuredService:
+    """Java Hudi on its own Spark, two writers of one table."""
+    return _java("bench.java_rival")
+
+
+def _java(module: str) -> MeasuredService:
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
-    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_clusterer", bundle)
+    return MeasuredService(HOME / "venv" / "bin" / "python", module, bundle)
 
 
 def rust_hudi() -> MeasuredService:

@@ -36,13 +36,12 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.instants.instant import Instant
-from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
-from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.timeline.timeline import Timeline, open_archive
 from lakewarden.engine.transaction.preempt import may_be_preempted
 from lakewarden.engine.transaction.state.announced_groups import AnnouncementReader
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
 from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, live_attempt
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 
@@ -247,20 +246,19 @@ class RivalFinder:
     def _live(self, instant: Instant, groups: tuple[FileGroupId, ...]) -> Rival | None:
         """Whether another write is under way still; asked only about those that share groups."""
         ledger = read_ledger(self.context.storage, instant.requested)
-        if ledger.ends_in is LedgerEnd.CANCELLED or not self._goes_on(ledger):
+        if ledger.ends_in is LedgerEnd.CANCELLED:
+            return None
+        held_by = live_attempt(self.context, ledger)
+        # One that has committed and is not published is about to complete in any case.
+        if held_by is None and ledger.ends_in is not LedgerEnd.COMMITTED:
             return None
         return Rival(
             instant=instant.requested,
             action=instant.action.value,
             kind=ConflictKind.UNDER_WAY,
             groups=groups,
-            held_by=live_attempt(self.context, ledger),
+            held_by=held_by,
         )
-
-    def _goes_on(self, ledger: Ledger) -> bool:
-        """One that has committed and is not published is about to complete in any case."""
-        is_committed = ledger.ends_in is LedgerEnd.COMMITTED
-        return is_committed or newest_heartbeat(self.context, ledger) is HeartbeatSign.LIVE
 
 
 def _groups_of(found: Sequence[Conflicting], one: Conflicting) -> tuple[FileGroupId, ...]:

@@ -91,15 +91,15 @@ def _answer(commands: Mapping[str, Callable[..., Any]], request: dict[str, Any])
     try:
         return {"number": number, "result": command(**request)}
     except Exception as error:  # whatever Java or Rust throws is an answer here
-        reasons = " because of ".join(_reasons(error))
-        return {"number": number, "error": f"{type(error).__name__}: {reasons}"[:4000]}
+        said = " because of ".join(reasons(error))
+        return {"number": number, "error": f"{type(error).__name__}: {said}"[:4000]}
 
 
-def _reasons(error: Exception) -> list[str]:
+def reasons(error: Exception) -> list[str]:
     """What Java threw and what led to it, or else the error itself."""
     cause: Any = getattr(error, "java_exception", None)
-    reasons = [] if cause is not None else [str(error)]
+    found = [] if cause is not None else [str(error)]
     while cause is not None:
-        reasons.append(cause.toString())
+        found.append(cause.toString())
         cause = cause.getCause()
-    return reasons
+    return found

@@ -18,6 +18,7 @@ from lakewarden.engine.kernel.errors import Conflict, Unavailable
 from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.storage.failures import unavailable
@@ -303,6 +304,25 @@ def test_a_write_that_appends_passes_beside_a_compaction() -> None:
     request = PlanRequest(cancellable=False)
     assert isinstance(schedule(world.context(), COMPACTION, request), Scheduled)
     assert writes(world, upsert("k0"), **ON) == "committed"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_cancellable_plan_stops_within_a_file_of_a_live_write(shape: Shape) -> None:
+    groups = "abcdef"
+    world = new_service_world(shape, inserted(6, partitions=groups))
+    scheduled = schedule(world.context(**SINGLE), CLUSTERING, PlanRequest(cancellable=True))
+    assert isinstance(scheduled, Scheduled)
+    before = data_files(world)
+
+    def write() -> None:
+        standing_write(world, upsert("k5", partition="f"), **SEVERAL)
+        world.clock.advance(1_000)
+
+    hook = OnFile(write, at=2)
+    context = world.context(70, hook.storage(world.storage), **SINGLE)
+    assert tried(partial(execute, context, CLUSTERING, scheduled.instant)) == "plan_conflict"
+    assert hook.calls == 2
+    assert data_files(world) == before
 
 
 class Eventful(ManualClock):

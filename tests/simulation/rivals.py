@@ -23,6 +23,7 @@ from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.markers import is_list_of_markers, marker_folder
 from lakewarden.engine.transaction.sweep.sweep import sweep
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
@@ -90,7 +91,6 @@ class _Traces:
     by: str = ""
     announced: int | None = None
     ended: int | None = None
-    files: int = 0
     removed_early: str = ""
 
 
@@ -204,23 +204,54 @@ class Rivalry:
             if operation.startswith("delete"):
                 self._removed(path.split("/")[2], path)
             else:
+                self._assert_marker(path)
                 # Making a file takes a while, in which it is time to look again.
                 self.scheduler.clock.advance(_FILE_MS)
         elif not path.startswith(".hoodie/"):
             self._data(operation, path)
 
     def _data(self, operation: str, path: str) -> None:
-        for instant, found in self.traces.items():
+        for instant in self.traces:
             if instant in path:
                 if operation.startswith("delete"):
                     self._removed(instant, path)
                 else:
-                    found.files += 1
+                    self._assert_announced(instant, path)
 
     def _removed(self, instant: str, path: str) -> None:
         found = self.traces.get(instant)
         if found is not None and found.ended is None:
             found.removed_early = path
+
+    def _assert_announced(self, instant: str, path: str) -> None:
+        """I4 and I5: the inflight file names its file group, and every list of markers its path."""
+        partition, _, name = path.rpartition("/")
+        file_id = name.lstrip(".").partition("_")[0]
+        inflight = self.storage.read_if_present(f".hoodie/timeline/{self._inflight_of(instant)}")
+        if (
+            inflight is None
+            or partition.encode() not in inflight
+            or file_id.encode() not in inflight
+        ):
+            raise Violation(f"{path} was made, and {instant} has not announced its file group.")
+        lists = [
+            self.storage.read(one.path)
+            for one in self.storage.list(marker_folder(instant)).files
+            if is_list_of_markers(instant, one)
+        ]
+        if lists and not any(f"{path}.marker.".encode() in one for one in lists):
+            raise Violation(f"{path} was made, and no list of {instant} has it.")
+
+    def _inflight_of(self, instant: str) -> str:
+        is_cow = self.type == "cow"
+        return f"{instant}.inflight" if is_cow else f"{instant}.deltacommit.inflight"
+
+    def _assert_marker(self, path: str) -> None:
+        """I5: where Java looks for markers there is nothing else."""
+        name = path.rpartition("/")[2]
+        is_marker = ".marker." in name or name.startswith("MARKERS")
+        if not is_marker and name != FOLDER_KEEPER:
+            raise Violation(f"{path} is no marker.")
 
     # What has to hold.
 
@@ -232,7 +263,7 @@ class Rivalry:
         return [one for one in self.traces.values() if one.by == f"writer {number}"]
 
     def assert_promises(self) -> None:
-        """I1, I2, I3, I6 and I9 of early conflict detection."""
+        """I1, I2, I3, I6 and I9 of early conflict detection; I4 and I5 hold all the time."""
         for number, part in enumerate(self.parts):
             if part.answer == GAVE_WAY:
                 self._assert_rightly(number, part)

@@ -9,6 +9,7 @@ from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.heartbeats import (
+    Heartbeat,
     heartbeat_sign,
     read_first_heartbeat,
     read_heartbeat,
@@ -64,19 +65,25 @@ def newest_heartbeat(context: Context, ledger: Ledger) -> HeartbeatSign:
 
     An attempt whose process is known to be gone is dead, however fresh its last sign is.
     """
+    return heartbeat_of(context, ledger)[0]
+
+
+def heartbeat_of(context: Context, ledger: Ledger) -> tuple[HeartbeatSign, Heartbeat | None]:
+    """The same with the heartbeat itself, where it is our own and whole."""
     claim = ledger.last_claim
     if claim is None:
-        return standard_heartbeat(context, ledger.instant)
+        return standard_heartbeat(context, ledger.instant), None
     try:
         heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
     except CorruptTable:
         # A crash cut it short; the standard one is as old, and is always whole.
-        return standard_heartbeat(context, ledger.instant)
+        return standard_heartbeat(context, ledger.instant), None
     if heartbeat is None:
-        return HeartbeatSign.NONE
+        return HeartbeatSign.NONE, None
     if has_surely_ended(context, claim.process, claim.host):
-        return HeartbeatSign.DEAD
-    return heartbeat_sign((heartbeat,), context.now_ms(), context.settings[HEARTBEAT_MISSES])
+        return HeartbeatSign.DEAD, heartbeat
+    misses = context.settings[HEARTBEAT_MISSES]
+    return heartbeat_sign((heartbeat,), context.now_ms(), misses), heartbeat
 
 
 def standard_heartbeat(context: Context, instant: str) -> HeartbeatSign:

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from lakewarden.engine.conflicts.touched_groups import Touched
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.heartbeats import Heartbeat, read_heartbeat, read_standard_heartbeat
+from lakewarden.engine.timeline.heartbeats import Heartbeat, read_standard_heartbeat
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.state.announced_groups import announced_groups
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.instant_facts import heartbeat_of, newest_heartbeat
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.settings import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
@@ -44,7 +43,8 @@ class LiveAttempt:
 
 def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
     """The live attempt at the instant; None when there are no fresh heartbeats."""
-    if newest_heartbeat(context, ledger) is not HeartbeatSign.LIVE:
+    sign, heartbeat = heartbeat_of(context, ledger)
+    if sign is not HeartbeatSign.LIVE:
         return None
     interval_ms, claim = context.settings[HEARTBEAT_INTERVAL_MS], ledger.last_claim
     if claim is None:
@@ -52,10 +52,6 @@ def live_attempt(context: Context, ledger: Ledger) -> LiveAttempt | None:
         beaten_at_ms = None if standard is None else standard.at_ms
         expires_ms = _expiry(context, standard)
         return LiveAttempt(owner=JAVA, beaten_at_ms=beaten_at_ms, expires_ms=expires_ms)
-    try:
-        heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
-    except CorruptTable:
-        heartbeat = None
     return LiveAttempt(
         owner=claim.owner,
         host=claim.host,

@@ -40,6 +40,26 @@ def test_of_10_000_drawn_pairs_those_have_something_in_common_that_share_a_name(
         assert set(found) == mine & theirs
 
 
+def drawn_bucket(chance: Random) -> FileGroupId:
+    number = chance.choice(("00000001", "00000010", "00000011"))
+    uuid = chance.choice(("-8ab1", "-00000001", "-00000010"))
+    return FileGroupId(chance.choice(PARTITIONS), f"{number}{uuid}-{chance.choice((0, 1, 10))}")
+
+
+def bucket_of(key: FileGroupId) -> tuple[str, int]:
+    return key.partition, int(key.file_id.partition("-")[0])
+
+
+def test_of_10_000_drawn_pairs_of_buckets_those_share_one_that_have_its_number() -> None:
+    chance = Random(20)
+    for _ in range(10_000):
+        mine = {drawn_bucket(chance) for _ in range(2)}
+        theirs = {drawn_bucket(chance) for _ in range(2)}
+        found = GroupHashes.of(mine, BUCKETS).among(GroupHashes.of(theirs, BUCKETS).hashes)
+        taken = {bucket_of(key) for key in theirs}
+        assert set(found) == {key for key in mine if bucket_of(key) in taken}
+
+
 def test_file_groups_of_one_bucket_count_as_the_same() -> None:
     mine = FileGroupId("p=a", "00000001-aaaa-0")
     theirs = FileGroupId("p=a", "00000001-bbbb-0")

@@ -21,7 +21,8 @@ def said_of_keys(storage: Storage, cache: KeyCache, keys: Iterable[str]) -> tupl
     if not state.config.has_metadata(RECORD_INDEX):
         return (), ()
     shards = state.metadata.record_index()
-    cache.keep_only([group for shard in shards for group in shard.file_groups])
+    groups = [group for shard in shards for group in shard.file_groups]
+    cache.prepare(groups, LocalExecutor(1))
     entries = all_locations(shards)
     asked = {entry.key for entry in entries} | set(keys)
     found = locate_many(shards, pa.array(sorted(asked), pa.string()), LocalExecutor(1), cache)

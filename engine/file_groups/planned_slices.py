@@ -1,8 +1,9 @@
 """Planned slices: file slices as the plans of compaction and log compaction name them, and back."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from lakewarden.engine.file_groups.file_names import BaseFile, LogFile, parse_file_name
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile, parse_file_name
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, Sizes
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
@@ -53,6 +54,21 @@ def slice_of(
             for file in files
             if isinstance(file, LogFile)
         ),
+    )
+
+
+def slice_among(files: Mapping[str, DataFile], operation: CompactionOperation) -> FileSlice | None:
+    """The slice that an operation names, of files by their names; None if one of them is gone."""
+    addresses = [*operation.delta_file_paths, *filter(None, [operation.data_file_path])]
+    found = [files.get(address.rpartition("/")[2]) for address in addresses]
+    if None in found:
+        return None
+    return FileSlice(
+        operation.partition_path or "",
+        operation.file_id or "",
+        operation.base_instant_time or "",
+        next((one for one in found if isinstance(one, BaseFile)), None),
+        tuple(one for one in found if isinstance(one, LogFile)),
     )
 
 

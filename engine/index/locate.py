@@ -89,7 +89,7 @@ def locate_in_record_index(
         return no_matches()
     everything = state.metadata.record_index()
     if known is not None:
-        known.keep_only([group for shard in everything for group in shard.file_groups])
+        known.prepare([one for shard in everything for one in shard.file_groups], executor)
     questions = (
         [(everything, np.arange(len(rows)))] if is_global else list(_by_partition(everything, rows))
     )
@@ -122,6 +122,9 @@ def _found(
 ) -> _Found:
     distinct = distinct_keys(rows.keys, places)
     located = locate_many(shards, distinct.keys, executor, known)
+    if known is not None:
+        known.lookups.asked += len(distinct.keys)
+        known.lookups.found += len(located.keys)
     keys = distinct.places_of(located.keys)
     at = np.repeat(located.at, distinct.counts(keys))
     order = np.argsort(at, kind="stable")

@@ -53,6 +53,15 @@ KEY_CACHE_BYTES = Setting(
         "at 20 a key; 0 keeps nothing"
     ),
 )
+KEY_CACHE_FOLDER = Setting(
+    "lakewarden.stream.key_cache_folder",
+    "",
+    str,
+    (
+        "A folder in which a process that writes a stream saves what it keeps of the record index, "
+        "so that the next one need not read the index; nothing is saved without it"
+    ),
+)
 INDEX_SETTINGS: tuple[Setting[object], ...] = (
     INDEX_TYPE,
     BUCKET_ENGINE,
@@ -62,4 +71,5 @@ INDEX_SETTINGS: tuple[Setting[object], ...] = (
     BLOOM_MOVES,
     RECORD_INDEX_MOVES,
     KEY_CACHE_BYTES,
+    KEY_CACHE_FOLDER,
 )

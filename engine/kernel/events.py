@@ -60,7 +60,12 @@ _SENTENCES: Mapping[str, tuple[int, str]] = {
     "stream_batch": (
         logging.INFO,
         "Batch %(batch)d of the stream %(stream)s: %(rows)d rows, %(inserted)d inserted, "
-        "%(updated)d updated, %(deleted)d deleted, in %(seconds).2f s (%(phases)s).",
+        "%(updated)d updated, %(deleted)d deleted, %(keys_found)d of %(keys)d keys found in the "
+        "record index, %(keys_cached)d looked up in memory, in %(seconds).2f s (%(phases)s).",
+    ),
+    "key_snapshot_failed": (
+        logging.WARNING,
+        "The keys in %(folder)s could not be read or saved, which costs time only: %(reason)s",
     ),
     "stream_batch_repeated": (
         logging.INFO,

@@ -17,6 +17,7 @@ from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.octets import large_binary, octets_of
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.events import Event, Figures
+from lakewarden.engine.metadata.reading.key_cache import Lookups
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -169,7 +170,7 @@ class Turn:
         said = {"name": self.batch.stream, "batch": self.batch.number, "query": self.batch.query}
         return {STREAM_KEY: json.dumps(said | asdict(self.found) | asdict(effect))}
 
-    def report(self, commit: Commit) -> None:
+    def report(self, commit: Commit, lookups: Lookups) -> None:
         """Say in an event, and so in the log, what became of the batch."""
         named: Figures = {"stream": self.batch.stream, "batch": self.batch.number}
         instant = commit.instant or "no instant"
@@ -184,6 +185,9 @@ class Turn:
                 "updated": commit.rows_updated,
                 "deleted": commit.rows_deleted,
                 "seconds": sum(commit.seconds.values()),
+                "keys": lookups.asked,
+                "keys_found": lookups.found,
+                "keys_cached": lookups.cached,
                 "phases": phases,
             }
             event = Event("stream_batch", {**named, **figures})

@@ -16,14 +16,17 @@ from lakewarden.engine.formats.instant_metadata import replace as replace_payloa
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
 from lakewarden.engine.index.key_check import KeyCheck, Witness
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.options import KEY_CACHE_BYTES
+from lakewarden.engine.index.options import KEY_CACHE_BYTES, KEY_CACHE_FOLDER
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
+from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
 from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig, TableType, table_config
 from lakewarden.engine.table.keygen.key_scheme import keyed_at
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -129,7 +132,9 @@ class TableWriter:
         earlier = None if turn is None else turn.earlier(snapshot, request.operation)
         commit = earlier or self._write_prepared(request, prepared, phases)
         if turn is not None:
-            turn.report(commit)
+            keys = self._context.memory.keys
+            keys.tidy()
+            turn.report(commit, keys.lookups)
         return commit
 
     def _write_prepared(self, request: WriteRequest, prepared: Prepared, phases: Phases) -> Commit:
@@ -308,7 +313,17 @@ class TableWriter:
         """
         if prepared.turn is None or prepared.state.layout.version == 1:
             return None
-        return self._context.memory.keys.within(self._context.settings[KEY_CACHE_BYTES])
+        bytes_max = self._context.settings[KEY_CACHE_BYTES]
+        return self._context.memory.keys.within(bytes_max, self._key_snapshots())
+
+    def _key_snapshots(self) -> KeySnapshots | None:
+        context, folder = self._context, self._context.settings[KEY_CACHE_FOLDER]
+        if not folder:
+            return None
+        table = context.storage.location
+        # What is lost is read once more; the options of the table's storage may hold credentials.
+        storage = open_storage(Location(folder, {**table.options, "durable": False}))
+        return KeySnapshots(storage, folder, table.uri, context.ports.events)
 
     def _outcome_of(
         self,

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.all_kinds import differences
 from tests.histories.changes import condition
 from tests.histories.kept import Kept
-from tests.histories.played_table import PlayedTable
+from tests.histories.played_table import KNOWN_BYTES, PlayedTable
 from tests.histories.rows import IDS
 from tests.histories.seen import Difference, assert_same, plain, rows_of
 from tests.histories.table_model import Key, Moment, Row
@@ -188,12 +189,20 @@ class Checks:
             raise Difference(f"index: {found.partition(':')[0]}", found)
 
     def assert_known_keys(self) -> None:
-        """A process that keeps the record index knows what it says now, whatever has happened."""
+        """A process that keeps the record index knows what it says now, whatever has happened.
+
+        So does one that starts with what that one has saved at some time.
+        """
         world = self._world
         keys = [world.past.kind.record_key(id_) for id_ in IDS]
-        entries, known = said_of_keys(world.storage, world.known_keys, keys)
-        if known != entries:
-            raise Difference("key cache", f"{set(known) ^ set(entries)} are said by one of two.")
+        started = KeyCache()
+        started.within(KNOWN_BYTES, world.snapshots)
+        for cache in (world.known_keys, started):
+            entries, known = said_of_keys(world.storage, cache, keys)
+            if known != entries:
+                differ = set(known) ^ set(entries)
+                raise Difference("key cache", f"{differ} are said by one of two.")
+        world.known_keys.tidy()
 
     def assert_filtered(self, table: Table, chance: Random) -> None:
         """A filter finds the rows that fulfil it, whatever files were passed over."""

@@ -7,8 +7,10 @@ from random import Random
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError
+from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
+from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
 from lakewarden.engine.run.background import ManualBackground
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
@@ -49,7 +51,8 @@ class PlayedTable:
     def __post_init__(self) -> None:
         self.storage: MemoryStorage = fresh_memory_storage(clock=self.clock)
         self.kind.create(self.storage, self._ports(0))
-        self.known_keys.within(KNOWN_BYTES)
+        self.snapshots = KeySnapshots(fresh_memory_storage(), "memory", "t", EventLog())
+        self.known_keys.within(KNOWN_BYTES, self.snapshots)
         self.past = Past(self.kind, has_metadata=self.kind.has_metadata)
 
     def table(self, number: int = 9_999, storage: Storage | None = None) -> Table:

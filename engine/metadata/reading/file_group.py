@@ -89,6 +89,7 @@ class MetadataFileGroup:
         recorded: RecordedSizes | None = None,
         completed: Callable[[str], str | None] = lambda _: None,
         closed: ClosedFiles | None = None,
+        below: "Callable[[], MetadataFileGroup | None]" = lambda: None,
     ) -> None:
         self._storage = storage
         self._recorded = recorded
@@ -97,6 +98,8 @@ class MetadataFileGroup:
         # When an instant of the metadata table completed, if that is known.
         self._completed = completed
         self._closed = closed
+        self._below = below
+        self._all: tuple[Block, ...] | None = None
         self._blocks: tuple[Block, ...] | None = None
         self._base: HFile | None = None
         # Logs that were read before they are asked for, by their names.
@@ -110,7 +113,7 @@ class MetadataFileGroup:
         """The requests that any look at the group makes."""
         if self._slice.base_file is not None and self._base is None:
             yield self._base_file
-        if self._blocks is None:
+        if self._all is None:
             for log in self._slice.log_files:
                 if log.name not in self._contents and self._known(log) is None:
                     yield partial(self._read_log, log)
@@ -136,6 +139,15 @@ class MetadataFileGroup:
             return None
         created_ms = self._base_file().info(CREATED_MS)
         return BaseMark(self._slice.path(base), base.size_bytes, completed, created_ms)
+
+    @property
+    def below(self) -> "MetadataFileGroup | None":
+        """The slice that a compaction has folded into the base file, if all of it is there."""
+        return self._below()
+
+    def counts_whole(self) -> bool:
+        """Whether each block counts, as all did for the compaction that has folded the slice."""
+        return all(self._is_valid(one.instant) for one in self._read_blocks())
 
     @property
     def base_entries(self) -> int:
@@ -193,8 +205,16 @@ class MetadataFileGroup:
         """The blocks of the logs that count, oldest first."""
         if self._blocks is None:
             # A log compaction of what is not there has nothing that is not in the base file.
-            self._blocks = effective_blocks(self._all_blocks(), self._is_valid, keeps_orphans=False)
+            self._blocks = effective_blocks(
+                self._read_blocks(), self._is_valid, keeps_orphans=False
+            )
         return self._blocks
+
+    def _read_blocks(self) -> tuple[Block, ...]:
+        """All blocks of the logs, whether they count or not."""
+        if self._all is None:
+            self._all = tuple(self._all_blocks())
+        return self._all
 
     def _all_blocks(self) -> Iterator[Block]:
         for log in self._slice.log_files:

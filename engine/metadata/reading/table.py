@@ -12,9 +12,15 @@ from functools import partial
 from lakewarden.engine.file_groups.closed_files import ClosedFiles
 from lakewarden.engine.file_groups.file_names import DataFile
 from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
+from lakewarden.engine.file_groups.planned_slices import slice_among
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
-from lakewarden.engine.file_groups.slices import FileSlice, Visibility, file_groups
+from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice, Visibility, file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.instant_metadata import compaction
+from lakewarden.engine.formats.instant_metadata.compaction import (
+    CompactionOperation,
+    CompactionPlan,
+)
 from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import CorruptTable
@@ -85,6 +91,7 @@ class MetadataTable:
         self._known = known or KnownLayout()
         self._closed = closed
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
+        self._folded: dict[str, Mapping[FileGroupId, CompactionOperation]] = {}
 
     def again(self) -> "MetadataTable":
         """The same as it is now, the table's properties included."""
@@ -121,13 +128,16 @@ class MetadataTable:
 
     def slices(self, name: str) -> tuple[FileSlice, ...]:
         """The newest slices of a partition's file groups; none where it has no files."""
+        return self._listed(name)[0]
+
+    def _listed(self, name: str) -> tuple[tuple[FileSlice, ...], tuple[DataFile, ...]]:
         # Only where calls wait for their answers; the order of the two means nothing.
         files, _ = both(self.storage, lambda: self._own_files(name), lambda: self.timeline)
         self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
-        return tuple(group.latest_merged() for group in groups)
+        return tuple(group.latest_merged() for group in groups), files
 
     def _open(self, name: str) -> tuple[MetadataFileGroup, ...]:
-        slices = self.slices(name)
+        slices, files = self._listed(name)
         if not slices:
             raise CorruptTable(
                 _NO_FILES,
@@ -136,12 +146,38 @@ class MetadataTable:
                 now="Read with use_metadata=False, then rebuild the partition.",
                 partition=name,
             )
-        is_valid, recorded = self.validity.is_valid, self._recorded
-        completed = self.timeline.completion_time
-        return tuple(
-            MetadataFileGroup(self.storage, one, is_valid, recorded, completed, self._closed)
-            for one in slices
+        by_name = {file.name: file for file in files}
+        return tuple(self._opened(one, by_name) for one in slices)
+
+    def _opened(self, slice_: FileSlice, files: Mapping[str, DataFile]) -> MetadataFileGroup:
+        return MetadataFileGroup(
+            self.storage,
+            slice_,
+            self.validity.is_valid,
+            self._recorded,
+            self.timeline.completion_time,
+            self._closed,
+            partial(self._below, slice_, files),
         )
+
+    def _below(self, slice_: FileSlice, files: Mapping[str, DataFile]) -> MetadataFileGroup | None:
+        """What the base file of a slice was folded from, by the plan; None if some is gone."""
+        operation = self._folded_at(slice_.base_instant).get(slice_.key)
+        below = None if operation is None else slice_among(files, operation)
+        return None if below is None else self._opened(below, files)
+
+    def _folded_at(self, instant: str) -> Mapping[FileGroupId, CompactionOperation]:
+        """What a compaction whose base files are seen has folded."""
+        if instant not in self._folded:
+            files = self.started(instant, Action.COMPACTION)
+            path = files.requested.entry.path if files is not None and files.requested else ""
+            content = self.storage.read_if_present(path) if path else None
+            plan = CompactionPlan() if content is None else compaction.decode_plan(content, path)
+            self._folded[instant] = {
+                FileGroupId(one.partition_path or "", one.file_id or ""): one
+                for one in plan.operations
+            }
+        return self._folded[instant]
 
     def _own_files(self, name: str) -> tuple[DataFile, ...]:
         """The files of a partition's own file groups.

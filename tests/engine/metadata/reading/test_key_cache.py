@@ -2,19 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.file_groups.planned_slices import slice_among
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.instant_metadata.compaction import decode_plan
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
-from lakewarden.engine.metadata.reading.key_cache import KEY_BYTES, KeyCache, SortedKeys
+from lakewarden.engine.metadata.encoding.base_files import base_file
+from lakewarden.engine.metadata.encoding.records import Run
+from lakewarden.engine.metadata.entries.folding import folded
+from lakewarden.engine.metadata.reading.file_group import ALL, BaseMark, MetadataFileGroup
+from lakewarden.engine.metadata.reading.kept_keys import KEY_BYTES, Hashes, KeptKeys, SortedKeys
+from lakewarden.engine.metadata.reading.key_cache import KeyCache
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.crash.dying_operations import ports
 from tests.golden_tables import GoldenTable
 from tests.known_keys import said_of_keys
@@ -22,7 +32,9 @@ from tests.known_keys import said_of_keys
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
 GLOBAL, PARTITIONED = "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX"
 LARGE = 1 << 20
+ASKED = pa.array([b"unknown"], pa.large_binary())
 KEYS = [f"k{number}" for number in range(40)]
+ALL_ASKED = pa.array([key.encode() for key in KEYS], pa.large_binary())
 
 
 Places = list[tuple[str, str, str]]
@@ -240,6 +252,169 @@ def test_a_group_that_outgrows_the_bound_is_left_out_and_the_others_stay() -> No
     assert is_kept(world.cache, world.storage)
 
 
+class Recording(Hashes):
+    """Remembers which keys it was asked for, in which order."""
+
+    seen: ClassVar[list[str]] = []
+
+    def __call__(self, keys: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
+        self.seen.extend(key.decode() for key in keys.to_pylist())
+        return super().__call__(keys)
+
+
+COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
+
+
+def recording(**given: Any) -> World:
+    Recording.seen.clear()
+    return World(cache=KeyCache(Recording(1)), options=COMPACTED, **given)
+
+
+def look(cache: KeyCache, storage: Storage) -> set[str]:
+    """Have the cache answer for all file groups; the base files that these have."""
+    groups = groups_of(storage)
+    cache.prepare(groups, LocalExecutor(1))
+    assert all(cache.locate(group, ASKED) is not None for group in groups)
+    marks = [group.base_mark for group in groups]
+    return {mark.path for mark in marks if mark is not None and mark.path}
+
+
+def groups_of(storage: Storage) -> list[MetadataFileGroup]:
+    shards = load_snapshot(storage).metadata.record_index()
+    return [group for shard in shards for group in shard.file_groups]
+
+
+def test_a_compaction_of_the_index_has_no_key_read_again() -> None:
+    world, bases = recording(), set[str]()
+    for number in range(8):
+        world.upsert(0, 5 * number + 5)
+        bases |= look(world.cache, world.storage)
+        world.cache.tidy()
+    assert len(bases) >= 4
+    assert sorted(key for key in Recording.seen if key in KEYS) == sorted(KEYS)
+    world.check()
+
+
+def test_one_who_comes_late_reads_what_compactions_have_folded_meanwhile() -> None:
+    world = recording()
+    world.upsert(0, 10)
+    look(world.cache, world.storage)
+    for number in range(2, 6):
+        world.upsert(0, 5 * number + 5, "ab"[number % 2])
+        world.delete(number, number + 1, "ab"[number % 2])
+    world.check()
+    assert is_kept(world.cache, world.storage)
+
+
+def test_what_is_kept_stays_right_through_everything_that_changes_the_index() -> None:
+    world = World(options={"hoodie.metadata.compact.max.delta.commits": "1"})
+    for number in range(14):
+        first = 7 * number % 30
+        newest = world.upsert(first, first + 10, "ab"[number % 2])
+        world.check()
+        world.cache.tidy()
+        if number % 3 == 1:
+            world.client().clustering.schedule_and_run()
+        elif number % 3 == 2:
+            world.delete(first + 2, first + 5, "ab"[number % 2])
+        elif number % 4 == 3:
+            world.client().rollback(newest)
+        world.check()
+        assert is_kept(world.cache, world.storage)
+    assert world.cache.size_bytes < 100_000
+
+
+def compacted_world() -> tuple[World, str]:
+    """A world whose cache knows the slices that a compaction has folded since, with all that came
+    after that look; the instant that moved keys."""
+    world = World(options={"hoodie.metadata.compact.max.delta.commits": "6"})
+    world.upsert(0, 20)
+    look(world.cache, world.storage)
+    moved = world.upsert(5, 15, "b")
+    while not all((group.base_mark or NOWHERE).path for group in groups_of(world.storage)):
+        world.upsert(20, 40)
+    return world, moved
+
+
+NOWHERE = BaseMark("", 0, "", None)
+
+
+def test_a_base_file_with_other_entries_than_its_plan_says_is_read() -> None:
+    world, _ = compacted_world()
+    group = groups_of(world.storage)[0]
+    mark = group.base_mark
+    assert mark is not None
+    run = group.base_run(ALL)
+    assert run is not None
+    fewer = folded("record_index", [Run(run.keys[1:], run.values[1:], run.schema_text, run.path)])  # type: ignore[index]
+    world.storage.put(f".hoodie/metadata/{mark.path}", base_file(fewer, 0))
+    assert run.keys[0].as_py().decode() not in {key for key, _, _ in world.check()}
+
+
+def test_a_base_file_of_which_some_part_does_not_count_any_more_is_read() -> None:
+    """Keys may have moved in what does not count, so that their number says nothing."""
+    world, moved = compacted_world()
+    metadata = load_snapshot(world.storage).metadata
+    slice_ = metadata.slices("record_index")[0]
+    files = {file.name: file for file in metadata.files("record_index")}
+    started = metadata.started(slice_.base_instant, Action.COMPACTION)
+    assert started is not None
+    assert started.requested is not None
+    path = started.requested.entry.path
+    plan = decode_plan(metadata.storage.read(path), path)
+    operation = next(one for one in plan.operations if one.file_id == slice_.file_id)
+    folded_slice = slice_among(files, operation)
+    assert folded_slice is not None
+    completed = metadata.timeline.completion_time
+    below = MetadataFileGroup(metadata.storage, folded_slice, lambda one: one != moved)
+    group = MetadataFileGroup(
+        metadata.storage, slice_, lambda _: True, completed=completed, below=lambda: below
+    )
+    known = world.cache.locate(group, ALL_ASKED)
+    fresh = KeyCache()
+    fresh.within(LARGE)
+    by_base = fresh.locate(group, ALL_ASKED)
+    assert known is not None
+    assert by_base is not None
+    assert [known.homes[at] for at in known.at] == [by_base.homes[at] for at in by_base.at]
+
+
+def test_a_base_file_of_a_slice_that_is_not_whole_any_more_is_read() -> None:
+    world, _ = compacted_world()
+    files = world.storage.list(".hoodie/metadata/record_index").files
+    for file in sorted(files, key=lambda file: file.modified_ms)[2:]:
+        if ".log." in file.name:
+            world.storage.delete(file.path)
+    groups = groups_of(world.storage)
+    assert any(group.below is None for group in groups)
+    assert look(world.cache, world.storage)
+    fresh = KeyCache()
+    fresh.within(LARGE)
+    for group in groups:
+        known, read = world.cache.locate(group, ALL_ASKED), fresh.locate(group, ALL_ASKED)
+        assert known is not None
+        assert read is not None
+        assert [known.homes[at] for at in known.at] == [read.homes[at] for at in read.at]
+
+
+def test_names_of_homes_without_keys_are_forgotten() -> None:
+    one, other = FileGroupId("", "one"), FileGroupId("", "other")
+    homes = (*(FileGroupId("", f"old{number}") for number in range(9)), one, other)
+    nine, ten = (np.array([number], np.int32) for number in (9, 10))
+    kept = KeptKeys(
+        NOWHERE,
+        Hashes(1),
+        base=SortedKeys(words(5), words(5), nine),
+        folded=SortedKeys(words(1, 3), words(1, 3), np.array([10, -1], np.int32)),
+        parts=(SortedKeys(words(7), words(7), ten),),
+        blocks=(("", 0, "", 0),),
+        homes=homes,
+    ).merged()
+    assert kept.homes == (one, other)
+    assert kept.base.homes.tolist() == [1, 0]
+    assert kept.parts[0].homes.tolist() == [1]
+
+
 def words(*values: int) -> np.ndarray:
     return np.array(values, np.uint64)
 
@@ -266,14 +441,16 @@ def test_a_bound_of_nothing_keeps_nothing() -> None:
     assert not world.cache.size_bytes
 
 
-def alike(keys: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
+class Alike(Hashes):
     """One hash for all keys."""
-    return np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.uint64)
+
+    def __call__(self, keys: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(len(keys), np.uint64), np.zeros(len(keys), np.uint64)
 
 
 @pytest.mark.parametrize("is_built", [False, True])
 def test_keys_of_one_file_that_hashes_do_not_tell_apart_are_asked_for(is_built: bool) -> None:
-    world = World(cache=KeyCache(alike))
+    world = World(cache=KeyCache(Alike(0)))
     world.upsert(0, 30)
     if is_built:
         world.client().drop_index("record_index")
@@ -286,7 +463,7 @@ def test_groups_that_the_index_has_not_any_more_are_forgotten() -> None:
     world = World()
     world.upsert(0, 30)
     world.check()
-    world.cache.keep_only([])
+    world.cache.prepare([], LocalExecutor(1))
     assert not world.cache.size_bytes
 
 
@@ -301,9 +478,6 @@ def with_base(completed: Callable[[str], str | None]) -> MetadataFileGroup:
     return MetadataFileGroup(metadata.storage, slice_, lambda _: True, completed=completed)
 
 
-ASKED = pa.array([b"unknown"], pa.large_binary())
-
-
 def test_a_base_file_that_only_its_name_tells_apart_is_not_kept() -> None:
     cache = KeyCache()
     cache.within(LARGE)
@@ -312,10 +486,14 @@ def test_a_base_file_that_only_its_name_tells_apart_is_not_kept() -> None:
     assert cache.locate(with_base(lambda instant: f"{instant}1"), ASKED) is not None
 
 
-def test_a_base_file_without_room_is_not_read() -> None:
-    def never(_: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
-        raise AssertionError("The base file was read.")
+class Unhashed(Hashes):
+    """For what must not be read."""
 
-    group, cache = with_base(lambda instant: f"{instant}1"), KeyCache(never)
+    def __call__(self, keys: pa.LargeBinaryArray) -> tuple[np.ndarray, np.ndarray]:
+        raise AssertionError("A base file was read.")
+
+
+def test_a_base_file_without_room_is_not_read() -> None:
+    group, cache = with_base(lambda instant: f"{instant}1"), KeyCache(Unhashed(0))
     cache.within(KEY_BYTES * group.base_entries - 1)
     assert cache.locate(group, ASKED) is None

@@ -1,0 +1,257 @@
+"""Kept keys: what one file group of a record index says, as sorted hashes.
+
+A key is known by 128 bits of its hash under a secret seed; its text is not compared. Files in which
+two keys share them are not kept, so that no key is taken for another of the same file. That two of
+five million keys share them is to be expected once in 10^25 tables.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from xxhash import xxh3_128_digest
+
+from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.log.block import Block
+from lakewarden.engine.metadata.encoding.records import Run, decode_runs
+from lakewarden.engine.metadata.reading.file_group import ALL, BaseMark, MetadataFileGroup
+from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN
+from lakewarden.engine.metadata.reading.record_locations import RecordLocations, locations_of
+
+# A hash, and the number of a home.
+KEY_BYTES = 20
+# About what the name of a home takes.
+_HOME_BYTES = 300
+_HASH_BYTES = 16
+_WORD = np.dtype(">u8")
+_REMOVED, _UNKNOWN = -1, -2
+
+Numbers = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Hashes:
+    """128 bits of each key, in two halves, under a seed."""
+
+    seed: int = field(repr=False)
+
+    def __call__(self, keys: pa.LargeBinaryArray) -> tuple[Words, Words]:
+        digest = partial(xxh3_128_digest, seed=self.seed)
+        octets = b"".join(map(digest, keys.to_pylist()))
+        assert len(octets) == _HASH_BYTES * len(keys)
+        words = np.frombuffer(octets, _WORD).reshape(-1, 2)
+        return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedKeys:
+    """Distinct hashes in ascending order, in two halves, with the number of the home of each."""
+
+    high: Words
+    low: Words
+    homes: Numbers
+
+    @classmethod
+    def of(cls, high: Words, low: Words, homes: Numbers) -> "SortedKeys":
+        """The keys in order; of those that come again the last counts."""
+        # Parts that are in order are merged, which is quicker than sorting by both halves.
+        order = np.argsort(high, kind="stable")
+        is_tie = high[order[1:]] == high[order[:-1]]
+        if (is_tie & (low[order[1:]] != low[order[:-1]])).any():
+            order = np.lexsort((low, high))
+            is_tie = high[order[1:]] == high[order[:-1]]
+        kept = order
+        if is_tie.any():
+            is_same = is_tie & (low[order[1:]] == low[order[:-1]])
+            kept = order[np.append(~is_same, True)]
+        return cls(high[kept], low[kept], homes[kept])
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.high.nbytes + self.low.nbytes + self.homes.nbytes
+
+    def only(self, chosen: npt.NDArray[np.bool_]) -> "SortedKeys":
+        if chosen.all():
+            return self
+        return SortedKeys(self.high[chosen], self.low[chosen], self.homes[chosen])
+
+    def find(self, high: Words, low: Words) -> Numbers:
+        """The number of the home of each hash; those that are not here have _UNKNOWN."""
+        found = np.full(len(high), _UNKNOWN, np.int32)
+        if not len(self):
+            return found
+        # Neighbours in the questions are neighbours in memory.
+        waiting = np.argsort(high)
+        at = np.searchsorted(self.high, high[waiting])
+        while len(waiting):
+            inside = at < len(self)
+            waiting, at = waiting[inside], at[inside]
+            # Hashes may share their first half: they follow each other.
+            alike = self.high[at] == high[waiting]
+            waiting, at = waiting[alike], at[alike]
+            is_hit = self.low[at] == low[waiting]
+            found[waiting[is_hit]] = self.homes[at[is_hit]]
+            waiting, at = waiting[~is_hit], at[~is_hit] + 1
+        return found
+
+
+_NO_WORDS = np.zeros(0, np.uint64)
+NO_KEYS = SortedKeys(_NO_WORDS, _NO_WORDS, np.zeros(0, np.int32))
+
+
+def _together(parts: Sequence[SortedKeys]) -> SortedKeys:
+    """All as one, given oldest first: of what several know of a key, the newest counts."""
+    filled = [one for one in parts if len(one)]
+    if len(filled) < 2:
+        return filled[0] if filled else NO_KEYS
+    return SortedKeys.of(
+        np.concatenate([one.high for one in filled]),
+        np.concatenate([one.low for one in filled]),
+        np.concatenate([one.homes for one in filled]),
+    )
+
+
+class Alike(Exception):
+    """Hashes do not tell the keys of a file apart."""
+
+
+# A block of a log: path, offset, instant and size.
+BlockId = tuple[str, int, str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptKeys:
+    """The keys of a file group as one snapshot shows it."""
+
+    mark: BaseMark
+    hashes: Hashes
+    # What the base file says: `base` as it was read, and on top what compactions have added.
+    base: SortedKeys = NO_KEYS
+    folded: SortedKeys = NO_KEYS
+    # How many of these are not removals.
+    live: int = 0
+    # What the blocks say on top: all together, and each.
+    newer: SortedKeys = NO_KEYS
+    parts: tuple[SortedKeys, ...] = ()
+    blocks: tuple[BlockId, ...] = ()
+    homes: tuple[FileGroupId, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        kept = (self.base, self.folded, self.newer, *self.parts)
+        return sum(one.size_bytes for one in kept) + _HOME_BYTES * len(self.homes)
+
+    @property
+    def added_share(self) -> float:
+        """How much compactions have added, beside what was there."""
+        return len(self.folded) / max(len(self.base), 1)
+
+    def with_base(self, group: MetadataFileGroup) -> "KeptKeys":
+        """The same with the content of the base file."""
+        run = group.base_run(ALL)
+        if run is None:
+            return self
+        numbers: dict[FileGroupId, int] = {}
+        base = _sorted(run, self.hashes, numbers)
+        return replace(self, base=base, live=len(base), homes=tuple(numbers))
+
+    def caught_up(self, group: MetadataFileGroup) -> "KeptKeys":
+        """The same with the blocks that count now."""
+        blocks = group.log_blocks
+        now = tuple(map(_identity, blocks))
+        if now == self.blocks:
+            return self
+        numbers = {home: number for number, home in enumerate(self.homes)}
+        known = dict(zip(self.blocks, self.parts, strict=True))
+        parts = tuple(
+            known[name] if name in known else _sorted(group.run_of(one, ALL), self.hashes, numbers)
+            for name, one in zip(now, blocks, strict=True)
+        )
+        goes_on = now[: len(self.blocks)] == self.blocks
+        newer = _together([self.newer, *parts[len(self.blocks) :]] if goes_on else parts)
+        return replace(self, newer=newer, parts=parts, blocks=now, homes=tuple(numbers))
+
+    def compacted(self, below: MetadataFileGroup, mark: BaseMark) -> "KeptKeys":
+        """The same on top of the base file that a compaction has made of the slice it shows."""
+        slice_ = self.caught_up(below)
+        own = slice_.newer
+        was_live = _find([slice_.folded, slice_.base], own.high, own.low) >= 0
+        later = [
+            (name, part)
+            for name, part in zip(self.blocks, self.parts, strict=True)
+            if name not in slice_.blocks
+        ]
+        parts = tuple(part for _, part in later)
+        return replace(
+            slice_,
+            mark=mark,
+            folded=_together([slice_.folded, own]),
+            live=slice_.live + int((own.homes >= 0).sum()) - int(was_live.sum()),
+            newer=_together(parts),
+            parts=parts,
+            blocks=tuple(name for name, _ in later),
+        )
+
+    def merged(self) -> "KeptKeys":
+        """The same with one array for all that the base file says."""
+        if not len(self.folded):
+            return self
+        base = _together([self.base, self.folded])
+        return replace(self, base=base.only(base.homes >= 0), folded=NO_KEYS)._renumbered()
+
+    def _renumbered(self) -> "KeptKeys":
+        """The same without the names of homes that no key has any more, if these are many."""
+        used = np.zeros(len(self.homes), np.bool_)
+        for keys in (self.base, self.newer, *self.parts):
+            used[keys.homes[keys.homes >= 0]] = True
+        if 2 * used.sum() > len(used):
+            return self
+        # The last place is for removals, which have the number -1.
+        numbers = np.append(np.cumsum(used, dtype=np.int32) - 1, np.int32(_REMOVED))
+        base, newer, *parts = (
+            replace(keys, homes=numbers[keys.homes])
+            for keys in (self.base, self.newer, *self.parts)
+        )
+        homes = tuple(home for home, is_used in zip(self.homes, used, strict=True) if is_used)
+        return replace(self, base=base, newer=newer, parts=tuple(parts), homes=homes)
+
+    def find(self, keys: pa.LargeBinaryArray) -> RecordLocations:
+        at = _find([self.newer, self.folded, self.base], *self.hashes(keys))
+        places = np.flatnonzero(at >= 0)
+        used, numbers = np.unique(at[places], return_inverse=True)
+        texts = keys.take(pa.array(places)).cast(pa.large_string()).cast(pa.string())
+        homes = tuple(self.homes[number] for number in used.tolist())
+        return RecordLocations(texts, numbers.astype(np.int64), homes)
+
+
+def _find(parts: Sequence[SortedKeys], high: Words, low: Words) -> Numbers:
+    """What the first of some parts that knows a key says of it."""
+    at = parts[0].find(high, low)
+    for part in parts[1:]:
+        rest = np.flatnonzero(at == _UNKNOWN)
+        at[rest] = part.find(high[rest], low[rest])
+    return at
+
+
+def _sorted(run: Run, hashes: Hashes, numbers: dict[FileGroupId, int]) -> SortedKeys:
+    """What a run says; homes that have no number yet get the next ones."""
+    homes = np.full(len(run.keys), _REMOVED, np.int32)
+    if run.values is not None and len(homes):
+        found = locations_of(decode_runs([run], [RECORD_COLUMN]))
+        own = [numbers.setdefault(home, len(numbers)) for home in found.homes]
+        homes = np.array(own, np.int32)[found.at]
+    known = SortedKeys.of(*hashes(run.keys), homes)
+    if len(known) < len(run.keys):
+        raise Alike
+    return known
+
+
+def _identity(block: Block) -> BlockId:
+    return block.path, block.offset, block.instant, len(block.content)

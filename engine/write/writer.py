@@ -20,13 +20,11 @@ from lakewarden.engine.index.options import KEY_CACHE_BYTES, KEY_CACHE_FOLDER
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
-from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
+from lakewarden.engine.metadata.reading.key_snapshots import snapshots_in
 from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
-from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableConfig, TableType, table_config
 from lakewarden.engine.table.keygen.key_scheme import keyed_at
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
@@ -313,17 +311,10 @@ class TableWriter:
         """
         if prepared.turn is None or prepared.state.layout.version == 1:
             return None
-        bytes_max = self._context.settings[KEY_CACHE_BYTES]
-        return self._context.memory.keys.within(bytes_max, self._key_snapshots())
-
-    def _key_snapshots(self) -> KeySnapshots | None:
-        context, folder = self._context, self._context.settings[KEY_CACHE_FOLDER]
-        if not folder:
-            return None
-        table = context.storage.location
-        # What is lost is read once more; the options of the table's storage may hold credentials.
-        storage = open_storage(Location(folder, {**table.options, "durable": False}))
-        return KeySnapshots(storage, folder, table.uri, context.ports.events)
+        context, settings = self._context, self._context.settings
+        folder = settings[KEY_CACHE_FOLDER]
+        saved = snapshots_in(folder, context.storage.location, context.ports.events)
+        return context.memory.keys.within(settings[KEY_CACHE_BYTES], saved)
 
     def _outcome_of(
         self,

@@ -17,7 +17,8 @@ from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.events import Event, EventSink
 from lakewarden.engine.metadata.reading.file_group import BaseMark
 from lakewarden.engine.metadata.reading.kept_keys import Hashes, KeptKeys, SortedKeys
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
 
 _MAGIC = b"LWKEYS01"
 _SUM_BYTES = 16
@@ -58,6 +59,15 @@ class KeySnapshots:
 
     def _report(self, error: LakewardenError) -> None:
         self.events(Event("key_snapshot_failed", {"folder": self.folder, "reason": error.why}))
+
+
+def snapshots_in(folder: str, table: Location, events: EventSink) -> KeySnapshots | None:
+    """The snapshots of a table in a folder, which is reached as the table is; none without one."""
+    if not folder:
+        return None
+    # What is lost is read once more.
+    storage = open_storage(Location(folder, {**table.options, "durable": False}))
+    return KeySnapshots(storage, folder, table.uri, events)
 
 
 def _encoded(kept: KeptKeys, table: str, group: str) -> Iterator[bytes]:

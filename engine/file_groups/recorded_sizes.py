@@ -135,6 +135,7 @@ def recorded_in(stats: Iterable[WriteStat]) -> Sizes:
     """The files that a write names, and how long it has left them."""
     sizes: dict[str, int] = {}
     for stat in stats:
+        sizes |= stat.cdc_stats or {}
         if stat.path:
             # In version 6 a write tells where it has started to append, and how much.
             end = (stat.log_offset or 0) + stat.file_size_in_bytes

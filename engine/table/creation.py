@@ -11,6 +11,12 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, is_avro_name
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.change_logging import (
+    CDC_ENABLED,
+    CDC_LOGGING_MODE,
+    captures_changes,
+    logging_mode,
+)
 from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import (
     TIMESTAMP_GENERATORS,
@@ -48,7 +54,6 @@ _CONSTANT = {
     "hoodie.populate.meta.fields": "true",
     "hoodie.datasource.write.drop.partition.columns": "false",
     "hoodie.partition.metafile.use.base.format": "false",
-    "hoodie.table.cdc.enabled": "false",
     "hoodie.table.multiple.base.file.formats.enable": "false",
 }
 # What a user may choose by property; the value is the default.
@@ -61,6 +66,8 @@ _CHOICES = {
     "hoodie.datasource.write.slash.separated.date.partitioning": "",
     "hoodie.table.keygenerator.type": "",
     "hoodie.table.partial.update.mode": "",
+    CDC_ENABLED: "false",
+    CDC_LOGGING_MODE: "",
     "lakewarden.partition.timestamps": "",
 }
 _CHOICE_PREFIXES = ("hoodie.keygen.timebased.", "hoodie.record.merge.property.")
@@ -159,7 +166,16 @@ def _chosen(asked: NewTable) -> dict[str, str]:
         "hoodie.table.keygenerator.type": generator.upper(),
         "hoodie.record.merge.mode": _merge_mode(asked).value,
         "hoodie.table.create.schema": schema_text(asked.schema, name),
+        **_captured(given),
     }
+
+
+def _captured(given: Mapping[str, str]) -> dict[str, str]:
+    """Whether the table captures changes, and how much of each it logs."""
+    mode = logging_mode({key: value for key, value in given.items() if value}).value
+    if captures_changes(given):
+        return {CDC_ENABLED: "true", CDC_LOGGING_MODE: mode}
+    return {CDC_ENABLED: "false"}
 
 
 def schema_text(schema: pa.Schema, name: str) -> str:

@@ -7,6 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.change_logging import (
+    CDC_ENABLED,
+    CDC_LOGGING_MODE,
+    captures_changes,
+    logging_mode,
+)
 from lakewarden.engine.table.config import TableConfig, generator_of_class
 from lakewarden.engine.table.creation import is_layout_property
 from lakewarden.engine.table.merge_rules import MergeMode, PartialMode, payload_merging
@@ -131,7 +137,25 @@ def refuse_other(config: TableConfig, options: Mapping[str, object]) -> None:
         stored = config.properties.get(name, "")
         if is_layout_property(name) and stored and value.lower() != stored.lower():
             raise _other(name, value, stored)
+    _refuse_other_logging(config, asked)
     _refuse_other_merging(config, asked)
+
+
+def _refuse_other_logging(config: TableConfig, asked: TableDescription) -> None:
+    present = {
+        CDC_ENABLED: str(captures_changes(config.properties)),
+        CDC_LOGGING_MODE: logging_mode(config.properties).value,
+    }
+    for name, stored in present.items():
+        said = asked.others.get(name, stored)
+        if said.lower() != stored.lower():
+            raise InvalidRequest(
+                "other_logging",
+                what=f"The options set {name} to {said}.",
+                why=f"The table has {stored.lower()}, and a window of changes needs one for all.",
+                now="Leave the option out, or write into a new table.",
+                setting=name,
+            )
 
 
 def _refuse_other_merging(config: TableConfig, asked: TableDescription) -> None:

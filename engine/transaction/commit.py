@@ -112,10 +112,10 @@ class _Ended:
 def outputs_of(metadata: CommitMetadata) -> dict[str, int]:
     """The paths and sizes of the files that commit metadata names."""
     return {
-        stat.path: stat.file_size_in_bytes
+        path: size_bytes
         for stats in metadata.partition_to_write_stats.values()
         for stat in stats
-        if stat.path
+        for path, size_bytes in stat.outputs.items()
     }
 
 

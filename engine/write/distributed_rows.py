@@ -24,7 +24,7 @@ from lakewarden.engine.transaction.attempts.attempt import assert_last
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
 from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
-from lakewarden.engine.write.files.write_groups import planned_file, write_groups
+from lakewarden.engine.write.files.write_groups import planned_files, write_groups
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.routing.sizes import SizeLimits
@@ -107,8 +107,11 @@ class GroupOrder:
         only where the rows are."""
         answers = {bool(self.inserts)} | ({False} if deletes else set())
         return {
-            planned_file(spec, self.key, self.slice, self.number, has_inserts=has_inserts)
+            file
             for has_inserts in answers
+            for file in planned_files(
+                spec, self.key, self.slice, self.number, has_inserts=has_inserts
+            )
         }
 
 
@@ -159,7 +162,8 @@ class DistributedWrite:
         try:
             assert_last(storage, self.claim)
         except Conflict:
-            storage.delete(str(written.stat.path))
+            for file in written.files:
+                storage.delete(file.path)
             raise
         # Without an index of keys the keys are not needed.
         return written if self.spec.tracks_keys else _without_keys(written)

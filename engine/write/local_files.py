@@ -9,7 +9,7 @@ from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
 from lakewarden.engine.write.files.spec import WriteSpec, group_task
-from lakewarden.engine.write.files.write_groups import planned_file, write_groups
+from lakewarden.engine.write.files.write_groups import planned_files, write_groups
 from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan, arranged
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
@@ -54,7 +54,7 @@ def listed_paths(spec: WriteSpec, plan: WritePlan) -> frozenset[str] | None:
 def _planned_files(spec: WriteSpec, plan: WritePlan) -> Iterator[tuple[MarkedFile, MarkerKind]]:
     for number, work in enumerate(plan.groups):
         has_inserts = bool(len(work.inserts))
-        yield planned_file(spec, work.key, work.slice, number, has_inserts=has_inserts)
+        yield from planned_files(spec, work.key, work.slice, number, has_inserts=has_inserts)
 
 
 def _merged_bytes(plan: WritePlan) -> int:

@@ -65,7 +65,7 @@ def table_change(
     left = [Removed(file.left, file.key.partition) for file in files if len(file.left)]
     return TableChange(
         instant=instant,
-        new_files=tuple(file.file for file in files),
+        new_files=tuple(one for file in files for one in file.files),
         located=tuple(located),
         valued=(*(one for file in files for one in file.valued), *valued),
         removed=tuple(

@@ -16,6 +16,7 @@ from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE, row_
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.change_logging import captures_changes, logging_mode
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_column
 from lakewarden.engine.table.partitions import PartitionScheme
@@ -207,6 +208,7 @@ def write_spec(
         indexes=row_indexes(state.definitions, schema.columns, settings),
         tracks_keys=any(one.partition == RECORD_INDEX for one in state.definitions),
         key_column=_key_column(config, schema),
+        captures=(logging_mode(config.properties) if captures_changes(config.properties) else None),
         threads=threads,
     )
 

@@ -14,6 +14,7 @@ from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from tests.all_kinds import differences
+from tests.histories.captured import assert_changes
 from tests.histories.changes import condition
 from tests.histories.kept import Kept
 from tests.histories.played_table import KNOWN_BYTES, PlayedTable
@@ -53,6 +54,7 @@ class Checks:
             self.assert_past(table, chance, ASKED)
         if chance.random() < 0.4:
             self.assert_windows(table, chance, ASKED)
+            self.assert_captured(table, chance, ASKED)
         if chance.random() < 0.5:
             self.assert_lookup(table, chance.sample(IDS, 2))
         if chance.random() < 0.4:
@@ -71,6 +73,7 @@ class Checks:
         self.assert_rows(table)
         self.assert_past(table, chance, ASKED_AT_END)
         self.assert_windows(table, chance, ASKED_AT_END)
+        self.assert_captured(table, chance, ASKED_AT_END)
         self.assert_lookup(table, IDS)
         self.assert_filtered(table, chance)
         self.assert_read_optimised(table)
@@ -124,6 +127,20 @@ class Checks:
             seen = self._answer("changes", ask, kept)
             if seen is not None:
                 self._assert_window(seen, moments[first + 1 : last + 1], f"({since}, {until}]")
+
+    def assert_captured(self, table: Table, chance: Random, count: int) -> None:
+        """Change data is what each commit of a window did to each row."""
+        moments = self._world.past.moments
+        if "changes" in self._without:
+            return
+        for _ in range(count if moments else 0):
+            first = chance.randrange(-1, len(moments))
+            last = chance.randrange(max(first, 0), len(moments))
+            since = "0" if first < 0 else moments[first].completed
+            ask = partial(table.changes_arrow, since, moments[last].completed, mode="cdc")
+            seen = self._answer("cdc", ask, partial(Kept.has_changes_since, since=since))
+            if seen is not None:
+                assert_changes(seen, moments, range(first + 1, last + 1), self._world.past)
 
     def assert_lookup(self, table: Table, ids: tuple[str, ...] | list[str]) -> None:
         """A lookup finds all rows of its keys, and no others."""

@@ -34,6 +34,10 @@ class Kept:
         """Whether the table as of an instant is promised."""
         return self.is_known and (point >= self.earliest_as_of or point in self.savepoints)
 
+    def has_changes_since(self, since: str) -> bool:
+        """Whether all states of the table since then are promised, and the changes between them."""
+        return self.is_known and since >= max(self.earliest_as_of, self.earliest_changes)
+
     def has_window(self, since: str, until: str) -> bool:
         """Whether the changes of a window are promised."""
         return self.is_known and (since >= self.earliest_changes or until >= self.earliest_end)

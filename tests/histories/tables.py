@@ -95,6 +95,8 @@ class TableKind:
     is_indexed: bool = False
     # Floating point numbers for keys and partitions.
     is_floating: bool = False
+    # Writes log what they change; how much of it depends on the other words.
+    is_captured: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -125,6 +127,7 @@ class TableKind:
                 is_floating=names > 0.85,
                 is_composite=chance.random() < 0.2,
                 is_indexed=chance.random() < 0.5,
+                is_captured=chance.random() < 0.4,
             )
             if kind.is_possible:
                 return kind
@@ -150,6 +153,12 @@ class TableKind:
     def is_global(self) -> bool:
         """Whether the table has each key once, and not once in each partition."""
         return self.index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
+
+    @property
+    def logging_mode(self) -> str:
+        if self.is_indexed:
+            return "DATA_BEFORE_AFTER"
+        return "OP_KEY_ONLY" if self.is_event_time else "DATA_BEFORE"
 
     @property
     def has_keys_once(self) -> bool:
@@ -243,6 +252,9 @@ class TableKind:
         }
         if self.is_partial:
             given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
+        if self.is_captured:
+            given["hoodie.table.cdc.enabled"] = "true"
+            given["hoodie.table.cdc.supplemental.logging.mode"] = self.logging_mode
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
         if self.is_scattered or self.is_odd:

@@ -1,5 +1,6 @@
 """Shapes: the kinds of tables that writing has to work on, and how to make one of each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -48,9 +49,12 @@ class Shape:
     def model(self) -> Model:
         return Model(self.is_event_time, self.is_partitioned)
 
-    def create(self, path: str, **arguments: object) -> Table:
-        """An empty table of this shape."""
+    def create(
+        self, path: str, properties: Mapping[str, object] | None = None, **arguments: object
+    ) -> Table:
+        """An empty table of this shape, with further properties."""
         properties = {
+            **(properties or {}),
             "hoodie.metadata.enable": str(self.has_metadata).lower(),
             "hoodie.bucket.index.num.buckets": "2",
         }

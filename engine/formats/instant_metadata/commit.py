@@ -90,6 +90,12 @@ class WriteStat:
     temp_path: str | None = None
     num_updates: int = 0
 
+    @property
+    def outputs(self) -> dict[str, int]:
+        """The files that it names, with how many bytes the write has given each."""
+        own = {self.path: self.file_size_in_bytes} if self.path else {}
+        return {**own, **(self.cdc_stats or {})}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:

@@ -138,6 +138,7 @@ def avro_blocks(
     *,
     positions: Positions | None = None,
     bytes_max: int = BLOCK_BYTES_MAX,
+    kind: BlockKind = BlockKind.AVRO,
 ) -> Iterator[bytes]:
     """The records of a table as Avro data blocks, a new one whenever one is full.
 
@@ -153,7 +154,14 @@ def avro_blocks(
             own = positions.between(first + start, first + end) if positions else None
             head = _TWO_INTS.pack(AVRO_BLOCK_VERSION, end - start)
             records = content[int(encoded.offsets[start]) : int(encoded.offsets[end])]
-            yield encode_block(BlockKind.AVRO, origin.headers(own), head, records)
+            yield encode_block(kind, origin.headers(own), head, records)
+
+
+def change_blocks(table: pa.Table, origin: BlockOrigin, *, bytes_max: int) -> Iterator[bytes]:
+    """Changes as blocks of change data: one in any case, so that readers see that none is lost."""
+    if not len(table):
+        yield encode_block(BlockKind.CDC, origin.headers(), _TWO_INTS.pack(AVRO_BLOCK_VERSION, 0))
+    yield from avro_blocks(table, origin, bytes_max=bytes_max, kind=BlockKind.CDC)
 
 
 def parquet_block(

@@ -50,6 +50,10 @@ class NewFile:
     # Of a base file, by expression index: the filter of its values.
     expression_filters: Mapping[str, StoredFilter] = field(default_factory=dict)
 
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Located:

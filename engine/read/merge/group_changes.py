@@ -4,7 +4,6 @@ The log of change data says it where the commit wrote one. Otherwise the slices 
 commit are compared: its rows are those with its commit time.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -17,17 +16,15 @@ from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.read.merge.predicate import Predicate
 from lakewarden.engine.read.merge.projection import project
+from lakewarden.engine.read.merge.row_changes import DELETE, changes_between
 from lakewarden.engine.read.merge.row_images import row_images
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.change_logging import AFTER, AT, BEFORE, LOGGED_KEY, OPERATION
 from lakewarden.engine.table.merge_rules import PartialMode
 from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 
-INSERT, UPDATE, DELETE = "i", "u", "d"
-OPERATION, AT, BEFORE, AFTER = "op", "ts_ms", "before", "after"
-# In logs that leave an image out.
-LOGGED_KEY = "record_key"
 CHANGE_SCHEMA = pa.schema([(name, pa.string()) for name in (OPERATION, AT, BEFORE, AFTER)])
 
 
@@ -84,29 +81,14 @@ class ChangeReader:
     def _compared(self, change: GroupChange) -> pa.Table:
         before = self._slice(change.before, change.reach_before)
         after = self._slice(change.after, change.reach)
-        is_own = pc.equal(after.column(COMMIT_TIME), change.instant)
-        own, kept = after.filter(is_own), after.filter(pc.invert(is_own))
-        gone = before.filter(pc.invert(_has_key_of(before, after)))
-        old = before.take(_places(own, before))
-        # An insert beside a row of its key leaves that row.
-        is_update = pc.and_(old.column(RECORD_KEY).is_valid(), pc.invert(_has_key_of(own, kept)))
-        changed = _rows(
-            pc.if_else(is_update, UPDATE, INSERT),
+        fills = self._spec.read.rules.partial is not PartialMode.NONE
+        found = changes_between(before, after, change.instant, fills=fills)
+        return _rows(
+            found.operations,
             change.instant,
-            _only(is_update, self._texts(old)),
-            self._texts(own),
+            _only(found.has_before, self._texts(found.before)),
+            _only(found.has_after, self._texts(found.after)),
         )
-        deleted = _rows(DELETE, change.instant, self._texts(gone), None)
-        return pa.concat_tables([changed, self._filled(change, before, kept), deleted])
-
-    def _filled(self, change: GroupChange, before: pa.Table, kept: pa.Table) -> pa.Table:
-        """Rows that won, and were given values by a record that came late."""
-        if self._spec.read.rules.partial is PartialMode.NONE:
-            return CHANGE_SCHEMA.empty_table()
-        kept = kept.filter(_has_key_of(kept, before))
-        old, new = self._texts(before.take(_places(kept, before))), self._texts(kept)
-        differs = pc.not_equal(old, new)
-        return _rows(UPDATE, change.instant, old.filter(differs), new.filter(differs))
 
     def _logged(self, change: GroupChange) -> pa.Table:
         assert change.logged is not None
@@ -130,6 +112,9 @@ class ChangeReader:
     def _images_now(self, change: GroupChange, logged: pa.Table) -> pa.Array:
         """The rows of logged keys as the commit left them; null for those that it deleted."""
         rows = self._slice(change.after, change.reach)
+        is_own = pc.equal(rows.column(COMMIT_TIME), change.instant)
+        # Of two rows of one key the commit has written the first.
+        rows = pa.concat_tables([rows.filter(is_own), rows.filter(pc.invert(is_own))])
         at = pc.index_in(logged.column(LOGGED_KEY), value_set=_keys(rows))
         is_there = pc.and_(at.is_valid(), pc.not_equal(logged.column(OPERATION), DELETE))
         return _only(is_there, self._texts(rows.take(at)))
@@ -166,18 +151,14 @@ class ChangeReader:
         return row_images(rows.select(self._images.names))
 
 
-def _rows(operations: object, instant: str, before: object, after: object) -> pa.Table:
-    given: Mapping[str, object] = {OPERATION: operations, BEFORE: before, AFTER: after}
-    lengths = [len(one) for one in given.values() if isinstance(one, pa.Array | pa.ChunkedArray)]
-    columns = {name: _column(one, lengths[0]) for name, one in given.items()}
-    columns[AT] = _column(instant, lengths[0])
-    return pa.table([columns[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
-
-
-def _column(value: object, count: int) -> object:
-    if isinstance(value, pa.Array | pa.ChunkedArray):
-        return value.cast(pa.string())
-    return pa.repeat(pa.scalar(value, pa.string()), count)
+def _rows(
+    operations: pa.Array | pa.ChunkedArray,
+    instant: str,
+    before: pa.Array | pa.ChunkedArray,
+    after: pa.Array | pa.ChunkedArray,
+) -> pa.Table:
+    times = pa.repeat(pa.scalar(instant, pa.string()), len(operations))
+    return pa.table([operations, times, before, after], schema=CHANGE_SCHEMA)
 
 
 def _only(chosen: pa.Array | pa.ChunkedArray, texts: pa.Array) -> pa.Array | pa.ChunkedArray:
@@ -187,12 +168,3 @@ def _only(chosen: pa.Array | pa.ChunkedArray, texts: pa.Array) -> pa.Array | pa.
 
 def _keys(rows: pa.Table) -> pa.Array:
     return rows.column(RECORD_KEY).combine_chunks()
-
-
-def _has_key_of(rows: pa.Table, others: pa.Table) -> pa.ChunkedArray:
-    return pc.is_in(rows.column(RECORD_KEY), value_set=_keys(others))
-
-
-def _places(rows: pa.Table, others: pa.Table) -> pa.ChunkedArray:
-    """Where each row's key is among others; null where it is not."""
-    return pc.index_in(rows.column(RECORD_KEY), value_set=_keys(others))

@@ -29,11 +29,11 @@ from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
+from lakewarden.engine.write.files.change_log import LOG_VERSION
 from lakewarden.engine.write.files.file_content import with_log_content
 from lakewarden.engine.write.files.log_files import LogDeletes, store_log
 from lakewarden.engine.write.files.meta_columns import constant
 from lakewarden.engine.write.files.spec import WriteSpec
-from lakewarden.engine.write.files.write_groups import LOG_VERSION
 from lakewarden.engine.write.files.written import WrittenFile
 
 # Keys, the entry that stands for each, and whether it is unconditional.

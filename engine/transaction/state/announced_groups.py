@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lakewarden.engine.conflicts.touched_groups import Touched, TouchKind, announced_by
-from lakewarden.engine.file_groups.file_names import group_in_name
+from lakewarden.engine.file_groups.file_names import CDC_SUFFIX, group_in_name
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.snapshot import Snapshot
@@ -135,7 +135,8 @@ def _touched(paths: Iterable[str]) -> Touched:
     for path in paths:
         partition, _, name = path.rpartition("/")
         file_id, is_log = group_in_name(name)
-        if file_id:
+        # Change data comes beside a base file.
+        if file_id and not name.endswith(CDC_SUFFIX):
             (logs if is_log else bases).add(FileGroupId(partition, file_id))
     return Touched(TouchKind.WRITE, frozenset(logs | bases), appended=frozenset(logs - bases))
 

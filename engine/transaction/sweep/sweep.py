@@ -177,7 +177,7 @@ def _outputs(entry: Committed) -> frozenset[str]:
     is_replace = entry.action.completed_as is Action.REPLACE_COMMIT
     metadata = (replace if is_replace else commit).decode(entry.content, f"commit {entry.instant}")
     stats = (stat for stats in metadata.partition_to_write_stats.values() for stat in stats)
-    return frozenset((stat.path or "").rpartition("/")[2] for stat in stats)
+    return frozenset(path.rpartition("/")[2] for stat in stats for path in stat.outputs)
 
 
 def _marked(context: Context, instant: str) -> set[str]:

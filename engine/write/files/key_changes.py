@@ -68,17 +68,17 @@ class ValueWatch:
         self._after: list[pa.Table] = []
 
     def before(self, rows: pa.Table) -> None:
-        self._before.append(_plain(rows.select(self._columns)))
+        self._before.append(written_out(rows.select(self._columns)))
 
     def after(self, rows: pa.Table) -> None:
-        self._after.append(_plain(rows.select(self._columns)))
+        self._after.append(written_out(rows.select(self._columns)))
 
     def changes(self) -> tuple[ValueChange, ...]:
         """What the indexes have to learn; complete after the last row."""
-        return value_changes(self._indexes, _together(self._before), _together(self._after))
+        return value_changes(self._indexes, together(self._before), together(self._after))
 
 
-def _plain(rows: pa.Table) -> pa.Table:
+def written_out(rows: pa.Table) -> pa.Table:
     """Rows without dictionaries, which differ from batch to batch."""
     columns = [
         one.cast(one.type.value_type) if pa.types.is_dictionary(one.type) else one
@@ -87,5 +87,6 @@ def _plain(rows: pa.Table) -> pa.Table:
     return pa.table(columns, names=rows.column_names)
 
 
-def _together(parts: list[pa.Table]) -> pa.Table | None:
+def together(parts: list[pa.Table]) -> pa.Table | None:
+    """Parts as one table, if there are any."""
     return pa.concat_tables(parts) if parts else None

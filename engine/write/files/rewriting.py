@@ -19,11 +19,13 @@ from lakewarden.engine.read.merge.entries import LogEntries
 from lakewarden.engine.read.merge.fold import Folded, fold
 from lakewarden.engine.read.merge.merge import Merger, Tally
 from lakewarden.engine.read.merge.ordering import ordering_values
+from lakewarden.engine.read.merge.row_changes import RowChanges
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.run.ahead import ahead
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.write.files.change_log import RowCapture
 from lakewarden.engine.write.files.key_changes import ValueWatch
 from lakewarden.engine.write.files.key_footers import REBUILT_UP_TO, KeptFilter, KeyGatherer
 from lakewarden.engine.write.files.meta_columns import (
@@ -47,8 +49,10 @@ class Rewriting:
         fields = [pa.field(name, pa.string()) for name in OWN_COLUMNS]
         stored = [field for field in spec.schema.columns if field.name != spec.key_column]
         self._schema = pa.schema([*fields, *stored])
-        self._watch = ValueWatch(spec.indexes.secondary) if spec.indexes.secondary else None
-        self._merger = Merger(self._folded(task.changes), self._watch)
+        self._values = ValueWatch(spec.indexes.secondary) if spec.indexes.secondary else None
+        self._capture = RowCapture(self._schema) if spec.captures is not None else None
+        self._watches = [one for one in (self._values, self._capture) if one is not None]
+        self._merger = Merger(self._folded(task.changes), self if self._watches else None)
         self._inserts = self._with_own(task.inserts, first=int((~task.is_insert).sum()))
         self._arrived: list[pa.Array] = []
         self.keys = KeyGatherer(spec.files.bloom)
@@ -71,7 +75,21 @@ class Rewriting:
     @property
     def valued(self) -> tuple[ValueChange, ...]:
         """What secondary indexes have to learn; complete after the last part."""
-        return () if self._watch is None else self._watch.changes()
+        return () if self._values is None else self._values.changes()
+
+    def captured(self) -> RowChanges | None:
+        """What becomes of rows, where the table captures it; complete after the last part."""
+        return None if self._capture is None else self._capture.changes(self._spec)
+
+    def before(self, rows: pa.Table) -> None:
+        """Rows of the slice whose keys the write knows."""
+        for watch in self._watches:
+            watch.before(rows)
+
+    def after(self, rows: pa.Table) -> None:
+        """What becomes of them, and rows that are new."""
+        for watch in self._watches:
+            watch.after(rows)
 
     def parts(self) -> Iterator[pa.Table]:
         """All rows of the new file; the next batch is read while one is being written."""
@@ -85,17 +103,13 @@ class Rewriting:
                 self._merger.keep_dictionaries(batch.schema)
             yield self._finished(self._merger.merge_batch(batch), are_new=False)
         for rows in self._merger.updated():
-            self._note(rows)
+            self.after(rows)
             yield self._finished(rows, are_new=False)
         inserts = self._merger.in_schema_of_rows(self._inserts)
         for rows in (self._merger.rest(), inserts):
             self._arrived += rows.column(RECORD_KEY).chunks
-            self._note(rows)
+            self.after(rows)
             yield self._finished(rows, are_new=True)
-
-    def _note(self, rows: pa.Table) -> None:
-        if self._watch is not None:
-            self._watch.after(rows)
 
     def _batches(self) -> Iterator[pa.Table]:
         columns = tuple(self._schema.names)

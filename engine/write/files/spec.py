@@ -13,6 +13,7 @@ from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.read.merge.spec import ReadSpec
+from lakewarden.engine.table.change_logging import LoggingMode
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeRules
@@ -79,6 +80,8 @@ class WriteSpec:
     markers: frozenset[MarkerType] = frozenset({MarkerType.DIRECT})
     # The column that has the very text of the record key, if there is one.
     key_column: str | None = None
+    # What is logged of changed rows, where the table captures changes.
+    captures: LoggingMode | None = None
     # Threads that one task may keep busy; more than one where tasks are fewer than cores.
     threads: int = 1
 

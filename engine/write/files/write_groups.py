@@ -15,6 +15,7 @@ from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import value_changes
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
+from lakewarden.engine.read.merge.row_changes import RowChanges
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.transaction.state.markers import (
@@ -24,6 +25,12 @@ from lakewarden.engine.transaction.state.markers import (
     leave_marker,
 )
 from lakewarden.engine.write.files.base_writing import file_stat, new_base_file, write_base_file
+from lakewarden.engine.write.files.change_log import (
+    LOG_VERSION,
+    log_name,
+    new_change_log,
+    store_changes,
+)
 from lakewarden.engine.write.files.file_content import with_log_content
 from lakewarden.engine.write.files.key_changes import KeyChanges, key_changes
 from lakewarden.engine.write.files.key_footers import KeyGatherer
@@ -34,39 +41,40 @@ from lakewarden.engine.write.files.rewriting import Rewriting
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
 from lakewarden.engine.write.files.written import WrittenFile
 
-__all__ = ["GroupTask", "WriteSpec", "planned_file", "write_groups"]
+__all__ = ["GroupTask", "WriteSpec", "planned_files", "write_groups"]
 
-LOG_VERSION = 1
 _NO_KEYS = pa.array([], pa.string())
 
 
 def write_groups(storage: Storage, spec: WriteSpec, task: GroupTask) -> WrittenFile:
     """Step `work.file`: a new base file, a rewritten one, or a log takes in a task's rows."""
     has_inserts = bool(task.is_insert.any())
-    target, kind = planned_file(spec, task.key, task.slice, task.number, has_inserts=has_inserts)
-    work = _Work(storage, spec, task, target)
-    work.announce(kind)
+    planned = planned_files(spec, task.key, task.slice, task.number, has_inserts=has_inserts)
+    work = _Work(storage, spec, task, planned[0][0])
+    work.announce(planned)
     if goes_to_log(spec, has_slice=task.slice is not None, has_inserts=has_inserts):
         return work.append()
     return work.create() if task.slice is None else work.rewritten()
 
 
-def planned_file(
+def planned_files(
     spec: WriteSpec,
     key: FileGroupId,
     slice_: FileSlice | None,
     number: int,
     *,
     has_inserts: bool,
-) -> tuple[MarkedFile, MarkerKind]:
-    """The file that a task with some number makes for a file group, and what its marker says."""
+) -> tuple[tuple[MarkedFile, MarkerKind], ...]:
+    """The files that a task with some number makes for a file group, the one with its rows first,
+    and what their markers say."""
     if goes_to_log(spec, has_slice=slice_ is not None, has_inserts=has_inserts):
-        token = spec.write_token(number)
-        name = f".{key.file_id}_{spec.instant}.log.{LOG_VERSION}_{token}"
-        return MarkedFile(key.partition, name), MarkerKind.CREATE
+        return ((MarkedFile(key.partition, log_name(key, spec, number)), MarkerKind.CREATE),)
     is_new = slice_ is None or slice_.base_file is None
     kind = MarkerKind.CREATE if is_new else MarkerKind.MERGE
-    return new_base_file(key, spec, number), kind
+    base = new_base_file(key, spec, number), kind
+    if slice_ is None or spec.captures is None:
+        return (base,)
+    return base, (new_change_log(key, spec, number), MarkerKind.CREATE)
 
 
 def goes_to_log(spec: WriteSpec, *, has_slice: bool, has_inserts: bool) -> bool:
@@ -89,10 +97,11 @@ class _Work:
         self._task = task
         self._target = target
 
-    def announce(self, kind: MarkerKind) -> None:
+    def announce(self, planned: Iterable[tuple[MarkedFile, MarkerKind]]) -> None:
         """Before anything else; where files are listed, that was done before the first of them."""
         if MarkerType.DIRECT in self._spec.markers:
-            leave_marker(self._storage, self._spec.instant, self._target, kind)
+            for target, kind in planned:
+                leave_marker(self._storage, self._spec.instant, target, kind)
         if self._task.slice is None:
             ensure_partition(self._storage, self._target.partition, self._spec.instant)
 
@@ -125,9 +134,21 @@ class _Work:
             num_deletes=tally.deletes,
             num_inserts=tally.inserts,
         )
+        captured = self._captured(rewriting.captured())
+        if captured is not None:
+            stat = replace(stat, cdc_stats={captured.path: captured.size_bytes})
+        arrived, left = rewriting.arrived, rewriting.left
         return WrittenFile(
-            self._task.key, stat, file, rewriting.arrived, rewriting.left, rewriting.valued
+            self._task.key, stat, file, arrived, left, rewriting.valued, captured=captured
         )
+
+    def _captured(self, changes: RowChanges | None) -> NewFile | None:
+        """The log of change data beside a new base file."""
+        spec, task = self._spec, self._task
+        if changes is None or spec.captures is None:
+            return None
+        target = new_change_log(task.key, spec, task.number)
+        return store_changes(self._storage, target, changes, spec, spec.captures)
 
     def append(self) -> WrittenFile:
         spec, task, target = self._spec, self._task, self._target

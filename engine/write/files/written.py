@@ -21,3 +21,9 @@ class WrittenFile:
     left: pa.StringArray
     # What secondary indexes have to learn of the rows.
     valued: tuple[ValueChange, ...] = ()
+    # The log of change data beside the file.
+    captured: NewFile | None = None
+
+    @property
+    def files(self) -> tuple[NewFile, ...]:
+        return (self.file,) if self.captured is None else (self.file, self.captured)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.merge.delete_marks import OPERATION_FIELD, marked_deleted
 from lakewarden.engine.read.merge.entries import have_default_ordering
+from lakewarden.engine.table.change_logging import captures_changes, logging_mode
 from lakewarden.engine.table.column_types import table_type, widened
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_scheme
@@ -191,8 +192,8 @@ def refuse_unwritable(config: TableConfig) -> None:
         raise _unwritable("dropped_partition_columns", how)
     if config.base_format != "PARQUET":
         raise _unwritable("base_file_format", "has base files of another format")
-    if properties.get("hoodie.table.cdc.enabled", "").lower() == "true":
-        raise _unwritable("change_data_capture", "records changes for change data capture")
+    if captures_changes(properties):
+        logging_mode(properties)
     if properties.get("hoodie.allow.operation.metadata.field", "").lower() == "true":
         raise _unwritable("operation_field", f"has the meta column {OPERATION_FIELD}")
 

@@ -10,9 +10,11 @@ from lakewarden import InvalidRequest, Table
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from lakewarden.engine.table.change_logging import CDC_LOGGING_MODE
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
+MODES = pytest.mark.parametrize("mode", [None, "OP_KEY_ONLY", "data_before", "DATA_BEFORE_AFTER"])
 ONE_COMMIT: dict[str, object] = {"hoodie.clean.commits.retained": 1}
 # What became of a key: the operation, its value before and after.
 Change = tuple[str, str, int | None, int | None]
@@ -55,9 +57,16 @@ class Tale:
         return [sorted(found[instant]) for instant in sorted(found)]
 
 
+def logging(mode: str | None) -> dict[str, object]:
+    """The properties of a table that logs changes; without a mode it does not."""
+    properties = {"hoodie.table.cdc.enabled": mode is not None}
+    return properties if mode is None else {**properties, CDC_LOGGING_MODE: mode}
+
+
 @TYPES
-def test_each_write_tells_what_became_of_each_row(kind: str) -> None:
-    tale = Tale(kind)
+@MODES
+def test_each_write_tells_what_became_of_each_row(kind: str, mode: str | None) -> None:
+    tale = Tale(kind, logging(mode))
     first = tale.upsert(("a", "x", 1), ("b", "x", 2), ("c", "y", 3))
     tale.upsert(("a", "x", 10), ("d", "x", 4), ts=2)
     tale.upsert(("a", "x", 5), ts=1)
@@ -100,8 +109,9 @@ def test_a_key_that_moves_is_deleted_and_inserted() -> None:
     assert tale.changes()[1] == [("d", "a", 1, None), ("i", "a", None, 2)]
 
 
-def test_a_row_beside_one_of_its_key_is_an_insert() -> None:
-    tale = Tale("cow")
+@MODES
+def test_a_row_beside_one_of_its_key_is_an_insert(mode: str | None) -> None:
+    tale = Tale("cow", logging(mode))
     tale.upsert(("a", "x", 1))
     tale.clock.advance(1000)
     tale.table.insert(rows(("a", "x", 2)))
@@ -109,8 +119,9 @@ def test_a_row_beside_one_of_its_key_is_an_insert() -> None:
 
 
 @TYPES
-def test_a_late_record_that_fills_a_row_has_updated_it(kind: str) -> None:
-    tale = Tale(kind, {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"})
+@MODES
+def test_a_late_record_that_fills_a_row_has_updated_it(kind: str, mode: str | None) -> None:
+    tale = Tale(kind, {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS", **logging(mode)})
     new = pa.Table.from_pylist([{"id": "a", "p": "x", "v": None, "ts": 5}], SCHEMA)
     tale.clock.advance(1000)
     tale.table.upsert(new)
@@ -149,3 +160,38 @@ def test_a_window_that_has_lost_a_file_is_refused(kind: str) -> None:
     last = tale.upsert(("a", "x", 9), ts=9)
     before = [one.completed for one in tale.table.timeline().completed() if one.requested < last]
     assert tale.changes(since=str(before[-1])) == [[("u", "a", 4, 9)]]
+
+
+def test_a_log_tells_more_than_the_slices_that_are_left() -> None:
+    tale = Tale("cow", logging("DATA_BEFORE_AFTER"))
+    for v in range(1, 5):
+        last = tale.upsert(("a", "x", v), ts=v)
+    tale.table.clean(options=ONE_COMMIT)
+    done = [one.completed for one in tale.table.timeline().completed() if one.requested < last]
+    # The slices before the last two writes are gone, and so are their logs.
+    assert tale.changes(since=str(done[1])) == [[("u", "a", 2, 3)], [("u", "a", 3, 4)]]
+    with pytest.raises(InvalidRequest) as refused:
+        tale.changes(since=str(done[0]))
+    assert refused.value.code == "history_cleaned"
+
+
+@pytest.mark.parametrize("undo", ["rollback", "restore"])
+def test_what_is_undone_takes_its_log_along(undo: str) -> None:
+    tale = Tale("cow", logging("DATA_BEFORE_AFTER"))
+    tale.upsert(("a", "x", 1))
+    tale.upsert(("a", "x", 2), ts=2)
+    saved = tale.table.savepoint()
+    before, kept = tale.changes(), logs(tale)
+    last = tale.upsert(("a", "x", 3), ts=3)
+    assert len(logs(tale)) == len(kept) + 1
+    if undo == "restore":
+        tale.table.restore(saved.instant)
+    else:
+        tale.table.rollback(last)
+    assert (tale.changes(), logs(tale)) == (before, kept)
+
+
+def logs(tale: Tale) -> list[str]:
+    """The logs of change data that are in the storage."""
+    found = [entry.path for entry in tale.table.state().storage.walk("")]
+    return sorted(path for path in found if path.endswith(".cdc"))

@@ -15,7 +15,12 @@ from lakewarden.engine.table.change_logging import (
 )
 from lakewarden.engine.table.config import TableConfig, generator_of_class
 from lakewarden.engine.table.creation import is_layout_property
-from lakewarden.engine.table.merge_rules import MergeMode, PartialMode, payload_merging
+from lakewarden.engine.table.merge_rules import (
+    MergeMode,
+    PartialMode,
+    PayloadMerging,
+    payload_merging,
+)
 
 KEY = ("hoodie.datasource.write.recordkey.field", "hoodie.table.recordkey.fields")
 PARTITION = ("hoodie.datasource.write.partitionpath.field", "hoodie.table.partition.fields")
@@ -37,7 +42,6 @@ PAYLOAD = (
     "hoodie.compaction.payload.class",
     "hoodie.table.legacy.payload.class",
 )
-PARTIAL_MODE = "hoodie.table.partial.update.mode"
 OPERATION = "hoodie.datasource.write.operation"
 DESCRIBING = frozenset(
     (
@@ -74,7 +78,7 @@ class TableDescription:
     type: str = ""
     merge_mode: str = ""
     generator: str = ""
-    partial: PartialMode | None = None
+    payload: PayloadMerging | None = None
     others: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -83,10 +87,7 @@ class TableDescription:
         said = dict(self.others)
         if self.generator and self.generator != "SPARK_SQL":
             said[GENERATOR] = self.generator
-        if self.partial not in (None, PartialMode.NONE):
-            assert self.partial is not None
-            said.setdefault(PARTIAL_MODE, self.partial.value)
-        return said
+        return {**({} if self.payload is None else self.payload.properties), **said}
 
 
 def described(options: Mapping[str, object]) -> TableDescription:
@@ -94,11 +95,11 @@ def described(options: Mapping[str, object]) -> TableDescription:
     given = {key: str(value) for key, value in options.items()}
     payload = _first(given, PAYLOAD)
     merging = payload_merging(payload) if payload else None
-    ordering = _names(given, ORDERING)
+    ordering = _names(given, ORDERING) or (merging.ordering_fields if merging else ())
     mode = _first(given, MERGE_MODE)
     if not mode and merging is not None:
         # By event time without any is by commit time, as Hudi has it.
-        by_event = merging[0] is MergeMode.EVENT_TIME and bool(ordering)
+        by_event = merging.mode is MergeMode.EVENT_TIME and bool(ordering)
         mode = (MergeMode.EVENT_TIME if by_event else MergeMode.COMMIT_TIME).value
     class_name = _first(given, GENERATOR_CLASS)
     return TableDescription(
@@ -110,7 +111,7 @@ def described(options: Mapping[str, object]) -> TableDescription:
         generator=generator_of_class(class_name)
         if class_name
         else (_first(given, GENERATOR_TYPE) or given.get(GENERATOR, "")).upper(),
-        partial=None if merging is None else merging[1],
+        payload=merging,
         others={
             key: value for key, value in given.items() if key not in DESCRIBING and key != GENERATOR
         },
@@ -162,10 +163,11 @@ def _refuse_other_merging(config: TableConfig, asked: TableDescription) -> None:
     mode = asked.merge_mode.upper().removesuffix("_ORDERING")
     present = config.merge.mode.value.removesuffix("_ORDERING")
     # A payload by event time without its fields leaves the choice to the table.
-    is_said = asked.partial is None or asked.ordering
+    is_said = asked.payload is None or asked.ordering
     if mode and is_said and mode != present:
         raise _other(MERGE_MODE[0], asked.merge_mode, config.merge.mode.value)
-    if asked.partial not in (None, PartialMode.NONE, config.merge.partial):
+    partial = PartialMode.NONE if asked.payload is None else asked.payload.partial
+    if partial not in (PartialMode.NONE, config.merge.partial):
         raise _other(PAYLOAD[0], "partial updates", config.merge.partial.value)
 
 

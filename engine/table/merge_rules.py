@@ -1,7 +1,7 @@
 """Merge rules: which of two records with the same key a table wants to keep."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import pyarrow as pa
@@ -57,18 +57,45 @@ class MergeRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Payload:
+class PayloadMerging:
+    """What a payload class comes to: a mode, and properties where the table has no others."""
+
     mode: MergeMode
     partial: PartialMode = PartialMode.NONE
+    ordering_fields: tuple[str, ...] = ()
+    delete_field: str | None = None
+    delete_marker: str | None = None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What a new table keeps of it, besides the mode and the ordering fields."""
+        said = {
+            "hoodie.table.partial.update.mode": self.partial.value,
+            MERGE_PROPERTY_PREFIX + DELETE_FIELD_KEY: self.delete_field,
+            MERGE_PROPERTY_PREFIX + DELETE_MARKER_KEY: self.delete_marker,
+        }
+        return {name: text for name, text in said.items() if text not in (None, "NONE")}
 
 
+_OF_DEBEZIUM = PayloadMerging(
+    MergeMode.EVENT_TIME, delete_field="_change_operation_type", delete_marker="d"
+)
 # What release 1.2 makes of the payload classes of older tables.
 _PAYLOADS = {
-    "OverwriteWithLatestAvroPayload": _Payload(MergeMode.COMMIT_TIME),
-    "DefaultHoodieRecordPayload": _Payload(MergeMode.EVENT_TIME),
-    "EventTimeAvroPayload": _Payload(MergeMode.EVENT_TIME),
-    "PartialUpdateAvroPayload": _Payload(MergeMode.EVENT_TIME, PartialMode.IGNORE_DEFAULTS),
-    "OverwriteNonDefaultsWithLatestAvroPayload": _Payload(
+    "OverwriteWithLatestAvroPayload": PayloadMerging(MergeMode.COMMIT_TIME),
+    "DefaultHoodieRecordPayload": PayloadMerging(MergeMode.EVENT_TIME),
+    "EventTimeAvroPayload": PayloadMerging(MergeMode.EVENT_TIME),
+    "AWSDmsAvroPayload": PayloadMerging(
+        MergeMode.COMMIT_TIME, delete_field="Op", delete_marker="D"
+    ),
+    "debezium.MySqlDebeziumAvroPayload": replace(
+        _OF_DEBEZIUM, ordering_fields=("_event_bin_file", "_event_pos")
+    ),
+    "debezium.PostgresDebeziumAvroPayload": replace(
+        _OF_DEBEZIUM, partial=PartialMode.FILL_UNAVAILABLE, ordering_fields=("_event_lsn",)
+    ),
+    "PartialUpdateAvroPayload": PayloadMerging(MergeMode.EVENT_TIME, PartialMode.IGNORE_DEFAULTS),
+    "OverwriteNonDefaultsWithLatestAvroPayload": PayloadMerging(
         MergeMode.COMMIT_TIME, PartialMode.IGNORE_DEFAULTS
     ),
 }
@@ -81,36 +108,31 @@ def merge_rules(properties: Mapping[str, str], ordering_fields: tuple[str, ...])
     partial = properties.get("hoodie.table.partial.update.mode", "")
     return MergeRules(
         mode=payload.mode,
-        ordering_fields=ordering_fields,
+        ordering_fields=payload.ordering_fields or ordering_fields,
         partial=_partial_mode(partial) if partial else payload.partial,
         unavailable_value=_merge_property(properties, UNAVAILABLE_MARKER_KEY)
         or DEBEZIUM_UNAVAILABLE_VALUE,
-        delete_field=_merge_property(properties, DELETE_FIELD_KEY),
-        delete_marker=_merge_property(properties, DELETE_MARKER_KEY),
+        delete_field=_merge_property(properties, DELETE_FIELD_KEY) or payload.delete_field,
+        delete_marker=_merge_property(properties, DELETE_MARKER_KEY) or payload.delete_marker,
     )
 
 
-def _payload(properties: Mapping[str, str], ordering_fields: tuple[str, ...]) -> _Payload:
+def _payload(properties: Mapping[str, str], ordering_fields: tuple[str, ...]) -> PayloadMerging:
     mode = properties.get("hoodie.record.merge.mode", "")
     payload_class = properties.get("hoodie.compaction.payload.class", "")
     known = {known_mode.value: known_mode for known_mode in MergeMode}
     # Version 9 keeps the payload class only for CUSTOM; in version 8 the stored mode wins over it.
     if mode in known:
-        return _Payload(known[mode])
+        return PayloadMerging(known[mode])
     if payload_class:
-        return _built_in(payload_class)
+        return payload_merging(payload_class)
     if mode:
         raise _unsupported_merge(f"merge mode {mode}")
-    return _Payload(MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME)
+    return PayloadMerging(MergeMode.EVENT_TIME if ordering_fields else MergeMode.COMMIT_TIME)
 
 
-def payload_merging(payload_class: str) -> tuple[MergeMode, PartialMode]:
+def payload_merging(payload_class: str) -> PayloadMerging:
     """What a payload class of Hudi comes to; another one is refused by name."""
-    found = _built_in(payload_class)
-    return found.mode, found.partial
-
-
-def _built_in(payload_class: str) -> _Payload:
     name = payload_class.removeprefix(_BUILT_IN_PREFIX)
     if name not in _PAYLOADS:
         raise _unsupported_merge(f"payload class {payload_class}")

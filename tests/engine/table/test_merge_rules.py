@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.merge_rules import MergeMode, PartialMode, merge_rules
+from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode, merge_rules
 
 MODEL = "org.apache.hudi.common.model."
 
@@ -60,12 +60,30 @@ def test_partial_mode_marker_and_delete_field() -> None:
     assert (rules.delete_field, rules.delete_marker) == ("op", "D")
 
 
+def test_payloads_of_change_streams_are_what_an_upgrade_makes_of_them() -> None:
+    def rules(payload: str) -> MergeRules:
+        return merge_rules({"hoodie.compaction.payload.class": MODEL + payload}, ("ts",))
+
+    dms = rules("AWSDmsAvroPayload")
+    assert (dms.mode, dms.ordering_fields) == (MergeMode.COMMIT_TIME, ("ts",))
+    assert (dms.delete_field, dms.delete_marker) == ("Op", "D")
+    mysql = rules("debezium.MySqlDebeziumAvroPayload")
+    assert (mysql.mode, mysql.partial) == (MergeMode.EVENT_TIME, PartialMode.NONE)
+    assert mysql.ordering_fields == ("_event_bin_file", "_event_pos")
+    postgres = rules("debezium.PostgresDebeziumAvroPayload")
+    assert postgres.ordering_fields == ("_event_lsn",)
+    assert postgres.partial is PartialMode.FILL_UNAVAILABLE
+    assert postgres.unavailable_value == "__debezium_unavailable_value"
+    for one in (mysql, postgres):
+        assert (one.delete_field, one.delete_marker) == ("_change_operation_type", "d")
+
+
 @pytest.mark.parametrize(
     "properties",
     [
         {"hoodie.record.merge.mode": "CUSTOM"},
         {"hoodie.compaction.payload.class": "com.acme.OurPayload"},
-        {"hoodie.compaction.payload.class": MODEL + "AWSDmsAvroPayload"},
+        {"hoodie.compaction.payload.class": MODEL + "HoodieJsonPayload"},
         {
             "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
             "hoodie.table.partial.update.mode": "X",

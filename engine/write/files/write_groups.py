@@ -142,6 +142,23 @@ class _Work:
             self._task.key, stat, file, arrived, left, rewriting.valued, captured=captured
         )
 
+    def _above(self, stat: WriteStat) -> WriteStat:
+        """What a log says of the files below it.
+
+        From version 8 on it is a file of its own commit. Where changes are captured Java takes the
+        rows before it from the files that it names.
+        """
+        slice_, name = self._task.slice, self._target.name
+        if self._spec.captures is None or slice_ is None or slice_.base_file is None:
+            return replace(stat, prev_commit=self._spec.instant, base_file="", log_files=(name,))
+        older = tuple(log.name for log in slice_.log_files)
+        return replace(
+            stat,
+            prev_commit=slice_.base_instant,
+            base_file=slice_.base_file.name,
+            log_files=(*older, name),
+        )
+
     def _captured(self, changes: RowChanges | None) -> NewFile | None:
         """The log of change data beside a new base file."""
         spec, task = self._spec, self._task
@@ -159,16 +176,13 @@ class _Work:
         size_bytes = store_log(self._storage, target.path, records, deletes, spec)
         stat = replace(
             file_stat(target, task.key.file_id, size_bytes, num_writes=len(records)),
-            # From version 8 on, a log is a file of its own commit.
-            prev_commit=spec.instant,
             num_update_writes=len(records) - len(inserts),
             num_deletes=len(deletes.after),
             num_inserts=len(inserts),
             log_version=LOG_VERSION,
             log_offset=0,
-            base_file="",
-            log_files=(target.name,),
         )
+        stat = self._above(stat)
         columns = summaries_of_rows(records, spec.summarised)
         file = NewFile(target.partition, target.name, size_bytes, columns)
         file = with_log_content(file, records, spec.indexes)

@@ -14,9 +14,11 @@ SCHEMA = pa.schema([("id", pa.string()), ("v", pa.decimal128(6, 2)), ("ts", pa.i
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
 
 
-def table_with(storage: MemoryStorage, **properties: object) -> Table:
+def table_with(storage: MemoryStorage, type_: str = "cow", **properties: object) -> Table:
     given = {"hoodie.table.cdc.enabled": "true", **properties}
-    return Table.create("", SCHEMA, key=["id"], ordering=["ts"], properties=given, storage=storage)
+    return Table.create(
+        "", SCHEMA, key=["id"], ordering=["ts"], type=type_, properties=given, storage=storage
+    )
 
 
 def logged(storage: MemoryStorage) -> list[pa.Table]:
@@ -56,6 +58,21 @@ def test_a_rewritten_file_has_a_log_of_its_mode(mode: str, columns: list[str]) -
     if "ts_ms" in columns:
         assert set(rows.column("ts_ms").to_pylist()) == {written.instant}
         assert [row["id"] for row in rows.column("after").to_pylist()] == ["a", "c"]
+
+
+def test_a_log_of_rows_names_the_files_below_it() -> None:
+    storage = fresh_memory_storage()
+    table = table_with(storage, "mor")
+    for v in (1, 2, 3):
+        table.upsert([{"id": "a", "v": v, "ts": v}])
+    active = table.timeline()
+    first, *later = (
+        commit.decode(active.read(one), "").partition_to_write_stats[""][0]
+        for one in active.completed()
+    )
+    names = [one.path for one in later]
+    assert [one.log_files for one in later] == [tuple(names[:1]), tuple(names)]
+    assert {one.base_file for one in later} == {first.path}
 
 
 def test_a_write_that_changes_no_row_has_an_empty_log() -> None:

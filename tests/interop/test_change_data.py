@@ -9,8 +9,9 @@ from lakewarden import Table
 from tests.canonical import difference
 from tests.captured_rows import images_of
 from tests.interop.agreement import BEFORE_EVERYTHING
-from tests.interop.java_writes import JavaWriter
+from tests.interop.java_writes import COLUMNS, JavaWriter
 from tests.interop.judges import JavaJudge
+from tests.interop.lines import Refused
 from tests.writing.model import Kind, Story
 from tests.writing.shapes import Shape, carry_out
 
@@ -51,3 +52,28 @@ def test_both_tell_the_same_changes(type_: str, mode: str, java: JavaJudge, tmp_
         else:
             writer.carry_out(write)
     assert check_windows(java, path, chance, DRAWN) > TURNS
+
+
+def captured(java: JavaJudge, path: Path, ours: int) -> str:
+    """What Java says where it fails to tell changes; we tell so many."""
+    table = Table(str(path))
+    window = (BEFORE_EVERYTHING, str(table.timeline().completed()[-1].completed))
+    assert len(table.changes_arrow(*window, mode="cdc")) == ours
+    with pytest.raises(Refused) as failed:
+        java.read(path, window=window, options=CDC)
+    return str(failed.value)
+
+
+def test_java_fails_without_a_log_of_changes_or_a_base_file(
+    java: JavaJudge, tmp_path: Path
+) -> None:
+    captures = {"hoodie.table.cdc.enabled": "true"}
+    inserted, bucket = tmp_path / "inserted", tmp_path / "bucket"
+    Shape("cow").create(str(inserted), captures)
+    table = Shape("mor", index="BUCKET").create(str(bucket), captures)
+    for number, key in enumerate("ab", start=1):
+        row = {"id": key, "p": "a", "ts": number, "v": 0.5, "name": key}
+        JavaWriter(java, inserted).write([row], "insert", COLUMNS)
+        table.upsert([{**row, "id": "a"}])
+    assert "There should be a cdc log file" in captured(java, inserted, 2)
+    assert "No value present" in captured(java, bucket, 2)

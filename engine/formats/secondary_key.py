@@ -17,6 +17,7 @@ from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 _NULL = "\0"
 _SEPARATOR = "$"
 _ESCAPED = r"([\\$\x00])"
+_SPECIAL = (b"\\", b"$", b"\0")
 # The value as it stands in the key, and the record key. Only escaped `$` may be in the value.
 _PARTS = r"(?s)^(?P<value>(?:[^\\$]|\\.)*)\$(?P<key>.*)$"
 
@@ -67,7 +68,21 @@ def _no_secondary_key(path: str) -> CorruptTable:
 
 
 def _escape(strings: pa.StringArray) -> pa.StringArray:
+    if not _has_special(strings):
+        return strings
     return pc.replace_substring_regex(strings, _ESCAPED, r"\\\1")
+
+
+def _has_special(strings: pa.StringArray) -> bool:
+    """Whether one of the bytes to escape stands in any text; nearly always none does."""
+    if not len(strings):
+        return False
+    offsets = np.frombuffer(strings.buffers()[1], np.int32)[strings.offset :]
+    content = strings.buffers()[2]
+    if content is None:
+        return False
+    octets = content.slice(int(offsets[0]), int(offsets[len(strings)] - offsets[0])).to_pybytes()
+    return any(special in octets for special in _SPECIAL)
 
 
 def _unescape(strings: pa.StringArray) -> pa.StringArray:

@@ -8,6 +8,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.write.result import Commit
 
 SCHEMA = pa.schema(
@@ -97,3 +98,20 @@ def test_a_bulk_insert_begins_buckets_with_base_files() -> None:
     assert found["id"] == sorted([*keys, "new"])
     newest = dict(zip(found["id"], found["ts"], strict=True))
     assert [newest[key] for key in ("new", *keys[:4])] == [2, 2, 2, 2, 1]
+
+
+def test_an_upsert_beside_a_secondary_index_reads_each_log_once_and_its_own_not_at_all() -> None:
+    storage = FaultyStorage(fresh_memory_storage())
+    table = created(storage, type="mor", partition=[])
+    table.create_index("record_index")
+    table.upsert(rows("k1", "k2"))
+    table.create_index("by_name", columns=["name"])
+    for ts in range(2, 5):
+        table.upsert(rows("k1", "k2", ts=ts))
+    logs = [one.path for one in storage.list("").files if ".log." in one.path]
+    before = len(storage.calls)
+    table.upsert(rows("k1", "k2", ts=5))
+    read = [one.path for one in storage.calls[before:] if one.operation in ("read", "open")]
+    assert sorted(path for path in read if ".log." in path and "/" not in path) == sorted(logs)
+    assert [row["id"] for row in table.lookup(["k1 5"], by="name").to_pylist()] == ["k1"]
+    assert table.lookup(["k1 4"], by="name").num_rows == 0

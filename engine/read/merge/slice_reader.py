@@ -1,6 +1,6 @@
 """Reading one slice: its base file in batches, merged with what its logs say."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -80,8 +80,7 @@ class SliceReader:
             yield from merge.base_rows()
             yield merge.new_rows()
             return
-        names = self._spec.wanted_for_merging()
-        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        schema = self._merging_schema()
         for rows in self._base_rows(
             slice_, schema, workers=1, sparing=True, for_merging=True, on_footer=on_footer
         ):
@@ -89,8 +88,7 @@ class SliceReader:
 
     def merge(self, slice_: FileSlice) -> SliceMerge:
         """The slice as rows for a new base file that replaces it; memory as with batches."""
-        names = self._spec.wanted_for_merging()
-        schema = pa.schema([field for field in self._spec.schema if field.name in names])
+        schema = self._merging_schema()
         blocks = list(self._blocks(slice_, apart_from=APART_BYTES_MIN))
         logs = LogFigures.of(blocks)
         # Only the blocks that count keep the bytes of the logs in memory.
@@ -101,36 +99,49 @@ class SliceReader:
         logs = replace(logs, records=len(entries))
         return SliceMerge(merger, logs, base, partial(self._finished, slice_=slice_))
 
-    def versions(self, slices: Sequence[FileSlice], keys: KeyIndex) -> list["KeyRows"]:
-        """The rows of some keys in slices with one base file and different logs.
+    def versions(
+        self, slice_: FileSlice, keys: KeyIndex, said: Iterable[pa.Table | Deletes]
+    ) -> tuple["KeyRows", "KeyRows"]:
+        """The rows of some keys as they are, and as they will be after what a new log says.
 
-        The base file is read once, and of its rows only those keys' are kept.
+        Base file and logs are read once, and only those keys' rows are kept. The log's records may
+        have more columns, in any order.
         """
-        names = self._spec.wanted_for_merging()
-        schema = pa.schema([field for field in self._spec.schema if field.name in names])
-        read = self._base_rows(slices[0], schema, workers=1, sparing=True)
-        base = [self._of_keys(rows, keys) for rows in read]
-        return [self._version(one, base, schema, keys) for one in slices]
+        schema = self._merging_schema()
+        base = [schema.empty_table()]
+        for rows in self._base_rows(slice_, schema, workers=1, sparing=True):
+            base.append(self._of_keys(rows, keys).rows)
+        whole = pa.concat_tables(base)
+        logs = self.contents(self.log_blocks(slice_), schema)
+        later = [one if isinstance(one, Deletes) else self._as_records(one, schema) for one in said]
+        before, after = (self._version(slice_, whole, [*logs, *more], keys) for more in ([], later))
+        return before, after
 
     def _version(
-        self, slice_: FileSlice, base: Sequence["KeyRows"], schema: pa.Schema, keys: KeyIndex
+        self, slice_: FileSlice, base: pa.Table, logs: list[Records | Deletes], keys: KeyIndex
     ) -> "KeyRows":
-        parts = list(base)
-        if slice_.log_files:
-            merger = self._merger(slice_, schema)
-            merged = [merger.merge_batch(one.rows, self._keys(one.rows)) for one in base]
-            merged += [*merger.updated(), merger.rest()]
-            parts = [self._of_keys(rows, keys) for rows in merged]
-        found = [self._finished(one.rows, slice_) for one in parts]
-        return KeyRows(
-            pa.concat_tables([self._spec.output_schema.empty_table(), *found]),
-            np.concatenate([np.zeros(0, np.int64), *(one.places for one in parts)]),
-        )
+        rows = base
+        if logs:
+            entries = log_entries(logs, base.schema, self._spec.rules)
+            merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
+            merged = [merger.merge_batch(base, self._keys(base))]
+            rows = pa.concat_tables([*merged, *merger.updated(), merger.rest()])
+        found = self._of_keys(rows, keys)
+        return replace(found, rows=self._finished(found.rows, slice_))
 
     def _of_keys(self, rows: pa.Table, keys: KeyIndex) -> "KeyRows":
         own = self._keys(rows)
         at, places = keys.find(rows.column(RECORD_KEY) if own is None else own)
         return KeyRows(rows.take(pa.array(at)), places)
+
+    def _as_records(self, rows: pa.Table, schema: pa.Schema) -> Records:
+        """Records that are about to be written, as they are going to be read."""
+        own = project(rows, schema, "a new log")
+        return Records(own, keys=self._keys(own))
+
+    def _merging_schema(self) -> pa.Schema:
+        names = self._spec.wanted_for_merging()
+        return pa.schema([field for field in self._spec.schema if field.name in names])
 
     def row_groups(self, slice_: FileSlice) -> tuple[int, int]:
         """How many row groups of the slice's base file are read, and how many there are."""

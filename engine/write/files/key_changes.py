@@ -4,19 +4,23 @@ An update in a log may bring back a key that an earlier log deleted, and an upda
 come too late to count. Only the rows that readers see before and after tell.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.log.deletes import Deletes, deletes
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.write import BlockOrigin, delete_block
 from lakewarden.engine.metadata.entries.changes import ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import SecondaryIndex, value_changes
 from lakewarden.engine.read.merge.key_index import KeyIndex
 from lakewarden.engine.read.merge.slice_reader import KeyRows, SliceReader
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.write.files.log_files import LogDeletes
 from lakewarden.engine.write.files.spec import WriteSpec
 
 _FEW_KEYS = 64
@@ -32,23 +36,34 @@ class KeyChanges:
 
 
 def key_changes(
-    storage: Storage, spec: WriteSpec, slice_: FileSlice, log: LogFile, keys: pa.StringArray
+    storage: Storage,
+    spec: WriteSpec,
+    slice_: FileSlice,
+    keys: pa.StringArray,
+    records: pa.Table,
+    deleted: LogDeletes,
 ) -> KeyChanges:
-    """What a new log on top of a slice did to some keys."""
+    """What a new log on top of a slice does to some keys; the log's content is given."""
     distinct = keys.unique()
-    index = KeyIndex(distinct)
     columns = dict.fromkeys((RECORD_KEY, *spec.indexes.value_columns))
     # For few keys it pays to look where they are before anything else is read.
     few = distinct if len(distinct) <= _FEW_KEYS else None
     reader = SliceReader(storage, replace(spec.read, columns=tuple(columns), keys=few))
-    with_log = replace(slice_, log_files=(*slice_.log_files, log))
-    before, after = reader.versions((slice_, with_log), index)
+    said = [*_as_read(deleted.before, spec), records, *_as_read(deleted.after, spec)]
+    before, after = reader.versions(slice_, KeyIndex(distinct), said)
     lived, lives = (_living(one, len(distinct)) for one in (before, after))
     return KeyChanges(
         distinct.filter(pa.array(lives & ~lived)),
         distinct.filter(pa.array(lived & ~lives)),
         value_changes(spec.indexes.secondary, before.rows, after.rows),
     )
+
+
+def _as_read(deleted: Deletes, spec: WriteSpec) -> Iterator[Deletes]:
+    """Deletes as readers find them: on disk an ordering value of 0 is none."""
+    if len(deleted):
+        content = delete_block(deleted, BlockOrigin(spec.instant))
+        yield from map(deletes, read_blocks(content, "a new log"))
 
 
 def _living(version: KeyRows, count: int) -> np.ndarray:

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
@@ -186,12 +185,14 @@ class _Work:
         columns = summaries_of_rows(records, spec.summarised)
         file = NewFile(target.partition, target.name, size_bytes, columns)
         file = with_log_content(file, records, spec.indexes)
-        known = self._key_changes(file, changes.keys, deletes)
+        known = self._key_changes(changes.keys, records, deletes)
         arrived = pa.concat_arrays([known.arrived, inserts.keys])
         valued = known.valued + self._values_of(parts[1])
         return WrittenFile(task.key, stat, file, arrived, known.left, valued)
 
-    def _key_changes(self, file: NewFile, keys: pa.StringArray, deletes: LogDeletes) -> KeyChanges:
+    def _key_changes(
+        self, keys: pa.StringArray, records: pa.Table, deletes: LogDeletes
+    ) -> KeyChanges:
         """What a log did to keys that the group knew."""
         slice_ = self._task.slice
         if not len(keys):
@@ -206,10 +207,8 @@ class _Work:
         )
         if (slice_ is None or not self._spec.indexes.secondary) and is_told:
             return KeyChanges(_NO_KEYS, deletes.after.keys)
-        log = parse_file_name(file.name, file.size_bytes)
         assert slice_ is not None
-        assert isinstance(log, LogFile)
-        return key_changes(self._storage, self._spec, slice_, log, keys)
+        return key_changes(self._storage, self._spec, slice_, keys, records, deletes)
 
     def _values_of(self, rows: pa.Table) -> tuple[ValueChange, ...]:
         """What secondary indexes have to learn of rows with new keys."""

@@ -73,3 +73,12 @@ def test_all_records_of_a_value_share_a_file_group() -> None:
 def test_a_key_without_separator_is_corrupt(key: str) -> None:
     with pytest.raises(CorruptTable):
         split_secondary_keys(pa.array([key]), "some.hfile")
+
+
+def test_texts_are_escaped_wherever_an_array_begins_and_ends() -> None:
+    texts = pa.array(["a$", "b", None, "", "c\\"])
+    for start in range(len(texts)):
+        for end in range(start, len(texts) + 1):
+            part = texts.slice(start, end - start)
+            expected = [f"{plain_escape(text)}$" for text in part.to_pylist()]
+            assert secondary_prefixes(part).to_pylist() == expected

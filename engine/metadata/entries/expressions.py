@@ -107,6 +107,25 @@ class Expression:
         near = pc.or_(pc.less_equal(moments, first), pc.greater_equal(moments, last))
         return values.filter(near)
 
+    @property
+    def makes_text_of_moments(self) -> bool:
+        """Whether its results are texts of times, of which not all are in the times' order."""
+        return self.function in _TO_TEXT
+
+    def keeps_order(self, values: pa.Array) -> bool:
+        """Whether, in UTC, larger values than these have results that are no smaller than theirs.
+
+        Texts of times have to begin with the year. Those of years beyond four digits are smaller.
+        """
+        if not len(values):
+            return False
+        if self.function not in _TO_TEXT:
+            return self.function in _ORDERED or self.function in (IDENTITY, "unix_timestamp")
+        if not self.text("format", _DEFAULT_FORMAT).startswith("yyyy"):
+            return False
+        seconds = _wall_seconds(values)
+        return self._has_ordered_texts(pc.min(seconds).as_py(), pc.max(seconds).as_py())
+
     def _has_ordered_texts(self, low: int, high: int) -> bool:
         """Whether texts of seconds from low to high are in the order of the seconds."""
         format_ = self.text("format", _DEFAULT_FORMAT)
@@ -235,6 +254,15 @@ def _wall(expression: Expression, column: pa.Array) -> pa.Array:
     if column.type.tz is None:
         return seconds.cast(pa.timestamp("s"))
     return _in_zone(seconds, expression.zone)
+
+
+def _wall_seconds(column: pa.Array) -> pa.Array:
+    """Seconds of the wall clock in UTC, of numbers, days and moments."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.timestamp("s"))
+    return _seconds(column)
 
 
 def _seconds(column: pa.Array) -> pa.Array:

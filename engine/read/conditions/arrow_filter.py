@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from sqlglot import exp
 
 from lakewarden.engine.read.conditions.constants import arrow_type, constant, unknown
+from lakewarden.engine.read.conditions.functions import NAMES, evaluated, function_call
 from lakewarden.engine.read.conditions.parsing import (
     DEPTH_MAX,
     bad_filter,
@@ -63,7 +64,6 @@ _FUNCTIONS: Mapping[str, tuple[int, Callable[..., pc.Expression]]] = {
     "isnotnull": (1, pc.is_valid),
     "isnull": (1, pc.is_null),
     "length": (1, pc.utf8_length),
-    "lower": (1, pc.utf8_lower),
     "ltrim": (1, lambda text: pc.utf8_ltrim(text, " ")),
     "minute": (1, pc.minute),
     "month": (1, pc.month),
@@ -71,7 +71,6 @@ _FUNCTIONS: Mapping[str, tuple[int, Callable[..., pc.Expression]]] = {
     "rtrim": (1, lambda text: pc.utf8_rtrim(text, " ")),
     "second": (1, pc.second),
     "trim": (1, lambda text: pc.utf8_trim(text, " ")),
-    "upper": (1, pc.utf8_upper),
     "year": (1, pc.year),
 }
 
@@ -308,6 +307,16 @@ class _Compiler:
 
     def _function(self, node: exp.Expr) -> pc.Expression:
         name = str(node.this).lower()
+        call = function_call(node)
+        if call is not None:
+            value = self._value(call.argument)
+            return evaluated(call, value, self._type_of(value), node)
+        if name in NAMES:
+            raise bad_filter(
+                f"{word(node)} has {len(node.expressions)} arguments that do not fit.",
+                "In the filter of a table it takes a value, and constants for all that follows.",
+                "Correct them.",
+            )
         if name == "coalesce" and node.expressions:
             first, *rest = node.expressions
             found = self._value(first)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.constants import constant
+from lakewarden.engine.read.conditions.functions import function_call
 from lakewarden.engine.read.conditions.parsing import parsed_condition
 
 
@@ -40,10 +41,8 @@ _OPERATORS: Mapping[type[exp.Expr], str] = {
 }
 _MIRRORED: Mapping[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 # Functions that Arrow and Spark compute alike, and of what.
-_OF_TEXT = frozenset({"upper", "trim", "ltrim", "rtrim", "length"})
+_OF_TEXT = frozenset({"trim", "ltrim", "rtrim", "length"})
 _OF_TIME = {"year": "year", "month": "month", "day": "day", "dayofmonth": "day", "hour": "hour"}
-# Arrow makes one letter of a capital I with a dot, and Spark two.
-_DOTTED = "i"
 
 
 def needs_of(text: str, schema: pa.Schema) -> Needs:
@@ -88,7 +87,7 @@ def _compared(
 ) -> Sequence[tuple[str | Term, str, object]]:
     """A comparison of a column or a term with a constant."""
     name = _column(side, schema)
-    subject = name if name is not None else _term(side, operator, other, schema)
+    subject = name if name is not None else _term(side, schema)
     if subject is None:
         return []
     value = constant(other, schema.field(name).type if name is not None else None)
@@ -108,9 +107,17 @@ def _like(node: exp.Expr, schema: pa.Schema) -> Sequence[Need]:
     return [(name, "starts with", beginning)]
 
 
-def _term(node: exp.Expr, operator: str, other: exp.Expr, schema: pa.Schema) -> Term | None:
-    """A function of a column that Arrow computes as the index does."""
+def _term(node: exp.Expr, schema: pa.Schema) -> Term | None:
+    """A function of a column that a filter computes as the index does; times are seen in UTC."""
     inner = node.unnest()
+    call = function_call(inner)
+    if call is not None:
+        name = _column(call.argument, schema)
+        if name is None:
+            return None
+        is_zoned = _is_zoned(schema.field(name).type) or call.function == "from_unixtime"
+        zone = "UTC" if call.sees_moments and is_zoned else None
+        return Term(call.function, name, call.options, zone)
     if not isinstance(inner, exp.Anonymous) or len(inner.expressions) != 1:
         return None
     name = _column(inner.expressions[0], schema)
@@ -118,22 +125,14 @@ def _term(node: exp.Expr, operator: str, other: exp.Expr, schema: pa.Schema) -> 
         return None
     function, type_ = str(inner.this).lower(), schema.field(name).type
     if pa.types.is_string(type_):
-        if function == "lower" and operator == "=" and isinstance(other, exp.Literal):
-            return (
-                Term("lower", name) if other.name.isascii() and _DOTTED not in other.name else None
-            )
-        is_plain = function in _OF_TEXT and (
-            function != "upper" or _is_ascii_equal(operator, other)
-        )
-        return Term(function, name) if is_plain else None
+        return Term(function, name) if function in _OF_TEXT else None
     if function not in _OF_TIME or not (pa.types.is_timestamp(type_) or pa.types.is_date32(type_)):
         return None
-    zone = type_.tz if pa.types.is_timestamp(type_) else None
-    return Term(_OF_TIME[function], name, zone=zone)
+    return Term(_OF_TIME[function], name, zone=type_.tz if _is_zoned(type_) else None)
 
 
-def _is_ascii_equal(operator: str, other: exp.Expr) -> bool:
-    return operator == "=" and isinstance(other, exp.Literal) and other.name.isascii()
+def _is_zoned(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) and type_.tz)
 
 
 def _column(node: exp.Expr, schema: pa.Schema) -> str | None:

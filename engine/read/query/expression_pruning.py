@@ -6,7 +6,7 @@ zone, and no other: the filter of `lower` says nothing of `upper`. Files never c
 serves every moment of the table; a file without an entry is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone, named_zone
+from lakewarden.engine.metadata.entries.expressions import Expression
 from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE
 from lakewarden.engine.metadata.reading.column_range import ColumnRange
 from lakewarden.engine.metadata.reading.column_stats import ColumnRanges, column_ranges
@@ -62,43 +63,90 @@ def _by_index(read: ReadOf, scan: Scan, definition: IndexDefinition) -> Scan:
             raise NotUsable(unready)
         if read.state.history.versions:
             raise NotUsable("columns were renamed since it was built")
-        term = _matching(read, definition)
+        asked = _asked(read, definition)
         if definition.index_type == BLOOM_FILTERS:
-            return _by_filters(read, scan, definition, term)
-        return _by_bounds(read, scan, definition, term)
+            return _by_filters(read, scan, definition, asked)
+        return _by_bounds(read, scan, definition, asked)
     except NotUsable as reason:
         return not_asked(scan, definition.name, str(reason))
 
 
 def _concerns(needs: Needs, column: str) -> bool:
     return any(
-        isinstance(subject, Term) and subject.column == column
+        (subject.column if isinstance(subject, Term) else subject) == column
         for group in needs
         for subject, _, _ in group
     )
 
 
-def _matching(read: ReadOf, definition: IndexDefinition) -> Term:
-    """The term of the filter that the index is of, in every alternative."""
-    needs = read.needs
-    terms = [
-        {one for one, _, _ in group if isinstance(one, Term) and _is_of(one, definition)}
-        for group in needs
-    ]
-    common = set.intersection(*terms) if terms else set()
-    if not common:
+def _asked(read: ReadOf, definition: IndexDefinition) -> Needs:
+    """What the filter asks of the index's values, in every alternative, under its column's name."""
+    column = definition.columns[0]
+    kept = kept_settings(read.state.config.properties).get(EXPRESSION_ZONE.key, "").strip()
+    expression = _expression(read, definition, kept)
+    found: list[tuple[Need, ...]] = []
+    for group in read.needs:
+        own = [need for need in group if isinstance(need[0], Term) and _is_of(need[0], definition)]
+        for term, _, _ in own:
+            assert isinstance(term, Term)
+            if term.zone is not None and not _have_same_times(term.zone, kept):
+                where = kept or "the zone of this machine"
+                raise NotUsable(f"it sees times in {where}, and the filter in {term.zone}")
+        about = [(column, operator, value) for _, operator, value in own]
+        plain = [need for need in group if need[0] == column]
+        found += implied(expression, plain, read.schema.field(column).type, about)
+    if not all(found):
         options = ", ".join(f"{key}={text}" for key, text in _options_of(definition).items())
-        said = f"{definition.function}({definition.columns[0]})" + (
-            f" {options}" if options else ""
-        )
+        said = f"{definition.function}({column})" + (f" {options}" if options else "")
         raise NotUsable(f"it is of {said}, and the filter is not")
-    term = min(common, key=repr)
-    if term.zone is not None:
-        kept = kept_settings(read.state.config.properties).get(EXPRESSION_ZONE.key, "").strip()
-        if not _have_same_times(term.zone, kept):
-            where = kept or "the zone of this machine"
-            raise NotUsable(f"it sees times in {where}, and the filter in {term.zone}")
-    return term
+    return tuple(found)
+
+
+def _expression(read: ReadOf, definition: IndexDefinition, zone: str) -> Expression | None:
+    """The function, if it is certain what it makes of values of the column.
+
+    Of moments only in UTC: the rules of other zones change, and Java may have had older ones.
+    """
+    found = Expression(definition.function.lower(), _options_of(definition))
+    type_ = read.schema.field(definition.columns[0]).type
+    if found.refusal(type_) or pa.types.is_floating(type_):
+        return None
+    has_zone = found.function == "from_unixtime" or (pa.types.is_timestamp(type_) and type_.tz)
+    return None if has_zone and not _have_same_times("UTC", zone) else found
+
+
+def implied(
+    expression: Expression | None, plain: Sequence[Need], type_: pa.DataType, about: Sequence[Need]
+) -> list[tuple[Need, ...]]:
+    """Alternatives of what results have to fulfil, from conditions on the values themselves.
+
+    `about` is what is known of the results already. Texts of years beyond four digits begin with a
+    plus sign and come before all others; those of years before the first look like later ones, so
+    that no upper bound of texts is of use.
+    """
+    found: list[Need] = list(about)
+    has_texts = False
+    for name, operator, value in plain if expression is not None else ():
+        assert expression is not None
+        listed = value if isinstance(value, list | tuple | set | frozenset) else [value]
+        scalars = [exact_scalar(one, type_) for one in listed]
+        known = [one.as_py() for one in scalars if one is not None and one.is_valid]
+        if len(known) < len(listed):
+            continue
+        values = pa.array(known, type_)
+        results, has_order = expression.of(values).to_pylist(), expression.keeps_order(values)
+        is_text = expression.makes_text_of_moments
+        if operator in ("=", "==", "in"):
+            found.append((name, "in", results))
+        elif operator in (">", ">=") and has_order:
+            found.append((name, ">=", results[0]))
+            has_texts = has_texts or is_text
+        elif operator in ("<", "<=") and has_order and not is_text:
+            found.append((name, "<=", results[0]))
+    if not has_texts:
+        return [tuple(found)]
+    others = [need for need in found if need[1] != ">="]
+    return [tuple(found), (*others, (plain[0][0], "<", "0"))]
 
 
 def _is_of(term: Term, definition: IndexDefinition) -> bool:
@@ -140,8 +188,8 @@ def _zone(name: str) -> Zone:
     return named_zone(name) if name else LOCAL
 
 
-def _by_filters(read: ReadOf, scan: Scan, definition: IndexDefinition, term: Term) -> Scan:
-    values = wanted_values(read.needs, term)
+def _by_filters(read: ReadOf, scan: Scan, definition: IndexDefinition, asked: Needs) -> Scan:
+    values = wanted_values(asked, definition.columns[0])
     if values is None or not all(isinstance(value, str) for value in values):
         raise NotUsable("the filter does not say which texts the expression has to have")
     wanted = pa.array(sorted(set(map(str, values))), pa.string())
@@ -149,35 +197,31 @@ def _by_filters(read: ReadOf, scan: Scan, definition: IndexDefinition, term: Ter
     return skipping(scan, definition.name, lambda one: one.key not in excluded)
 
 
-def _by_bounds(read: ReadOf, scan: Scan, definition: IndexDefinition, term: Term) -> Scan:
+def _by_bounds(read: ReadOf, scan: Scan, definition: IndexDefinition, asked: Needs) -> Scan:
+    column = definition.columns[0]
     partitions = sorted({slice_.partition for slice_ in scan.slices})
     index = read.state.metadata.partition(definition.partition)
-    ranges = column_ranges(index, [term.column], partitions)
+    ranges = column_ranges(index, [column], partitions)
     type_ = _type_of(ranges)
     if type_ is None:
         return skipping(scan, definition.name, lambda _: True)
-    schema = pa.schema([(term.column, type_)])
-    groups = [_of_term(group, term, type_) for group in read.needs]
-    predicate = bind_filter(groups, schema)
+    schema = pa.schema([(column, type_)])
+    predicate = bind_filter([_of_type(group, type_) for group in asked], schema)
     assert predicate is not None
     kept, _ = prune_slices(scan.slices, ranges, schema, predicate)
     keys = {slice_.key for slice_ in kept}
     return skipping(scan, definition.name, lambda one: one.key in keys)
 
 
-def _of_term(
-    group: tuple[Need, ...], term: Term, type_: pa.DataType
-) -> list[tuple[str, str, object]]:
-    """What a group asks of the term, as conditions on a column of its values."""
+def _of_type(group: Sequence[Need], type_: pa.DataType) -> list[tuple[str, str, object]]:
+    """Conditions with their values in the type that the index has."""
     found: list[tuple[str, str, object]] = []
     for subject, operator, value in group:
-        if subject != term:
-            continue
         if operator == "in" and isinstance(value, list):
             typed: object = [_typed(one, type_) for one in value]
         else:
             typed = None if value is None else _typed(value, type_)
-        found.append((term.column, operator, typed))
+        found.append((str(subject), operator, typed))
     return found
 
 

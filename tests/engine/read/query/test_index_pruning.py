@@ -232,7 +232,8 @@ def test_indexes_that_are_built_here_serve_and_stay_true(type: str) -> None:
     used = {one.index for one in table.explain(filter="lower(name) = 'n31'").indexes}
     assert "by_low" in used
     reasons = {one.index: one.reason for one in table.explain(filter="name is null").indexes}
-    assert reasons == {"partition_stats": None, "by_name": None}
+    of_lower = "it is of lower(name), and the filter is not"
+    assert reasons == {"partition_stats": None, "by_name": None, "by_low": of_lower}
 
 
 def people(step: int) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.formats.instant_metadata import savepoint
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.query.removed_files import Past, first_missed
+from lakewarden.engine.services.restore.metadata import pending_builds
 from lakewarden.engine.services.retention.restore_point import (
     all_files,
     undone_by,
@@ -15,8 +16,9 @@ from lakewarden.engine.services.retention.restore_point import (
 )
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.describe_pending import age_of
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
@@ -66,7 +68,7 @@ def obstacles(
         *_archived(snapshot, target),
         *_savepointed(snapshot, undone),
         *_cleaned(context, snapshot, target, undone),
-        *_being_indexed(snapshot),
+        *_being_indexed(context, snapshot),
         *_alive(context, snapshot, undone),
     )
 
@@ -149,14 +151,20 @@ def _missing(
                 yield f"{partition}/{name}" if partition else name
 
 
-def _being_indexed(snapshot: Snapshot) -> Iterator[Obstacle]:
-    for one in snapshot.timeline.active.pending((Action.INDEXING,)):
-        yield Obstacle(
-            code="index_pending",
-            why=f"The indexing {one.requested} reads instants that the restore would undo.",
-            remedy="Wait until it ends, or drop its index.",
-            instant=one.requested,
-        )
+def _being_indexed(context: Context, snapshot: Snapshot) -> Iterator[Obstacle]:
+    """Java would go on with its build; ours ends with the restore, and so do those that died."""
+    for files in pending_builds(snapshot):
+        instant = files.instant.requested
+        ledger = snapshot.ledger(instant)
+        builder = working_attempt(context, ledger, files)
+        if builder is not None and ledger.last_claim is None:
+            yield Obstacle(
+                code="index_pending",
+                why=f"{builder} is building an index by {instant}, from what would be undone.",
+                remedy="Wait until it ends, or drop its index.",
+                instant=instant,
+                passes=True,
+            )
 
 
 def _alive(

@@ -17,13 +17,20 @@ from lakewarden.engine.formats.instant_metadata.rollback import (
     RollbackPartition,
 )
 from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
+from lakewarden.engine.metadata.writing.builds import planned_partitions
 from lakewarden.engine.metadata.writing.deltacommit import find_written, withdraw_deltacommit
 from lakewarden.engine.metadata.writing.instants import begin, complete
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.rollback.ended_builds import end_build
+from lakewarden.engine.transaction.rollback.metadata_rebuild import remember_dropped
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled
+from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.plan_scope import PlanScope
 
 _FOLDS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})
 
@@ -35,6 +42,38 @@ class _Reported:
     instant: str
     rolled_back: str
     files: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def pending_builds(snapshot: Snapshot) -> tuple[InstantFiles, ...]:
+    """The instants of index builds that have not ended."""
+    active = snapshot.timeline.active
+    found = map(active.files_of, active.pending((Action.INDEXING,)))
+    return tuple(files for files in found if files is not None)
+
+
+def being_built(snapshot: Snapshot) -> tuple[str, ...]:
+    """The partitions that pending builds make, and that are not ready."""
+    active, ready = snapshot.timeline.active, snapshot.config.metadata_partitions
+    builds = pending_builds(snapshot)
+    planned = {one for files in builds for one in planned_partitions(active, files)}
+    return tuple(sorted(planned - set(ready)))
+
+
+def end_builds(context: Context, held: HeldLock, snapshot: Snapshot, reason: str) -> Snapshot:
+    """Step `restore-execution.builds`: what reads the instants that go ends. The table then.
+
+    A builder that is alive finds its ledger ended under its next hold of the lock.
+    """
+    builds = pending_builds(snapshot)
+    if not builds:
+        return snapshot
+    remember_dropped(context, snapshot, being_built(snapshot))
+    for files in builds:
+        held.assert_held()
+        ledger = snapshot.ledger(files.instant.requested)
+        append_cancelled(context, ledger, Action.INDEXING, PlanScope(), reason=reason)
+        end_build(context, held, snapshot, files)
+    return reload_under_lock(context)
 
 
 def can_forget(context: Context, snapshot: Snapshot, instants: Sequence[InstantFiles]) -> bool:

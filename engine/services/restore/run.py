@@ -23,7 +23,13 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
-from lakewarden.engine.services.restore.metadata import can_forget, forget, undo_folds
+from lakewarden.engine.services.restore.metadata import (
+    being_built,
+    can_forget,
+    end_builds,
+    forget,
+    undo_folds,
+)
 from lakewarden.engine.services.retention.restore_point import undone_by
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
@@ -148,7 +154,8 @@ def _would_drop(
         return ()
     can_stay = can_forget(context, snapshot, undone)
     gone = untrue_without(context, snapshot, undone) if can_stay else had
-    return tuple(one for one in gone if one != FILES)
+    known = dict.fromkeys((*gone, *being_built(snapshot)))
+    return tuple(one for one in known if one != FILES)
 
 
 def _publish(context: Context, instant: str, *, from_savepoint: bool) -> Attempt | None:
@@ -199,9 +206,9 @@ def _finish_pending(context: Context) -> Restored | None:
 def _execute(context: Context, attempt: Attempt) -> Restored:
     """Do what a plan says, from wherever an earlier attempt has come to.
 
-    Steps of `restore-execution`: lock, reload, overtaken, ledgers, metadata-compactions, hide,
-    unlock, sweep-entries, files, second-lock, second-reload, metadata, instant-files, complete,
-    second-unlock, tidy.
+    Steps of `restore-execution`: lock, reload, overtaken, builds, ledgers, metadata-compactions,
+    hide, unlock, sweep-entries, files, second-lock, second-reload, metadata, instant-files,
+    complete, second-unlock, tidy.
     """
     began_ms = context.now_ms()
     plan = payload.decode_plan(*plan_in_hand(context, load_for_writing(context), attempt))
@@ -210,6 +217,8 @@ def _execute(context: Context, attempt: Attempt) -> Restored:
         snapshot = reload_under_lock(context)
         attempt.check_claim()
         _withdraw_overtaken(context, held, snapshot, attempt, plan)
+        reason = _REASON.format(plan.savepoint_to_restore_timestamp or "")
+        snapshot = end_builds(context, held, snapshot, reason)
         _unpublish(context, held, snapshot, plan)
     gone = frozenset(one.commit_time for one in plan.instants_to_rollback)
     written = _written(context, gone)

@@ -47,7 +47,7 @@ def drop_untrue(context: Context, snapshot: Snapshot, partitions: Collection[str
     if FILES in partitions:
         drop(context, snapshot)
         return
-    _remember(context, snapshot, partitions)
+    remember_dropped(context, snapshot, partitions)
     drop_partitions(context.storage, snapshot.config, partitions, snapshot.times)
 
 
@@ -61,9 +61,11 @@ def drop(context: Context, snapshot: Snapshot) -> None:
     context.storage.delete_folder(METADATA_FOLDER)
 
 
-def _remember(context: Context, snapshot: Snapshot, partitions: Collection[str]) -> None:
+def remember_dropped(context: Context, snapshot: Snapshot, partitions: Collection[str]) -> None:
+    """Note which partitions are about to go, for the answer of the rollback or restore."""
     names = sorted({*dropped_partitions(snapshot), *partitions})
-    update_properties(context.storage, {DROPPED_KEY: ",".join(names)})
+    if names:
+        update_properties(context.storage, {DROPPED_KEY: ",".join(names)})
 
 
 def dropped_partitions(snapshot: Snapshot) -> tuple[str, ...]:

@@ -101,22 +101,56 @@ def test_race_3_a_writer_commits_after_an_indexer_died_with_the_index_listed(sha
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_race_6_a_restore_is_refused_during_a_build_and_names_it(step: str | int) -> None:
+def test_race_6_a_restore_during_a_build_ends_it_and_names_the_index(step: str | int) -> None:
     world = with_file_lock(new_service_world(MOR, *HISTORY))
     target = world.snapshot().timeline.active.completed()[0].requested
-    instant = scheduled(world)
+    scheduled(world)
     world.write(MORE)
-
-    def go_back() -> None:
-        with pytest.raises(InvalidRequest) as refused:
-            world.table(65).restore(target)
-        assert instant in str(refused.value)
-
-    run(world, at(world, step, go_back))
-    assert_true(world.table(71))
-    assert world.table(72).restore(target).metadata_dropped == ("record_index",)
+    answers = []
+    with pytest.raises((Conflict, InvalidRequest), match=r"restored|gone|ended|cancelled"):
+        run(world, at(world, step, lambda: answers.append(world.table(65).restore(target))))
+    (answer,) = answers
+    assert answer.metadata_dropped == ("record_index",)
+    assert_gone(world)
+    world.write(MORE)
     run_build(world.context(63), scheduled(world))
     assert_true(world.table(73))
+
+
+def test_race_6_a_restore_that_dies_while_it_ends_a_build_is_finished_by_the_next() -> None:
+    def planned() -> tuple[ServiceWorld, str]:
+        world = new_service_world(MOR, *HISTORY)
+        target = world.snapshot().timeline.active.completed()[0].requested
+        scheduled(world)
+        return world, target
+
+    world, target = planned()
+    watched = FaultyStorage(world.storage)
+    world.table(64, watched).restore(target)
+    ending = re.compile(r"record_index|builds|indexing|hoodie\.properties$")
+    steps = [
+        one.number
+        for one in watched.calls
+        if one.operation in ("put", "delete", "delete_folder") and ending.search(one.path)
+    ]
+    assert len(steps) > 5
+    for number in steps[::2]:
+        world, target = planned()
+        plan = FaultPlan((Fault(number, FaultKind.FAIL_AFTER, is_fatal=True),))
+        with pytest.raises(Crashed):
+            world.table(64, FaultyStorage(world.storage, plan)).restore(target)
+        world.clock.advance(DEAD_AFTER_MS)
+        world.table(65).restore(target)
+        assert_gone(world)
+
+
+def test_a_dry_run_of_a_restore_names_the_index_that_is_being_built() -> None:
+    world = new_service_world(MOR, *HISTORY)
+    target = world.snapshot().timeline.active.completed()[0].requested
+    instant = scheduled(world)
+    would = world.table(64).restore(target, dry_run=True)
+    assert (would.metadata_dropped, would.obstacles) == (("record_index",), ())
+    assert pending_builds(world) == [instant]
 
 
 def test_race_6_a_restore_is_possible_once_a_build_was_called_off() -> None:

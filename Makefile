@@ -35,9 +35,12 @@ FROM ?= 0
 # How long writers are stopped and killed: make torture TORTURE_SECONDS=60
 TORTURE_SECONDS ?= 600
 
+# How many rounds of rivals: make rivals RIVAL_ROUNDS=50 FROM=7
+RIVAL_ROUNDS ?= 500
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate histories races torture check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate histories races torture rivals check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -83,6 +86,9 @@ races: $(READY) ## Race real writes and services; the figures add up in .races.j
 torture: $(READY) ## Stop, continue and kill four writers of one table for ten minutes, of each kind
 	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type cow
 	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type mor
+
+rivals: $(READY) ## Race processes that want each other's file groups, with early conflict detection
+	@$(BIN)/python -m tests.races.rival_processes --rounds $(RIVAL_ROUNDS) --seed $(FROM)
 
 check: $(READY) ## Check format, lint, types, layers and the rules of the house
 	$(BIN)/ruff format --check .

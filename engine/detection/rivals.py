@@ -42,7 +42,7 @@ from lakewarden.engine.timeline.timeline import Timeline, open_archive
 from lakewarden.engine.transaction.preempt import may_be_preempted
 from lakewarden.engine.transaction.state.announced_groups import AnnouncementReader
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, live_attempt
+from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, Pulses, live_attempt
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 
 # Reading the names of so many bytes takes as long as reading the hashes.
@@ -93,6 +93,7 @@ class RivalFinder:
     rules: DetectionRules
     own: Own
     _reader: AnnouncementReader = field(init=False, repr=False)
+    _pulses: Pulses = field(init=False, repr=False)
     _hashes: GroupHashes = field(init=False, repr=False)
     _seen: ObservedInstants = field(init=False, repr=False)
     _known: dict[str, _Known] = field(default_factory=dict, init=False, repr=False)
@@ -100,6 +101,7 @@ class RivalFinder:
 
     def __post_init__(self) -> None:
         self._reader = AnnouncementReader(self.context.storage)
+        self._pulses = Pulses(self.context)
         self._hashes = GroupHashes.of(self.own.groups, self.own.strategy)
         self._seen = ObservedInstants.of(self.own.snapshot.timeline.active)
 
@@ -248,7 +250,7 @@ class RivalFinder:
         ledger = read_ledger(self.context.storage, instant.requested)
         if ledger.ends_in is LedgerEnd.CANCELLED:
             return None
-        held_by = live_attempt(self.context, ledger)
+        held_by = self._pulses.live_attempt(ledger)
         # One that has committed and is not published is about to complete in any case.
         if held_by is None and ledger.ends_in is not LedgerEnd.COMMITTED:
             return None

@@ -38,6 +38,10 @@ class LineClient:
                 env=os.environ | environment,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def ask(self, command: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None
         self._asked += 1

@@ -3,6 +3,8 @@
 A write of ours is held, or dies, between its calls to the storage.
 """
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -14,7 +16,9 @@ from typing import cast
 import pytest
 
 from lakewarden import Table
+from lakewarden.engine.detection.giving_way import GAVE_WAY
 from lakewarden.engine.file_groups.listing import StorageListing
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
@@ -172,3 +176,76 @@ def test_java_rolls_our_write_back_wherever_it_died(
         assert not (path / marker_folder(dead.requested)).exists(), plan
         assert contents_of(Table(str(path)).read_arrow()) == model.contents(), plan
         assert COLUMNS.keys() <= java.read(path)[0].keys()
+
+
+def jvm_of(java: JavaJudge) -> int:
+    """The process that Python talks to."""
+    children = Path(f"/proc/{java.pid}/task/{java.pid}/children").read_text().split()
+    names = {int(one): Path(f"/proc/{one}/comm").read_text().strip() for one in children}
+    return next(pid for pid, name in names.items() if name == "java")
+
+
+def announced_by_java(path: Path, known: set[str]) -> str | None:
+    """The instant of a pending write that has named its file groups, and holds no lock."""
+    timeline = path / ".hoodie" / "timeline"
+    names = {one.name for one in timeline.iterdir() if not one.name.endswith(".crc")}
+    for name in sorted(names - known):
+        instant = name.partition(".")[0]
+        is_inflight = name.endswith("inflight") and (timeline / name).stat().st_size
+        if is_inflight and not any(one.startswith(f"{instant}_") for one in names):
+            return instant
+    return None
+
+
+@contextmanager
+def stopped_write(java: JavaJudge, path: Path, settings: dict[str, str]) -> Iterator[str]:
+    """A live write of Java that has told which file groups it updates, and stands still.
+
+    Where it was too quick, or had the lock already, it is another one's turn.
+    """
+    theirs, jvm = JavaWriter(java, path, settings), jvm_of(java)
+    for ts in range(10, 30):
+        known = {one.name for one in (path / ".hoodie" / "timeline").iterdir()}
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(theirs.carry_out, upsert(ts, "cd"))
+            while not announced_by_java(path, known) and not answer.done():
+                pass
+            os.kill(jvm, signal.SIGSTOP)
+            try:
+                instant = announced_by_java(path, known)
+                is_held = instant is not None and not (path / ".hoodie" / "lock").exists()
+                if is_held and not answer.done():
+                    assert instant is not None
+                    yield instant
+            finally:
+                os.kill(jvm, signal.SIGCONT)
+            answer.result()
+        if is_held:
+            return
+    raise AssertionError("Java was too quick each time.")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("settings", [THEIRS, {**THEIRS, **BY_SERVER}], ids=["direct", "server"])
+def test_ours_gives_way_to_an_older_write_of_java_before_its_first_file(
+    kind: str, settings: dict[str, str], java: JavaJudge, disk_path: Path
+) -> None:
+    path = disk_path / "t"
+    begun(Shape(kind, has_metadata=False), path)
+    storage = open_storage(Location(str(path)))
+    with stopped_write(java, path, settings) as instant:
+        files = {one for one in path.glob("p=*/*") if not one.name.endswith(".crc")}
+        with pytest.raises(Conflict) as gave_way:
+            Table(str(path)).upsert(upsert(40, "bc").table(), OURS)
+        Table(str(path)).upsert(upsert(41, "f").table(), OURS)
+        made = {one for one in path.glob("p=*/*") if not one.name.endswith(".crc")} - files
+    assert gave_way.value.code == GAVE_WAY
+    assert gave_way.value.parameters["instant"] == instant
+    assert {one.parent.name for one in made} == {"p=f"}
+    assert not storage.walk(".hoodie/.lakewarden/beats")
+    rows = {str(row["p"]): row["ts"] for row in contents_of(Table(str(path)).read_arrow())}
+    assert rows["c"] == rows["d"] >= 10
+    assert (rows["b"], rows["f"]) == (1, 41)
+    # Once Java has ended it is ours' turn.
+    Table(str(path)).upsert(upsert(42, "bc").table(), OURS)
+    assert not difference(java.read(path), canonical_rows(Table(str(path)).read_arrow()))

@@ -42,7 +42,7 @@ from tests.engine.services.service_table import (
     updated,
 )
 from tests.engine.transaction.hooked import Hook
-from tests.rfc.live_writes import standing_write
+from tests.rfc.live_writes import LiveWrite, standing_write
 from tests.rfc.plans import PAUSE_MS
 from tests.writing.model import Write
 from tests.writing.shapes import Shape
@@ -52,6 +52,7 @@ ON = {**SEVERAL, "hoodie__write__concurrency__early__conflict__detection__enable
 STRATEGY = "hoodie__write__concurrency__early__conflict__detection__strategy"
 RETRIES = "hoodie__write__num__retries__on__conflict__failures"
 SHAPES = [COW, MOR]
+LOCK_FREE = [one for one in Strategy if one is not Strategy.TRANSACTIONAL]
 
 
 def upsert(*keys: str, partition: str = "a", ts: int = 5) -> WriteRequest:
@@ -197,21 +198,34 @@ def test_a_write_that_dies_while_another_one_prepares_is_no_rival(strategy: Stra
     world = new_service_world(COW, inserted())
     standing_write(world, upsert("k0"), **options)
     # It looks alive when the other one recovers what is dead, and not any more when that looks.
-    hook = OnRequested(partial(world.clock.advance, PAUSE_MS))
+    hook = OnCreated(".commit.requested", partial(world.clock.advance, PAUSE_MS))
     writer = TableWriter(world.context(62, hook.storage(world.storage), **options))
     assert tried(partial(writer.write, upsert("k0"))) == "committed"
     assert hook.has_happened
 
 
-class OnRequested(Hook):
-    """Something that happens when a write has been requested."""
+class OnCreated(Hook):
+    """Something that happens when a write has come so far on the timeline."""
 
-    def __init__(self, happening: Callable[[], object]) -> None:
+    def __init__(self, ending: str, happening: Callable[[], object]) -> None:
         super().__init__(1, happening)
+        self._ending = ending
 
     def called(self, operation: str, arguments: tuple[object, ...]) -> None:
-        if operation == "create_exclusive" and str(arguments[0]).endswith(".commit.requested"):
+        if operation == "create_exclusive" and str(arguments[0]).endswith(self._ending):
             super().called(operation, arguments)
+
+
+@pytest.mark.parametrize("strategy", LOCK_FREE)
+def test_of_two_that_announce_at_once_the_younger_one_sees_the_older(strategy: Strategy) -> None:
+    world = new_service_world(COW, inserted())
+    older = LiveWrite(world)
+    hook = OnCreated(".inflight", older.announce)
+    options = {**ON, STRATEGY: strategy.value}
+    younger = TableWriter(world.context(62, hook.storage(world.storage), **options))
+    before = data_files(world)
+    assert tried(partial(younger.write, upsert("k0"))) == GAVE_WAY
+    assert data_files(world) == before
 
 
 @pytest.mark.parametrize("strategy", Strategy)
@@ -246,6 +260,15 @@ def test_writes_that_begin_one_bucket_are_rivals(shape: Shape) -> None:
     keys = tuple(f"k{number}" for number in range(8))
     standing_write(world, upsert(*keys), **ON)
     assert writes(world, upsert(*keys), **ON) == GAVE_WAY
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_buckets_of_one_number_in_two_partitions_are_no_rivals(strategy: Strategy) -> None:
+    options = {**ON, STRATEGY: strategy.value}
+    world = new_service_world(replace(COW, index="BUCKET"), inserted(partitions="ab"))
+    keys = tuple(f"k{number}" for number in range(8))
+    standing_write(world, upsert(*keys, partition="a"), **options)
+    assert writes(world, upsert(*keys, partition="b"), **options) == "committed"
 
 
 class OutOfReach:

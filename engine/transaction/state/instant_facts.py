@@ -69,19 +69,19 @@ def newest_heartbeat(context: Context, ledger: Ledger) -> HeartbeatSign:
 
 
 def heartbeat_of(context: Context, ledger: Ledger) -> tuple[HeartbeatSign, Heartbeat | None]:
-    """The same with the heartbeat itself, where it is our own and whole."""
+    """The same with the heartbeat itself; without it where none will follow for sure."""
     claim = ledger.last_claim
     if claim is None:
-        return standard_heartbeat(context, ledger.instant), None
+        return _standard_heartbeat(context, ledger.instant)
     try:
         heartbeat = read_heartbeat(context.storage, ledger.instant, claim.attempt)
     except CorruptTable:
         # A crash cut it short; the standard one is as old, and is always whole.
-        return standard_heartbeat(context, ledger.instant), None
+        return _standard_heartbeat(context, ledger.instant)
     if heartbeat is None:
         return HeartbeatSign.NONE, None
     if has_surely_ended(context, claim.process, claim.host):
-        return HeartbeatSign.DEAD, heartbeat
+        return HeartbeatSign.DEAD, None
     misses = context.settings[HEARTBEAT_MISSES]
     return heartbeat_sign((heartbeat,), context.now_ms(), misses), heartbeat
 
@@ -91,6 +91,10 @@ def standard_heartbeat(context: Context, instant: str) -> HeartbeatSign:
 
     One of ours that died before it had a claim is known by the mark in its first sign.
     """
+    return _standard_heartbeat(context, instant)[0]
+
+
+def _standard_heartbeat(context: Context, instant: str) -> tuple[HeartbeatSign, Heartbeat | None]:
     interval_ms = context.settings[HEARTBEAT_INTERVAL_MS]
     heartbeat = read_standard_heartbeat(context.storage, instant, interval_ms)
     heartbeats = () if heartbeat is None else (heartbeat,)
@@ -98,8 +102,8 @@ def standard_heartbeat(context: Context, instant: str) -> HeartbeatSign:
     if sign is HeartbeatSign.LIVE and has_surely_ended(
         context, read_first_heartbeat(context.storage, instant)
     ):
-        return HeartbeatSign.DEAD
-    return sign
+        return HeartbeatSign.DEAD, None
+    return sign, heartbeat
 
 
 def is_recent(context: Context, modified_ms: int) -> bool:

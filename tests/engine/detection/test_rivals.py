@@ -1,10 +1,15 @@
 """Rivals: what a look costs, and that writes to other file groups are left alone."""
 
+from dataclasses import replace
+
+import pytest
+
 from lakewarden.engine.conflicts.conflicts import ConflictStrategy
 from lakewarden.engine.detection.rivals import Own, RivalFinder
 from lakewarden.engine.detection.strategies import DETECTION, DetectionRules, Strategy
 from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.timeline.heartbeats import read_heartbeat, write_own_heartbeat
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
 from tests.engine.services.service_table import (
@@ -78,6 +83,24 @@ def test_liveness_is_asked_of_those_only_that_have_something_in_common() -> None
     found, calls = look.calls()
     assert not found
     assert calls <= 1 + CALLS_OF_A_RIVAL
+
+
+@pytest.mark.parametrize("apart_ms", [-240_000, 240_000])
+def test_one_whose_clock_is_minutes_off_is_alive_while_its_heartbeats_follow_each_other(
+    apart_ms: int,
+) -> None:
+    world = new_service_world(COW, inserted(6, partitions=PARTITIONS))
+    look, rival = Look(world, "f"), stands(world, "f")
+    first = read_heartbeat(world.storage, rival, 1)
+    assert first is not None
+    for sequence, found in ((1, ""), (2, rival), (3, rival)):
+        at_ms = world.clock.now_ms() + apart_ms
+        write_own_heartbeat(world.storage, replace(first, sequence=sequence, at_ms=at_ms))
+        assert look.calls()[0] == found
+        world.clock.advance(30_000)
+    assert look.calls()[0] == rival
+    world.clock.advance(PAUSE_MS + abs(apart_ms))
+    assert not look.calls()[0]
 
 
 WRITERS, GROUPS_EACH = 8, 16

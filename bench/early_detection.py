@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench import services
+from bench.machine import ForeignLoad
 from bench.measure import OURS, Bound, Measure, Rounds, in_turns, near
 from bench.places import built_once
 from bench.private_copies import private_copy
@@ -111,7 +112,7 @@ def run() -> list[Measure]:
 
 def _ours() -> Iterator[Measure]:
     for strategy in (Strategy.SIMPLE, Strategy.TRANSACTIONAL):
-        large, small = _story(_detecting(strategy), _detecting(strategy))
+        large, small, rounds = _story(_detecting(strategy), _detecting(strategy))
         assert (large.answer, small.answer) == ("committed", GAVE_WAY), (large, small)
         stays = "the older one" if strategy is Strategy.SIMPLE else "the one that announced first"
         yield _bytes(
@@ -119,10 +120,10 @@ def _ours() -> Iterator[Measure]:
             small.bytes_in_vain + large.bytes_in_vain,
             Bound(0),
             f"{stays} commits; the small write gave way after {small.seconds:.1f} s, with "
-            f"{len(small.files)} files begun",
-            large.seconds,
+            f"{len(small.files)} files started",
+            rounds,
         )
-    large, small = _story(_detecting(Strategy.SIMPLE), SEVERAL)
+    large, small, rounds = _story(_detecting(Strategy.SIMPLE), SEVERAL)
     assert (large.answer, small.answer) == (GAVE_WAY, "committed"), (large, small)
     late = sum(at > small.at + 1 for at, _ in large.files)
     yield _bytes(
@@ -130,24 +131,23 @@ def _ours() -> Iterator[Measure]:
         large.bytes_in_vain,
         None,
         f"the large write stopped {large.at - small.at:.1f} s after that commit, with "
-        f"{len(large.files)} of {GROUPS} files begun, {late} of them more than a second after it",
-        large.seconds,
+        f"{len(large.files)} of {GROUPS} files started, {late} of them more than a second after it",
+        rounds,
     )
-    large, small = _story(SEVERAL, SEVERAL)
+    large, small, rounds = _story(SEVERAL, SEVERAL)
     assert (large.answer, small.answer) == (LATE, "committed"), (large, small)
     includes = f"the large write failed at its commit, with {len(large.files)} files"
-    yield _bytes("nobody looks", large.bytes_in_vain, None, includes, large.seconds)
+    yield _bytes("no write looks", large.bytes_in_vain, None, includes, rounds)
 
 
-def _bytes(
-    case: str, in_vain: int, bound: Bound | None, includes: str, seconds: float, name: str = OURS
-) -> Measure:
-    rounds = Rounds({name: (seconds,)}, 0.0)
+def _bytes(case: str, in_vain: int, bound: Bound | None, includes: str, rounds: Rounds) -> Measure:
+    (name,) = rounds.seconds
     return Measure(f"{name}: {case}", in_vain / 1e6, "MB in vain", bound, includes, rounds)
 
 
-def _story(large: Mapping[str, str], small: Mapping[str, str]) -> tuple[Ended, Ended]:
+def _story(large: Mapping[str, str], small: Mapping[str, str]) -> tuple[Ended, Ended, Rounds]:
     begun = built_once(f"rivals-{ROWS}", partial(_build, rows=ROWS))
+    load = ForeignLoad()
     with _loaded(begun) as table, ThreadPoolExecutor(1) as pool:
         stage = Watched(open_storage(Location(str(table))))
         rows = pq.read_table(begun / "large.parquet")
@@ -155,7 +155,8 @@ def _story(large: Mapping[str, str], small: Mapping[str, str]) -> tuple[Ended, E
         assert stage.has_begun.wait(600)
         own = Watched(open_storage(Location(str(table))))
         ended = _ended(own, _small(rows), small)
-        return writing.result(), ended
+        whole = writing.result()
+    return whole, ended, Rounds({OURS: (whole.seconds,)}, load.cores())
 
 
 def _ended(stage: Watched, rows: pa.Table, options: Mapping[str, str]) -> Ended:
@@ -260,6 +261,7 @@ def _javas() -> Iterator[Measure]:
         rows = pq.read_table(begun / "large.parquet")
         pq.write_table(_small(rows, order[len(order) * 3 // 4].removeprefix("p=")), small)
         for story, options in JAVA_STORIES.items():
+            load = ForeignLoad()
             with private_copy(loaded / "table") as table:
                 found = java.ask(
                     "race",
@@ -272,7 +274,8 @@ def _javas() -> Iterator[Measure]:
                 f"{JAVA_ROWS:,} rows; the large write: {found['large']}, with {found['files']} "
                 f"files in vain; the small one: {found['small']}"
             )
-            yield _bytes(story, found["bytes"], None, includes, found["seconds"], name)
+            rounds = Rounds({name: (found["seconds"],)}, load.cores())
+            yield _bytes(story, found["bytes"], None, includes, rounds)
 
 
 def _load(folder: Path, java: services.MeasuredService, begun: Path) -> None:

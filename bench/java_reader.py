@@ -7,6 +7,7 @@ start as the judge's there.
 import os
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -49,11 +50,11 @@ def _snapshot(spark: SparkSession, table: str) -> DataFrame:
     return spark.read.format("hudi").load(table)
 
 
-def start(bundle: str) -> SparkSession:
-    """A session on all cores."""
+def start(bundle: str, more: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on all cores, with more of a configuration where that is wanted."""
     cores = len(os.sched_getaffinity(0))
     builder = SparkSession.builder.master(f"local[{cores}]").config("spark.jars", bundle)
-    for key, value in CONFIGURATION.items():
+    for key, value in {**CONFIGURATION, **(more or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -102,7 +102,8 @@ def _answer(work: partial) -> str:
 
 
 def _commands(bundle: str) -> dict[str, partial]:
-    spark = start(bundle)
+    # Otherwise the tasks of the small write wait for all of the large one.
+    spark = start(bundle, {"spark.scheduler.mode": "FAIR"})
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     return {
         "write": partial(write, spark),

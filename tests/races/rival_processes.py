@@ -121,7 +121,7 @@ class Rounds:
             if part.code == GAVE_WAY and (part.strategy is None or not part.shared):
                 raise Broken(f"{part} gave way to none of {parts}")
         if not any(part.is_committed for part in parts):
-            raise Broken(f"Nobody has committed of {parts}")
+            raise Broken(f"No write has committed of {parts}")
         everyone = {part.strategy for part in parts}
         if everyone == {Strategy.TRANSACTIONAL} and LATE in {part.code for part in parts}:
             raise Broken(f"A transactional write failed at its commit: {parts}")

@@ -14,7 +14,7 @@ from random import Random
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Defect, LakewardenError
 
-DEADLOCK_SECONDS = 60
+DEADLOCK_SECONDS = 600
 HOP_MS = 25_000
 # Shorter than the time after which late files are swept: longer pauses are not promised anything.
 PAUSE_MAX_MS = 1_500_000

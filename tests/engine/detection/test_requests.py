@@ -24,6 +24,7 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
+from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER
 from lakewarden.engine.transaction.state.markers import MarkerType
 from lakewarden.engine.transaction.state.settings import MARKERS_BOTH, MARKERS_TYPE
 
@@ -91,6 +92,8 @@ def test_of_many_file_groups_it_announces_the_hashes_by_one_call_and_a_filter_by
     assert len(storage.calls) == 1
     put_hashes(storage, "20261120093000000", groups, ConflictStrategy(), has_bloom=True)
     assert len(storage.calls) == 3
+    # Where Java looks for markers a strange file would keep it from rolling back.
+    assert all(call.path.startswith(BEATS_FOLDER) for call in storage.calls)
 
 
 def test_with_one_list_of_markers_it_makes_fewer(local: LocalTables) -> None:

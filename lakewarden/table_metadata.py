@@ -20,6 +20,7 @@ from lakewarden.engine.services.indexing.build import (
     build_metadata_table,
     create_index,
     refresh_index,
+    run_pending_builds,
 )
 from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
 from lakewarden.engine.services.indexing.index_views import IndexView, index_views
@@ -130,10 +131,14 @@ class TableMetadata:
         return build_index(context, request, op, dry_run=dry_run)
 
     def run_indexing(self, instants: Sequence[str] | None = None) -> Listed[BuildDone]:
-        """Carry out pending plans of index builds, ours or Java's; all of them without a choice."""
+        """Carry out pending plans of index builds, ours or Java's.
+
+        Without a choice these are all, but for those that others end meanwhile.
+        """
         context = self._context_factory()
-        chosen = instants or pending_indexing(self._state())
-        return Listed(run_build(context, instant) for instant in chosen)
+        if instants is None:
+            return Listed(run_pending_builds(context))
+        return Listed(run_build(context, instant) for instant in instants)
 
     def pending_indexing(self) -> tuple[str, ...]:
         """The instants of index builds that have not ended, oldest first."""

@@ -16,6 +16,7 @@ from tests.histories.services import (
     simple_services,
 )
 from tests.histories.travels import DeleteSavepoint, Restore, Rollback, Savepoint
+from tests.histories.unheard import UnheardWrite
 from tests.histories.upkeep import (
     OF_ROWS,
     PLAIN,
@@ -89,5 +90,6 @@ _ALL: tuple[Operation, ...] = (
     DeleteMetadata(),
     SetIndex(),
     Expire(),
+    UnheardWrite(),
 )
 OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _ALL}

@@ -37,6 +37,8 @@ class Call:
     waits_ms: int = 0
     # Whoever dies in it has to call again: nothing else can be done until then.
     is_repeated: bool = False
+    # Half of it is what no process leaves, so that none dies in it.
+    is_whole: bool = False
     # What readers may meet meanwhile, besides what was before and is afterwards.
     between: tuple[Rows, ...] = ()
 

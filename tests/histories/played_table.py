@@ -69,7 +69,7 @@ class PlayedTable:
         after = self.past.copy()
         call.effect(after)
         try:
-            answer = call.act(self.table(step.number, self._storage_for(step)))
+            answer = call.act(self.table(step.number, self._storage_for(step, call)))
         except Crashed:
             self.deaths += 1
             reported = self._died(call, after, step)
@@ -90,8 +90,8 @@ class PlayedTable:
             background=ManualBackground(),
         )
 
-    def _storage_for(self, step: Step) -> Storage:
-        if not step.death:
+    def _storage_for(self, step: Step, call: Call) -> Storage:
+        if call.is_whole or not step.death:
             return self.storage
         return FaultyStorage(self.storage, parse_plan(step.death))
 

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from random import Random
 
+from lakewarden import LakewardenError, Table
 from lakewarden.engine.services.savepoint.run import Savepoint as Made
 from tests.histories.operation import Call
+from tests.histories.seen import Difference
 from tests.histories.table_model import Past
 
 
@@ -39,9 +41,9 @@ class DeleteSavepoint:
         def effect(past: Past) -> None:
             past.savepoints -= {instant}
 
-        def act(table: object) -> object:
-            there = {one.instant for one in table.savepoints()}  # type: ignore[attr-defined]
-            return table.delete_savepoint(instant) if instant in there else None  # type: ignore[attr-defined]
+        def act(table: Table) -> object:
+            there = {one.instant for one in table.savepoints()}
+            return table.delete_savepoint(instant) if instant in there else None
 
         return Call(text=f"delete savepoint {instant}", act=act, effect=effect, is_repeated=True)
 
@@ -81,13 +83,35 @@ class Restore:
             past.back_to(target)
             past.plans = {i: name for i, name in past.plans.items() if i < target.requested}
 
+        cancels = chance.random() < 0.5
+
         return Call(
             text=f"restore to {target.requested} of step {target.step}",
-            act=lambda table: table.restore(target.requested),
+            act=lambda table: _restore(table, target.requested, cancels=cancels),
             effect=effect,
             is_repeated=True,
             between=tuple(snapshot.rows for snapshot in past.moments[number:]),
         )
+
+
+def _restore(table: Table, instant: str, *, cancels: bool) -> object:
+    """It is refused beside builds of indexes; so they are cancelled or carried out before."""
+    builds = table.pending_indexing()
+    if not builds:
+        return table.restore(instant)
+    try:
+        table.restore(instant)
+    except LakewardenError as refused:
+        if refused.code != "index_pending":
+            raise
+    else:
+        raise Difference("restore", f"It went past the builds {', '.join(builds)}.")
+    for one in builds:
+        if cancels:
+            table.cancel(one, force=True)
+        else:
+            table.run_indexing([one])
+    return table.restore(instant)
 
 
 @dataclass(frozen=True, slots=True)

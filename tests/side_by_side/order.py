@@ -141,9 +141,7 @@ def _made(deeds: Sequence[Told], completed: Mapping[str, Completed]) -> list[Mad
     for reported in deeds:
         if reported.deed.effect is None:
             continue
-        # A request that the storage made twice is one instant.
-        begun = dict.fromkeys(reported.instants)
-        instants = [completed[one] for one in begun if one in completed]
+        instants = [completed[one] for one in reported.instants if one in completed]
         if len(instants) > 1:
             raise Broken("completed twice", str(reported))
         if reported.is_acknowledged and not instants and reported.instants:

@@ -120,6 +120,8 @@ class Race:
         self._completed: dict[str, tuple[str, int]] = {}
         self._gone: dict[str, int] = {}
         self._current: dict[str, Told] = {}
+        # Instants with a requested file: a request that the storage gets again begins nothing.
+        self._requested: set[str] = set()
         completed = Table.on(self.storage).timeline().completed()
         self._prepared_until = max(one.requested for one in completed)
         self._first = Past(self.table_kind)
@@ -331,10 +333,13 @@ class Race:
             return
         who = self.trace[-1].actor
         if operation == "delete":
+            self._requested -= {time} if rest in _BEGUN else set()
             if "_" in time:
                 self._gone[time.partition("_")[0]] = self.scheduler.steps
-        elif rest in _BEGUN and who in self._current:
-            self._current[who].instants.append(time)
+        elif rest in _BEGUN and time not in self._requested:
+            self._requested.add(time)
+            if who in self._current:
+                self._current[who].instants.append(time)
         elif "_" in time:
             requested, _, completed = time.partition("_")
             if rest in _WRITES:

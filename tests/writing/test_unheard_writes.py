@@ -10,7 +10,6 @@ import pytest
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.table import Table
-from lakewarden.table_service_handle import Plan
 from tests.writing.shapes import Shape
 
 OLD = {"id": "old", "p": "a", "ts": 1, "v": 1.0, "name": "n"}
@@ -42,28 +41,25 @@ def test_its_rows_are_read_and_found(kind: str, index: str) -> None:
     assert sorted(table.partitions()) == ["p=a", "p=b"]
 
 
-def executed(plan: Plan | None) -> None:
-    assert plan is not None
-    result = plan.run()
-    if result.failures:
-        raise result.failures[0].cause
-
-
 @pytest.mark.parametrize(
-    "service",
+    ("kind", "service"),
     [
-        lambda table: table.archive(),
-        lambda table: executed(table.compaction.schedule()),
-        lambda table: table.maintain_metadata(),
+        ("mor", lambda table: table.archive()),
+        ("mor", lambda table: table.compaction.schedule()),
+        ("cow", lambda table: table.clean(options={"hoodie.clean.commits.retained": "1"})),
+        ("mor", lambda table: table.maintain_metadata()),
     ],
-    ids=["archive", "compaction", "metadata services"],
+    ids=["archive", "compaction", "clean", "metadata services"],
 )
-def test_services_do_not_take_away_what_tells_of_it(service: Callable[[Table], object]) -> None:
-    storage, _ = table_with_unheard_write(Shape("mor"), updates=1)
+def test_services_do_not_take_away_what_tells_of_it(
+    kind: str, service: Callable[[Table], object]
+) -> None:
+    storage, _ = table_with_unheard_write(Shape(kind), updates=3)
     table = Table.on(storage)
     with pytest.raises(CorruptTable) as refused:
         service(table)
     assert refused.value.code == "write_without_metadata"
+    assert not table.plans()
     assert sorted(table.read_arrow(["id"])["id"].to_pylist()) == ["new", "old"]
 
 

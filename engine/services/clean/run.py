@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.instant_metadata import clean as clean_payload
-from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
+from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.services.clean.draft import (
     CleanDraft,
     CleanRequest,
@@ -221,6 +221,7 @@ def _publish(context: Context, retention: CleanRetention, plan_request: CleanReq
         drafted = draft_clean(context, before, retention, plan_request)
         if drafted.is_empty:
             return _Published(drafted)
+        refuse_unheard(before.metadata)
         with context.lock.hold() as held:
             now = reload_under_lock(context)
             if tries == DRAFTS_MAX:

@@ -31,6 +31,7 @@ from lakewarden.engine.services.indexing.present import has_renamed_columns
 from lakewarden.engine.services.indexing.refresh import can_swap, refresh_ready
 from lakewarden.engine.services.indexing.refusals import (
     UNDONE,
+    UNKNOWN,
     index_exists,
     no_index,
     no_statistics,
@@ -38,7 +39,7 @@ from lakewarden.engine.services.indexing.refusals import (
 )
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.services.indexing.result import IndexBuilt
-from lakewarden.engine.services.indexing.run_build import run_build
+from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.snapshot import Snapshot
@@ -131,6 +132,18 @@ def _execute(context: Context, request: IndexRequest) -> IndexBuilt:
             done = run_build(context, files.instant.requested)
             return _finished(context, partition, done, f"It was built as {partition}.")
     raise _no_plan(request.name)
+
+
+def run_pending_builds(context: Context) -> tuple[BuildDone, ...]:
+    """Carry out the pending plans, oldest first, but for those that others end meanwhile."""
+    done = []
+    for instant in pending_indexing(load_for_writing(context)):
+        try:
+            done.append(run_build(context, instant))
+        except InvalidRequest as error:
+            if error.code != UNKNOWN:
+                raise
+    return tuple(done)
 
 
 def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> IndexBuilt:

@@ -26,6 +26,7 @@ from lakewarden.engine.metadata.writing.builds import (
 )
 from lakewarden.engine.metadata.writing.deltacommit import reported_to, write_late
 from lakewarden.engine.metadata.writing.writer import write_change
+from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.indexing.past import PastChanges
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
@@ -43,7 +44,8 @@ CHECK_TIMEOUT_SECONDS = Setting(
     "How long a build of an index waits for instants that were pending when it was planned",
 )
 INDEXING_SETTINGS: tuple[Setting[object], ...] = (CHECK_TIMEOUT_SECONDS,)
-LOOK_EVERY_SECONDS = 1.0
+# How long it rests between two looks: a tenth of what it has waited, so that a long wait is cheap.
+RESTS_SECONDS = (1.0, 15.0)
 # In the extra metadata of a completed partition: the newest write that it knows of.
 CAUGHT_UP_KEY = "lakewarden.caughtUpTo"
 
@@ -61,10 +63,12 @@ class CatchUp:
     def until_nothing_waits(self) -> None:
         """Step `index-build.catch-up`: oldest first, waiting for what is pending, without the lock.
 
-        What does not end in time is named, and the build stays as it is for the next attempt.
+        What others have left is brought to its end, cleans too. What does not end in time is named,
+        and the build stays as it is for the next attempt.
         """
         clock = self.context.ports.clock
-        until = clock.elapsed_seconds() + self.context.settings[CHECK_TIMEOUT_SECONDS]
+        began = clock.elapsed_seconds()
+        until = began + self.context.settings[CHECK_TIMEOUT_SECONDS]
         while True:
             self.attempt.assert_mine()
             snapshot = load_for_writing(self.context)
@@ -75,8 +79,10 @@ class CatchUp:
             if clock.elapsed_seconds() >= until:
                 raise waits_for(self.notes, waiting)
             recover_failed_instants(self.context)
+            if waiting.instant.action is Action.CLEAN:
+                finish_pending(self.context)
             if load_for_writing(self.context).pending(waiting.instant.requested) is not None:
-                clock.sleep(LOOK_EVERY_SECONDS)
+                clock.sleep(_rest_after(clock.elapsed_seconds() - began))
 
     def report(self, snapshot: Snapshot, *, is_locked: bool = False) -> InstantFiles | None:
         """Report what is to be reported, up to the first instant that is not over; that one."""
@@ -134,6 +140,11 @@ class CatchUp:
             tracks_keys=RECORD_INDEX in defined,
             indexes=row_indexes(defined.values(), snapshot.schema().columns, self.context.settings),
         )
+
+
+def _rest_after(waited_seconds: float) -> float:
+    shortest, longest = RESTS_SECONDS
+    return min(max(shortest, waited_seconds / 10), longest)
 
 
 def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantFiles]:
@@ -195,7 +206,7 @@ def waits_for(notes: BuildNotes, waiting: InstantFiles) -> Conflict:
         why="That was pending when the build was planned, and has not ended in time.",
         now=(
             "Nothing is lost. When it has ended, resume the build: CALL build_index(op => "
-            "'resume', ...)."
+            "'resume', ...). A plan that no process carries out ends when it is run or cancelled."
         ),
         instant=notes.instant,
         waits_for=instant,

@@ -9,6 +9,8 @@ from lakewarden.engine.table.config import TableConfig
 
 # A build that gives way to a rollback or restore; the caller may plan it anew.
 UNDONE = "index_build_undone"
+# A build that is not pending any more, and was not completed.
+UNKNOWN = "unknown_plan"
 
 
 def no_index(name: str, known: Sequence[str]) -> InvalidRequest:
@@ -91,7 +93,7 @@ def held_elsewhere(instant: str, live: str) -> Conflict:
 
 def unknown_build(instant: str) -> InvalidRequest:
     return InvalidRequest(
-        "unknown_plan",
+        UNKNOWN,
         what=f"The timeline has no pending build {instant}.",
         why="It was cancelled or superseded, or was never published.",
         now="SHOW INDEXES tells which indexes are being built, CALL show_plans by which plans.",

@@ -10,6 +10,7 @@ from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.writing.writer import refuse_unheard
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.selection import Draft, Drafted, Refusal
 from lakewarden.engine.snapshot import Snapshot
@@ -177,6 +178,8 @@ def _publish(
     now: Snapshot,
 ) -> Scheduled | None:
     """The plan on the timeline; None if another one, which was to make room for it, does not."""
+    # What runs it would be refused, and the plan would stay in the way of what mends the table.
+    refuse_unheard(before.metadata)
     room: tuple[str, ...] = ()
     if before.preemptible:
         room = preempt_plans(context, held, now, drafted.groups, f"a new {service}")

@@ -145,6 +145,22 @@ def test_a_write_that_has_not_ended_is_waited_for_and_the_build_goes_on_later() 
     assert_true(world.table(70))
 
 
+def test_a_clean_whose_process_died_is_ended_by_the_build() -> None:
+    world = new_service_world(COW, *HISTORY, updated(ts=10), updated(ts=11))
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    stage = Before(world.storage, world.clock, r"metadata/.*\.deltacommit\.requested$", die)
+    with pytest.raises(KeyboardInterrupt):
+        clean(world.context(55, stage, hoodie__clean__commits__retained=1))
+    scheduled(world)
+    world.clock.advance(DEAD_AFTER_MS)
+    run(world)
+    assert not world.snapshot().timeline.active.pending()
+    assert_true(world.table(70))
+
+
 @pytest.mark.parametrize("service", ["compaction", "clustering"])
 def test_races_8_and_9_a_service_that_began_before_the_plan_is_caught_up_with(service: str) -> None:
     world = new_service_world(MOR, *HISTORY)
@@ -304,6 +320,33 @@ def test_race_13_two_schedules_of_one_index_are_one_plan_and_of_two_are_two() ->
     run_build(world.context(65), other)
     run_build(world.context(65), first)
     assert_true(world.table(70))
+
+
+def test_all_pending_builds_are_carried_out_but_for_those_that_others_end() -> None:
+    world = new_service_world(MOR, *HISTORY)
+    world.table(59).drop_index("column_stats")
+    first = scheduled(world)
+    second = schedule_build(world.context(60), STATISTICS[:1]).instant
+
+    def others_cancel() -> None:
+        assert cancel(world.context(63), second, "in time").outcome is Ending.CANCELLED
+
+    stage = Before(world.storage, world.clock, FIRST_BASE_FILE, others_cancel)
+    assert world.table(61, stage).run_indexing([]) == ()
+    assert [one.instant for one in world.table(61, stage).run_indexing()] == [first]
+    assert_true(world.table(70))
+
+
+def test_a_pending_build_is_a_plan_that_is_not_reset() -> None:
+    world = new_service_world(MOR, *HISTORY)
+    instant = scheduled(world)
+    table = world.table(61)
+    assert [one.instant for one in table.plans()] == [instant]
+    for removes_plan in (False, True):
+        with pytest.raises(InvalidRequest) as refused:
+            table.reset_plan(instant, removes_plan=removes_plan)
+        assert refused.value.code == "not_reset"
+        assert "resume" in str(refused.value)
 
 
 def test_race_13_another_definition_takes_the_place_of_a_dead_build_only() -> None:

@@ -22,8 +22,8 @@ from lakewarden.engine.transaction.state.loading import load_for_writing, reload
 from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 # What is pending and has nothing to take back, and how it comes to its end.
-_GOES_ON = {
-    Action.INDEXING: "CALL build_index(op => 'resume', ...) goes on with it; cancel_plan ends it.",
+_CONTINUED = {
+    Action.INDEXING: "CALL build_index(op => 'resume', ...) continues it; cancel_plan ends it.",
     Action.CLEAN: "Clean again to finish it.",
     Action.RESTORE: "Restore to the same instant again to finish it.",
     Action.ROLLBACK: "The next clean or write finishes it; so does rollback_failed_writes.",
@@ -94,7 +94,7 @@ def _request_again(context: Context, instant: str) -> ResetOutcome:
 
 def _refused_unless_left(context: Context, snapshot: Snapshot, instant: str) -> InstantFiles:
     files = snapshot.pending(instant)
-    if files is not None and files.started_as in _GOES_ON:
+    if files is not None and files.started_as in _CONTINUED:
         raise _never_reset(files)
     if files is None or files.started_as not in TABLE_SERVICES:
         raise InvalidRequest(
@@ -121,8 +121,8 @@ def _never_reset(files: InstantFiles) -> InvalidRequest:
     return InvalidRequest(
         "not_reset",
         what=f"The {action.value} {instant} was not rolled back.",
-        why="The next attempt goes on where the dead one has stopped; nothing has to go before.",
-        now=_GOES_ON[action],
+        why="The next attempt continues the work of the dead one, so nothing is taken back.",
+        now=_CONTINUED[action],
         instant=instant,
         action=action.value,
     )

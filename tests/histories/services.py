@@ -186,7 +186,7 @@ def _is_cleaned(past: Past) -> None:
 
 
 def _reset(table: Table, plan: PendingPlan) -> object:
-    """A build of an index, or a clean, is gone on with, and has nothing that is taken back."""
+    """A build of an index, or a clean, is continued, and nothing of it is taken back."""
     try:
         return table.reset_plan(plan.instant)
     except InvalidRequest as refused:

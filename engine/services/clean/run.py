@@ -22,8 +22,9 @@ from lakewarden.engine.services.retention.clean_result import Cleaned, Finished
 from lakewarden.engine.services.retention.clean_settings import CleanRetention, retention_of
 from lakewarden.engine.services.retention.file_removal import (
     FilesToDelete,
-    execute_clean,
+    execute_attempt,
     files_to_delete,
+    finish_pending,
 )
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
@@ -31,7 +32,6 @@ from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish_in, to_inflight
-from lakewarden.engine.transaction.attempts.take_over import plan_in_hand, remove_torn, take_over
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.describe_pending import describe_pending
@@ -99,7 +99,7 @@ def clean(
     with published.attempt as attempt:
         to_inflight(context, attempt)
         snapshot = load_for_writing(context)
-        done = _execute(context, snapshot, attempt)
+        done = execute_attempt(context, snapshot, attempt)
     return _with_done(prepared, done, _answer(context, snapshot, published.draft))
 
 
@@ -185,30 +185,6 @@ def _dry_run_end(context: Context, snapshot: Snapshot, instant: Instant) -> Fini
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A pending clean that another process is running."""
-
-    instant: str
-    why: str
-
-
-def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]:
-    """Carry out the cleans that were published and left, oldest first; up to one that is held."""
-    finished: list[Finished] = []
-    for instant in load_for_writing(context).timeline.active.pending((Action.CLEAN,)):
-        if remove_torn(context, Action.CLEAN, instant.requested):
-            continue
-        taken = take_over(context, Action.CLEAN, instant.requested)
-        if taken.live is not None:
-            why = f"{taken.live} is running the clean {instant.requested}."
-            return tuple(finished), Held(instant.requested, why)
-        if taken.attempt is not None:
-            with taken.attempt as attempt:
-                finished.append(_execute(context, load_for_writing(context), attempt))
-    return tuple(finished), None
-
-
 def _publish(context: Context, retention: CleanRetention, plan_request: CleanRequest) -> _Published:
     """Publish a clean that still holds.
 
@@ -247,11 +223,6 @@ def _still_holds(before: Snapshot, now: Snapshot) -> bool:
     is_complete = {one.key for one in known.completed()} <= {one.key for one in there.completed()}
     plans = {one.key for one in there.pending()} - {one.key for one in known.pending()}
     return is_complete and known.savepoints() == there.savepoints() and not plans
-
-
-def _execute(context: Context, snapshot: Snapshot, attempt: Attempt) -> Finished:
-    content, path = plan_in_hand(context, snapshot, attempt)
-    return execute_clean(context, attempt, content, path)
 
 
 def _nothing(context: Context, published: _Published, prepared: Cleaned) -> Cleaned:

@@ -26,8 +26,8 @@ from lakewarden.engine.metadata.writing.builds import (
 )
 from lakewarden.engine.metadata.writing.deltacommit import reported_to, write_late
 from lakewarden.engine.metadata.writing.writer import write_change
-from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.indexing.past import PastChanges
+from lakewarden.engine.services.retention.file_removal import finish_pending
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, Instant

@@ -21,7 +21,6 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, Lakewarden
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import FILES
-from lakewarden.engine.services.clean.run import finish_pending
 from lakewarden.engine.services.restore.checks import Obstacle, obstacles, target_of
 from lakewarden.engine.services.restore.metadata import (
     being_built,
@@ -30,6 +29,7 @@ from lakewarden.engine.services.restore.metadata import (
     forget,
     undo_folds,
 )
+from lakewarden.engine.services.retention.file_removal import finish_pending
 from lakewarden.engine.services.retention.restore_point import undone_by
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot

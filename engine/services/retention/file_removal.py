@@ -19,9 +19,11 @@ from lakewarden.engine.services.retention.clean_result import Finished
 from lakewarden.engine.services.retention.held_files import held_files
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.attempts.take_over import plan_in_hand, remove_torn, take_over
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.markers import read_markers
@@ -80,6 +82,36 @@ class FilesToDelete:
     @property
     def paths(self) -> list[str]:
         return [_path(partition, name) for partition, names in self.files.items() for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pending clean that another process is running."""
+
+    instant: str
+    why: str
+
+
+def finish_pending(context: Context) -> tuple[tuple[Finished, ...], Held | None]:
+    """Carry out the cleans that were published and left, oldest first; up to one that is held."""
+    finished: list[Finished] = []
+    for instant in load_for_writing(context).timeline.active.pending((Action.CLEAN,)):
+        if remove_torn(context, Action.CLEAN, instant.requested):
+            continue
+        taken = take_over(context, Action.CLEAN, instant.requested)
+        if taken.live is not None:
+            why = f"{taken.live} is running the clean {instant.requested}."
+            return tuple(finished), Held(instant.requested, why)
+        if taken.attempt is not None:
+            with taken.attempt as attempt:
+                finished.append(execute_attempt(context, load_for_writing(context), attempt))
+    return tuple(finished), None
+
+
+def execute_attempt(context: Context, snapshot: Snapshot, attempt: Attempt) -> Finished:
+    """Carry out the clean that an attempt has in hand."""
+    content, path = plan_in_hand(context, snapshot, attempt)
+    return execute_clean(context, attempt, content, path)
 
 
 def execute_clean(context: Context, attempt: Attempt, content: bytes, path: str) -> Finished:

@@ -96,7 +96,9 @@ class SchemaHistory:
         then, now = self._at(written_at), self._at(read_at)
         if then is now:
             return AS_STORED
-        names = {now.names[id_]: then.names.get(id_) for id_ in now.names}
+        # What a write adds under the name of a dropped column is in no file of that one's time.
+        names: dict[str, str | None] = dict.fromkeys(then.names.values())
+        names |= {now.names[id_]: then.names.get(id_) for id_ in now.names}
         inside = {
             name: _inside(then.types.get(id_), now.types.get(id_)) or Inside()
             for id_, name in now.names.items()

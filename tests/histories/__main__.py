@@ -1,4 +1,7 @@
-"""Play histories: `python -m tests.histories --seeds 0-1000`, or the text of one to replay it."""
+"""Play histories: `python -m tests.histories --seeds 0-1000`, or the text of one to replay it.
+
+`--page FILE` prints what docs/reliability.md says of the campaigns that have added up in a file.
+"""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -13,6 +16,9 @@ from tests.histories.history import History, play
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.page is not None:
+        print(load_coverage(arguments.page).page())
+        return 0
     if arguments.history:
         played = play(History.parse(arguments.history))
         print(reported(played))
@@ -27,6 +33,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="how many processes play")
     parser.add_argument("--without", default="", help="operations and checks to leave out")
     parser.add_argument("--into", type=Path, help="the file in which campaigns add up")
+    parser.add_argument("--page", type=Path, help="such a file, to be printed as a page has it")
     return parser.parse_args()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import median
+from textwrap import fill
 
 from tests.histories.every_operation import OPERATIONS
 from tests.histories.history import Played
@@ -13,6 +14,9 @@ from tests.histories.history import Played
 Tally = Counter[str]
 _BETWEEN = " → "
 RAREST = 20
+# In how many histories each pair of operations has to have come.
+OFTEN_ENOUGH = 50
+PAGE_WIDTH = 100
 
 
 @dataclass(slots=True)
@@ -80,8 +84,17 @@ class Coverage:
 
     def rarest_pairs(self, count: int) -> list[tuple[str, int]]:
         """The pairs that were played least often."""
-        every = [_BETWEEN.join((a, b)) for a in OPERATIONS for b in OPERATIONS]
-        return sorted(((pair, self.pairs[pair]) for pair in every), key=lambda one: one[1])[:count]
+        return sorted(self._every_pair(), key=lambda one: one[1])[:count]
+
+    def _every_pair(self, of: str = "") -> list[tuple[str, int]]:
+        """Each ordered pair of operations, or those of one, and in how many histories it came."""
+        return [
+            (pair, self.pairs[pair])
+            for a in OPERATIONS
+            for b in OPERATIONS
+            if of in ("", a, b)
+            for pair in [_BETWEEN.join((a, b))]
+        ]
 
     def save(self, path: Path) -> None:
         """Keep the figures, together with those that are there already."""
@@ -91,16 +104,10 @@ class Coverage:
 
     def markdown(self) -> str:
         """The figures as a page has them."""
-        lengths = [int(length) for length, count in self.lengths.items() for _ in range(count)]
-        summary = (
-            f"{self.histories:,} histories, {self.steps:,} steps, {median(lengths or [0]):.0f} in"
-            f" the median; {self.deaths['deaths']:,} deaths; {100 * self.refused_share:.1f} % of"
-            f" the steps refused."
-        )
         return "\n\n".join(
             [
-                summary,
-                self._by_type(),
+                self._summary(),
+                self._by_operation(),
                 _table("rarest pair", "histories", Counter(dict(self.rarest_pairs(RAREST)))),
                 _table("table", "histories", self.tables),
                 _table("refused", "times", self.refusals),
@@ -109,15 +116,45 @@ class Coverage:
             ]
         )
 
-    def _by_type(self) -> str:
-        """How often each operation was played on either type of table."""
-        rows = [
-            f"| {name} | {self.on_types[f'cow {name}']:,} | {self.on_types[f'mor {name}']:,} |"
-            for name, _ in self.operations.most_common()
-        ]
-        return "\n".join(
-            ["| operation | copy-on-write | merge-on-read |", "| --- | ---: | ---: |", *rows]
+    def page(self) -> str:
+        """What docs/reliability.md says of all that was played."""
+        enough = sum(count >= OFTEN_ENOUGH for _, count in self._every_pair())
+        rarest = ", ".join(f"{pair} {count:,}" for pair, count in self.rarest_pairs(5))
+        pairs = (
+            f"Of {len(self._every_pair()):,} ordered pairs of the {len(OPERATIONS)} operations"
+            f" {enough:,} came in at least {OFTEN_ENOUGH} histories each; the rarest: {rarest}."
         )
+        listed = [
+            f"{head}: {' · '.join(f'{name} {count:,}' for name, count in sorted(tally.items()))}."
+            for head, tally in (
+                ("Histories by table", self.tables),
+                ("Refused, by operation and code", self.refusals),
+                ("Asked of the past", self.past),
+                ("Failed", self.failures),
+            )
+            if tally
+        ]
+        parts = [self._summary(), *listed, pairs]
+        wrapped = [fill(part, PAGE_WIDTH, break_on_hyphens=False) for part in parts]
+        return "\n\n".join([*wrapped, self._by_operation()])
+
+    def _summary(self) -> str:
+        lengths = [int(length) for length, count in self.lengths.items() for _ in range(count)]
+        return (
+            f"{self.histories:,} histories, {self.steps:,} steps, {median(lengths or [0]):.0f} in"
+            f" the median; {self.deaths['deaths']:,} deaths; {100 * self.refused_share:.1f} % of"
+            f" the steps refused."
+        )
+
+    def _by_operation(self) -> str:
+        """How often each operation was played on either type of table, and its rarest pair."""
+        rows = []
+        for name, _ in self.operations.most_common():
+            pair, count = min(self._every_pair(name), key=lambda one: one[1])
+            types = f"{self.on_types[f'cow {name}']:,} | {self.on_types[f'mor {name}']:,}"
+            rows.append(f"| {name} | {types} | {pair}: {count:,} |")
+        head = "| operation | copy-on-write | merge-on-read | its rarest pair, in histories |"
+        return "\n".join([head, "| --- | ---: | ---: | --- |", *rows])
 
 
 _NAMES = tuple(field.name for field in fields(Coverage))

@@ -8,7 +8,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 
 import numpy as np
@@ -25,6 +25,10 @@ from tests.simulation.scheduler import Chances, Violation
 
 HISTORIES, RACES = 300, 600
 RESTLESS = Chances(kill=0, pause=0.08, fault=0, pauses_max=40)
+# Whoever reads takes a long time between its look at the timeline and its look at the files.
+PONDERING = Chances(
+    kill=0, pause=0, fault=0, pauses_max=40, pause_steps=(600, 1500), ponders="reader"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,8 @@ class Guard:
     # Operations that are played more often, or deeds that take no part in races.
     favoured: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
-    # Races in which everybody pauses more often than anybody dies.
-    is_restless: bool = False
+    # What befalls processes in its races.
+    chances: Chances = field(default_factory=Chances)
 
     @contextmanager
     def removed(self) -> Iterator[None]:
@@ -272,7 +276,7 @@ GUARDS = (
         _answering(False),
         lock=LockKind.KEPT,
         without=_BESIDE_CLEANS,
-        is_restless=True,
+        chances=PONDERING,
     ),
     Guard(
         "the metadata table is read as of the timeline",
@@ -280,7 +284,7 @@ GUARDS = (
         _answering(True),
         lock=LockKind.KEPT,
         without=_BESIDE_CLEANS,
-        is_restless=True,
+        chances=PONDERING,
     ),
     Guard(
         "a read begins anew where files vanish",
@@ -295,7 +299,7 @@ GUARDS = (
         _nothing,
         lock=LockKind.KEPT,
         without=_BESIDE_CLEANS,
-        is_restless=True,
+        chances=RESTLESS,
     ),
     Guard(
         "a plan is published only while what it names is there",
@@ -323,8 +327,7 @@ def _fails(guard: Guard, seed: int) -> bool:
     if guard.lock is None:
         return bool(play(History.drawn(seed, favoured=guard.favoured)).failure)
     try:
-        chances = RESTLESS if guard.is_restless else Chances()
-        Race(RaceKind(guard.lock, chances, without=guard.without), seed).play()
+        Race(RaceKind(guard.lock, guard.chances, without=guard.without), seed).play()
     except Violation:
         return True
     return False

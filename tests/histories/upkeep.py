@@ -42,6 +42,7 @@ ASKED: Mapping[str, Callable[[TableKind], IndexRequest]] = {
 }
 PLAIN = ("record_index", "column_stats", "partition_stats")
 OF_ROWS = tuple(name for name in ASKED if name not in PLAIN)
+BY_VALUE = (BY_NAME, BY_N)
 
 
 def _chosen(past: Past, chance: Random, partitions: Sequence[str]) -> str | None:
@@ -51,17 +52,17 @@ def _chosen(past: Past, chance: Random, partitions: Sequence[str]) -> str | None
         return None
     if partition == "partition_stats" and not past.kind.is_partitioned:
         return None
-    needs_once = partition in (BY_NAME, BY_N)
+    needs_once = partition in BY_VALUE
     return None if needs_once and not past.kind.has_keys_once else partition
 
 
-def _build(table: Table, kind: TableKind, partition: str, operation: str) -> object:
+def build_asked(table: Table, kind: TableKind, partition: str, operation: str) -> object:
     """Build an index, or only plan it; nothing where it is there, or what it needs is not."""
     asked, config = ASKED[partition](kind), table.config
     needed = {"partition_stats": "column_stats", BY_NAME: "record_index", BY_N: "record_index"}
     if config.has_metadata(partition) or not config.has_metadata(needed.get(partition, "files")):
         return None
-    if partition in (BY_NAME, BY_N) and _is_partitioned(table):
+    if partition in BY_VALUE and _is_partitioned(table):
         return None
     return table.build_index(
         asked.name, asked.columns, asked.index_type, asked.options, op=operation
@@ -87,7 +88,7 @@ class CreateIndex:
             return None
         return Call(
             text=f"create {partition}",
-            act=lambda table: _build(table, past.kind, partition, "scheduleAndExecute"),
+            act=lambda table: build_asked(table, past.kind, partition, "scheduleAndExecute"),
             is_repeated=True,
         )
 
@@ -124,7 +125,7 @@ class ScheduleIndex:
             return None
         return Call(
             text=f"schedule {partition}",
-            act=lambda table: _build(table, past.kind, partition, "schedule"),
+            act=lambda table: build_asked(table, past.kind, partition, "schedule"),
         )
 
 

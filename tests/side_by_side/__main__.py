@@ -1,4 +1,7 @@
-"""Race: `python -m tests.side_by_side --seeds 0-1000`, or `--seed 17` to replay one."""
+"""Race: `python -m tests.side_by_side --seeds 0-1000`, or `--seed 17` to replay one.
+
+`--page FILE` prints what docs/reliability.md says of the campaigns that have added up in a file.
+"""
 
 import sys
 from argparse import ArgumentParser, Namespace
@@ -6,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
-from tests.side_by_side.campaign import Figures, campaign
+from tests.side_by_side.campaign import Figures, campaign, load_figures
 from tests.side_by_side.race import Race, RaceKind
 from tests.simulation.locks import LockKind
 
@@ -15,6 +18,9 @@ REPORTED = 2
 
 def main() -> int:
     arguments = _arguments()
+    if arguments.page is not None:
+        print(load_figures(arguments.page).page())
+        return 0
     without = frozenset(filter(None, arguments.without.split(",")))
     kind = RaceKind(LockKind(arguments.lock), without=without)
     if arguments.seed is not None:
@@ -30,6 +36,7 @@ def _arguments() -> Namespace:
     parser.add_argument("--without", default="", help="deeds to leave out")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes play")
     parser.add_argument("--into", type=Path, help="the file in which campaigns add up")
+    parser.add_argument("--page", type=Path, help="such a file, to be printed as a page has it")
     return parser.parse_args()
 
 

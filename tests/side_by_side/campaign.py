@@ -8,11 +8,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import fill
 
+from tests.histories.coverage import PAGE_WIDTH
 from tests.histories.remembered import remembering
 from tests.side_by_side.race import Race, RaceKind
 
 SEEDS_AT_ONCE = 20
+BROKEN = "broken: "
+_SUMMED = {"runs": "races", "steps": "steps"} | {
+    name: name for name in ("switches", "pauses", "kills", "faults", "reads")
+}
 
 
 @dataclass(slots=True)
@@ -29,14 +35,35 @@ class Figures:
 
     def save(self, path: Path) -> int:
         """Keep the figures with those that are there; how many races that are."""
-        whole = Counter(json.loads(path.read_text())) if path.exists() else Counter[str]()
+        whole = load_figures(path).tally
         whole.update(self.tally)
         path.write_text(json.dumps(whole, indent=1, sort_keys=True))
         return whole["runs"]
 
+    def page(self) -> str:
+        """What docs/reliability.md says of all that was played."""
+        by_name = {name: f"{self.tally[name]:,} {word}" for name, word in _SUMMED.items()}
+        broken = sum(count for name, count in self.tally.items() if name.startswith(BROKEN))
+        ends = sorted((name, count) for name, count in self.tally.items() if ": " in name)
+        parts = [
+            f"{', '.join(by_name.values())}; {broken} broken.",
+            f"Reads that were answered: {self._counts('answered ')}.",
+            f"Ends of calls: {' · '.join(f'{name} {count:,}' for name, count in ends)}.",
+        ]
+        return "\n\n".join(fill(part, PAGE_WIDTH, break_on_hyphens=False) for part in parts)
+
+    def _counts(self, beginning: str) -> str:
+        found = sorted(name for name in self.tally if name.startswith(beginning))
+        return ", ".join(f"{name.removeprefix(beginning)} {self.tally[name]:,}" for name in found)
+
     def markdown(self) -> str:
         rows = [f"| {name} | {count:,} |" for name, count in sorted(self.tally.items())]
         return "\n".join(["| of races | |", "| --- | ---: |", *rows])
+
+
+def load_figures(path: Path) -> Figures:
+    """The figures that were saved so far."""
+    return Figures(Counter(json.loads(path.read_text()) if path.exists() else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +95,7 @@ def played_part(kind: RaceKind, seeds: Sequence[int]) -> Part:
                 if isinstance(violation, KeyboardInterrupt):
                     raise
                 broken.append(_broken(race, seed, violation))
-                figures.tally[f"broken: {broken[-1].sort}"] += 1
+                figures.tally[f"{BROKEN}{broken[-1].sort}"] += 1
             figures.add(race)
     return Part(figures, tuple(broken))
 

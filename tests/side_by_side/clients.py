@@ -15,6 +15,7 @@ from lakewarden.engine.write.settings import CONFLICT_RETRIES
 from tests.histories.rows import table_of
 from tests.histories.table_model import Past
 from tests.histories.tables import PARTITIONS, TableKind
+from tests.histories.upkeep import BY_VALUE, OF_ROWS, build_asked
 
 
 class Client(Table):
@@ -243,6 +244,11 @@ def _carry_out(table: Table) -> object:
 BY_KEY = "record_index"
 
 
+def _of_rows(kind: TableKind) -> tuple[str, ...]:
+    """Indexes of values and of expressions; those of values lead to keys that are there once."""
+    return OF_ROWS if kind.has_keys_once else tuple(one for one in OF_ROWS if one not in BY_VALUE)
+
+
 def index_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
     """What indexers do: they plan, carry out what they or others have planned, and call it off."""
     within = kind.is_partitioned and not kind.is_global
@@ -251,7 +257,12 @@ def index_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
     def build(table: Table, operation: str) -> object:
         return table.build_index(BY_KEY, ("id",), BY_KEY, options, op=operation)
 
-    return {
+    of_rows = {
+        f"{word} {one}": partial(build_asked, kind=kind, partition=one, operation=operation)
+        for one in _of_rows(kind)
+        for word, operation in (("build", "scheduleAndExecute"), ("schedule", "schedule"))
+    }
+    return of_rows | {
         "schedule index": lambda table: build(table, "schedule"),
         "build index": lambda table: build(table, "scheduleAndExecute"),
         "build statistics": lambda table: table.build_index(
@@ -283,6 +294,11 @@ def service_deeds(kind: TableKind) -> dict[str, Callable[[Table], object]]:
         deeds["create index"] = lambda table: table.create_index(
             "column_stats", ("v",), "column_stats", if_not_exists=True
         )
+        deeds["drop row index"] = lambda table: [
+            table.drop_index(one.name, if_exists=True)
+            for one in table.indexes()
+            if one.partition in OF_ROWS
+        ]
         deeds["drop record index"] = lambda table: table.drop_index(BY_KEY, if_exists=True)
     if kind.index != "BUCKET":
         deeds["plan"] = _plan

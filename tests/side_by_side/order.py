@@ -74,6 +74,14 @@ class Seen:
     window: tuple[str, str] | None = None
     # The keys that were asked for; None for all rows.
     ids: frozenset[str] | None = None
+    # The deed whose rows were asked for by their values.
+    number: int | None = None
+
+    def asks_for(self, key: Key, row: Row) -> bool:
+        """Whether a row of the newest ones is among those that were asked for."""
+        if self.number is not None:
+            return row["n"] == self.number
+        return self.ids is None or key[1] in self.ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +137,7 @@ def _expected(first: Past, made: Sequence[Made], read: Seen) -> Contents:
         reported.deed.effect(past)
     if not until:
         rows = plain(past.rows, COLUMNS)
-        return {key: one for key, one in rows.items() if read.ids is None or key[1] in read.ids}
+        return {key: one for key, one in rows.items() if read.asks_for(key, one)}
     numbers = {reported.deed.number for reported, instant in chosen if instant.completed > since}
     written = {key: one for key, one in past.rows.items() if one.step in numbers}
     return plain(written, COLUMNS)

@@ -86,6 +86,7 @@ def drawn_table(chance: Random) -> TableKind:
             is_event_time=False,
             has_metadata=chance.random() < 0.7,
             is_scattered=chance.random() < 0.6,
+            is_indexed=chance.random() < 0.3,
         )
         if kind.is_possible:
             return kind
@@ -197,11 +198,14 @@ class Race:
             deed = self.chance.choice(names)
             self._does(name, table, Deed(deed, deeds[deed]))
             self._looks_up(name, table)
+            self._looks_for_values(name, table)
 
     def _looks(self, name: str, table: Client) -> None:
         for _ in range(self.chance.choice((1, 2, 3))):
             if self.chance.random() < 0.3:
                 self._looks_up(name, table)
+            elif self.chance.random() < 0.2:
+                self._looks_for_values(name, table)
             elif self.chance.random() < 0.5:
                 self._looks_back(name, table)
             else:
@@ -219,6 +223,7 @@ class Race:
         for use_metadata in (True, False):
             self._reads_once(name, table, use_metadata=use_metadata)
         self._looks_up(name, table, (*OLD, *NEW))
+        self._looks_for_values(name, table)
         for difference in differences(Table.on(self.storage)):
             raise Broken("an index that is not true", difference)
         for result in table.validate():
@@ -281,6 +286,15 @@ class Race:
             how = f"{'filter' if by_filter else 'lookup'} of {', '.join(ids)}"
             ended = self.scheduler.steps
             self._sees(Seen(name, began, ended, read, how, ids=frozenset(ids)))
+
+    def _looks_for_values(self, name: str, table: Table) -> None:
+        """Read what some deed has written, by its name or number, as an index of values does."""
+        began, number = self.scheduler.steps, self.chance.randrange(len(self._deeds) + 1)
+        column, value = self.chance.choice((("name", f"d{number}"), ("n", number)))
+        read = self._answered(name, lambda: table.read_arrow(COLUMNS, [(column, "=", value)]))
+        if read is not None:
+            how = f"values {column} = {value}"
+            self._sees(Seen(name, began, self.scheduler.steps, read, how, number=number))
 
     def _looks_back(self, name: str, table: Table) -> None:
         """Read an earlier moment, or a window; what is gone may be refused."""

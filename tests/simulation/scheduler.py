@@ -43,9 +43,14 @@ class Chances:
     pauses_max: int = 4
     kills_max: int = 2
     faults_max: int = 3
+    # For so many steps, as drawn.
+    pause_steps: tuple[int, ...] = (5, 40, 150, 600)
+    # Who stands still most of the times that it has just looked at the timeline.
+    ponders: str = ""
 
 
 CALM = Chances(0, 0, 0)
+PONDERING = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ class Actor:
     # Stopped until that step, with all that belongs to it, and for so long at most.
     paused_until: int = 0
     resumes_ms: int = 0
+    # Whether its last call has read the timeline.
+    has_looked: bool = False
     repeated: list[Repeated] = field(default_factory=list)
     thread: threading.Thread | None = None
     gate: threading.Lock = field(default_factory=threading.Lock)
@@ -174,7 +181,9 @@ class Scheduler:
         self.clock.advance(1)
         if self._step > STEPS_MAX:
             self.broken(Violation(f"The run has not ended after {STEPS_MAX} steps."))
-        if self.chance.random() < self.chances.pause:
+        ponders = actor.has_looked and actor.name == self.chances.ponders
+        actor.has_looked = False
+        if self.chance.random() < (PONDERING if ponders else self.chances.pause):
             self._pause(actor)
         chosen = self._next(actor)
         if chosen is not actor:
@@ -252,7 +261,7 @@ class Scheduler:
         if self.counts.pauses >= self.chances.pauses_max:
             return
         self.counts.pauses += 1
-        actor.paused_until = self._step + self.chance.choice((5, 40, 150, 600))
+        actor.paused_until = self._step + self.chance.choice(self.chances.pause_steps)
         actor.resumes_ms = self.clock.now_ms() + PAUSE_MAX_MS
         if self.chance.random() < 0.7:
             self.advance(self.chance.randrange(30_000, 400_000))

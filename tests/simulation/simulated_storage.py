@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 READING = ("stat", "list", "walk", "read", "read_if_present", "open", "read_versioned")
 OTHERS = ("touch", "replace_if", "delete", "delete_folder")
+LOOK = ("list", ".hoodie/timeline")
 FAULTS = ("fails before", "fails after", "request is lost", "answer is lost", "is made twice")
 
 # Called after each effect, with the operation and the path.
@@ -81,6 +82,7 @@ class StagedStorage:
             self._scheduler.note(self._actor, operation, self._prefix + path)
             if self._scheduler.draws_fault():
                 self._fails(operation, path, "fails before")
+            self._actor.has_looked = (operation, self._prefix + path) == LOOK
         return effect(path)
 
     def _change(

@@ -67,6 +67,21 @@ def test_a_dropped_column_does_not_come_back_with_its_name(type_: str) -> None:
         assert [row["qty"] for row in own(table)] == ["one", None]
 
 
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+@pytest.mark.parametrize("new_name", [None, "amount"], ids=["dropped", "renamed"])
+def test_a_write_that_adds_a_name_of_before_leaves_the_older_rows_without_it(
+    type_: str, new_name: str | None
+) -> None:
+    table = table_of(type_)
+    changed(table, ColumnChange(column="qty", drops=new_name is None, new_name=new_name))
+    row: dict[str, object] = {"id": 3, "name": "c", "city": "x", "qty": 30}
+    # It goes to the file of row 1, whose rows are written anew.
+    table.upsert([row | ({} if new_name is None else {new_name: None})], evolve=True)
+    assert [row["qty"] for row in own(table)] == [None, None, 30]
+    if new_name is not None:
+        assert [row[new_name] for row in own(table)] == [10, 20, None]
+
+
 PLACE = pa.struct([("n", pa.string()), ("a", pa.int32())])
 NESTED = pa.schema(
     [

@@ -20,7 +20,7 @@ def history(*versions: tuple[int, dict[int, str]]) -> SchemaHistory:
 
 def test_renamed_column_has_its_old_name_in_older_files() -> None:
     renamed = history((20, {5: "id", 6: "title"}), (0, {5: "id", 6: "name"}))
-    assert renamed.sources("10").names == {"title": "name"}
+    assert renamed.sources("10").names == {"title": "name", "name": None}
     assert not renamed.sources("20")
 
 
@@ -33,6 +33,12 @@ def test_added_column_is_in_no_older_file() -> None:
 def test_column_added_again_under_a_dropped_name_does_not_show_the_old_values() -> None:
     again = history((30, {5: "id", 9: "v"}), (20, {5: "id"}), (0, {5: "id", 7: "v"}))
     assert again.sources("10").names == {"v": None}
+
+
+def test_what_a_file_calls_by_the_name_of_a_dropped_column_is_that_one() -> None:
+    dropped = history((20, {5: "id"}), (0, {5: "id", 7: "v"}))
+    assert dropped.sources("10").names == {"v": None}
+    assert dropped.sources("20").of("v") == "v"
 
 
 def test_no_history_renames_nothing() -> None:

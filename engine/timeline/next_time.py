@@ -35,11 +35,20 @@ class TimeSource:
         self._zone = zone
         self._newest = newest
         self._skew_max_seconds = skew_max_seconds
+        self._is_ahead = False
 
     @property
     def newest(self) -> str | None:
         """The newest time on the timeline, as far as this source knows."""
         return self._newest
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the last time was counted on, so that somebody may have had it before.
+
+        What was cancelled leaves the timeline, and its time with it.
+        """
+        return self._is_ahead
 
     def move_past(self, time: str | None) -> None:
         """Hand out nothing from now on that is not newer than a time of another timeline."""
@@ -50,6 +59,7 @@ class TimeSource:
         """Now, or one millisecond after the newest time when the clock is not beyond it."""
         now_ms = self._clock.now_ms()
         time = time_text(now_ms, self._zone)
+        self._is_ahead = self._newest is not None and time <= self._newest
         if self._newest is not None and time <= self._newest:
             self._check_skew(self._newest, now_ms)
             time = following(self._newest)

@@ -17,7 +17,8 @@ from lakewarden.engine.timeline.heartbeats import write_first_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.instants.instant_files import create_instant
 from lakewarden.engine.timeline.instants.layouts import Layout
-from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
+from lakewarden.engine.timeline.instants.state import LedgerEnd
+from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.claims import (
     append_entry,
@@ -79,6 +80,9 @@ def publish_in(
         engine_version()
     for _ in range(TIMES_TRIED_MAX):
         requested = Instant(snapshot.times.next(), action, State.REQUESTED)
+        is_unsure = snapshot.times.is_ahead or action is Action.ROLLBACK
+        if is_unsure and _was_cancelled(context, requested):
+            continue
         if claims:
             first = context.ports.processes.mine().text
             sign = partial(write_first_heartbeat, context.storage, requested.requested, first)
@@ -134,6 +138,11 @@ def _refuse_while_restored(snapshot: Snapshot) -> None:
             now="Wait until it ends. If its process has died, call restore again to finish it.",
             instant=pending.requested,
         )
+
+
+def _was_cancelled(context: Context, requested: Instant) -> bool:
+    """Whether the time is that of a build or plan that was cancelled and has left the timeline."""
+    return read_ledger(context.storage, requested.requested).ends_in is LedgerEnd.CANCELLED
 
 
 def _create(context: Context, layout: Layout, requested: Instant, content: bytes) -> bool:

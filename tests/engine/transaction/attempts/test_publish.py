@@ -15,6 +15,8 @@ from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.claims import append_claim
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled
+from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from tests.engine.transaction.fake_locks import LosesItself, NoLock
 from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.just_before import LOCK_IN_A_FILE, JustBefore
@@ -202,6 +204,21 @@ def test_a_taken_time_is_left_to_its_owner() -> None:
     published = publish(writer.context, Action.COMMIT, claims=False)
     first, second = world.timeline().instants
     assert second.requested == published.instant > first.requested
+
+
+@pytest.mark.parametrize("claims", [True, False])
+def test_the_time_of_what_was_cancelled_is_not_given_again(claims: bool) -> None:
+    world = TransactionTable()
+    world.writer().write("f1")
+    world.clock.advance(-1_000)
+    cancelled = publish(world.writer().context, Action.INDEXING, claims=False).instant
+    append_cancelled(
+        world.writer().context, Ledger(cancelled), Action.INDEXING, PlanScope(), reason="Of a test."
+    )
+    for entry in world.storage.list(".hoodie/timeline").files:
+        if cancelled in entry.name:
+            world.storage.delete(entry.path)
+    assert publish(world.writer().context, Action.COMMIT, claims=claims).instant > cancelled
 
 
 def test_nobody_goes_on_with_an_instant_that_may_or_may_not_be_there() -> None:

@@ -44,7 +44,7 @@ class TimeSource:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether the last time was counted on, so that somebody may have had it before.
+        """Whether the last time was counted on, so that an instant may have had it before.
 
         What was cancelled leaves the timeline, and its time with it.
         """

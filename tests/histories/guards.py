@@ -105,6 +105,8 @@ _BESIDE_CLEANS = frozenset(
     | {"archive", "savepoint", "settle", "restore", "cancel", "plan", "run plans"}
     | {"create index", "drop index", "clustering", "compaction", "log compaction"}
 )
+# The newest rows are read, all of them.
+_READ_BESIDE_CLEANS = _BESIDE_CLEANS | {"upsert", "add", "lookup", "values", "past", "indexers"}
 _ENGINE = "lakewarden.engine"
 GUARDS = (
     Guard(
@@ -275,7 +277,7 @@ GUARDS = (
         (f"{_ENGINE}.snapshot:may_have_removed",),
         _answering(False),
         lock=LockKind.KEPT,
-        without=_BESIDE_CLEANS,
+        without=_READ_BESIDE_CLEANS,
         chances=PONDERING,
     ),
     Guard(
@@ -283,7 +285,7 @@ GUARDS = (
         (f"{_ENGINE}.metadata.reading.validity:Validity.is_valid",),
         _answering(True),
         lock=LockKind.KEPT,
-        without=_BESIDE_CLEANS,
+        without=_READ_BESIDE_CLEANS,
         chances=PONDERING,
     ),
     Guard(

@@ -63,7 +63,7 @@ class RaceKind:
     lock: LockKind = LockKind.KEPT
     chances: Chances = field(default_factory=Chances)
     has_skew: bool = True
-    # Services and writes that take no part.
+    # Services, writes, kinds of reads, and indexers that take no part.
     without: frozenset[str] = frozenset()
 
     @property
@@ -143,7 +143,8 @@ class Race:
         for number in range(self.chance.choice((2, 2, 3, 4))):
             self._enters(f"client {number}", self._writes)
         self._enters("keeper", self._keeps)
-        if self.table_kind.has_metadata and self.chance.random() < INDEXED:
+        has_indexers = self.table_kind.has_metadata and self.chance.random() < INDEXED
+        if has_indexers and "indexers" not in self.kind.without:
             for number in range(self.chance.choice((1, 2))):
                 self._enters(f"indexer {number}", self._indexes)
         self._enters("reader", self._looks)
@@ -201,15 +202,16 @@ class Race:
             self._looks_for_values(name, table)
 
     def _looks(self, name: str, table: Client) -> None:
+        reads: dict[str, tuple[Callable[[str, Table], None], int]] = {
+            "lookup": (self._looks_up, 30),
+            "values": (self._looks_for_values, 14),
+            "past": (self._looks_back, 28),
+            "read": (self._reads_once, 28),
+        }
+        known = [one for word, one in reads.items() if word not in self.kind.without]
         for _ in range(self.chance.choice((1, 2, 3))):
-            if self.chance.random() < 0.3:
-                self._looks_up(name, table)
-            elif self.chance.random() < 0.2:
-                self._looks_for_values(name, table)
-            elif self.chance.random() < 0.5:
-                self._looks_back(name, table)
-            else:
-                self._reads_once(name, table)
+            drawn = self.chance.choices(known, [weight for _, weight in known])
+            drawn[0][0](name, table)
             table.rest(self.chance.choice((0.01, 1, 100, 200)))
 
     def _recovers(self, name: str, table: Client) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from lakewarden import LakewardenError, Table
+from lakewarden import Table
 from lakewarden.engine.services.savepoint.run import Savepoint as Made
 from tests.histories.operation import Call
 from tests.histories.seen import Difference
@@ -83,35 +83,23 @@ class Restore:
             past.back_to(target)
             past.plans = {i: name for i, name in past.plans.items() if i < target.requested}
 
-        cancels = chance.random() < 0.5
-
         return Call(
             text=f"restore to {target.requested} of step {target.step}",
-            act=lambda table: _restore(table, target.requested, cancels=cancels),
+            act=lambda table: _restore(table, target.requested),
             effect=effect,
             is_repeated=True,
             between=tuple(snapshot.rows for snapshot in past.moments[number:]),
         )
 
 
-def _restore(table: Table, instant: str, *, cancels: bool) -> object:
-    """It is refused beside builds of indexes; so they are cancelled or carried out before."""
+def _restore(table: Table, instant: str) -> object:
+    """Builds of indexes that are under way end with it."""
     builds = table.pending_indexing()
-    if not builds:
-        return table.restore(instant)
-    try:
-        table.restore(instant)
-    except LakewardenError as refused:
-        if refused.code != "index_pending":
-            raise
-    else:
-        raise Difference("restore", f"It went past the builds {', '.join(builds)}.")
-    for one in builds:
-        if cancels:
-            table.cancel(one, force=True)
-        else:
-            table.run_indexing([one])
-    return table.restore(instant)
+    done = table.restore(instant)
+    left = sorted({*builds} & {*table.pending_indexing()})
+    if done.undone and left:
+        raise Difference("restore", f"It has left the builds {', '.join(left)}.")
+    return done
 
 
 @dataclass(frozen=True, slots=True)

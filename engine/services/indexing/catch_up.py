@@ -205,8 +205,8 @@ def waits_for(notes: BuildNotes, waiting: InstantFiles) -> Conflict:
         what=f"The index was not completed: it waits for {waiting.started_as.value} {instant}.",
         why="That was pending when the build was planned, and has not ended in time.",
         now=(
-            "Nothing is lost. When it has ended, resume the build: CALL build_index(op => "
-            "'resume', ...). A plan that no process carries out ends when it is run or cancelled."
+            "Run or cancel it if no process works on it, then resume the build: CALL "
+            "build_index(op => 'resume', ...)."
         ),
         instant=notes.instant,
         waits_for=instant,

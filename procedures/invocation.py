@@ -25,7 +25,9 @@ def invoke(
     Whatever is wrong with the arguments is said before anything is looked at, or done.
     """
     values = bind(procedure, positional, named or {})
-    if procedure.is_mutating and not values.get("dry_run", False):
+    changes = procedure.is_mutating and not values.get("dry_run", False)
+    # What only shows may be asked to delete what it has found.
+    if changes or values.get("need_delete", False):
         caller.permissions.check_change(procedure.name)
     meets = _filter(procedure, values)
     limit = _limit(procedure, values)

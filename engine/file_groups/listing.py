@@ -38,6 +38,16 @@ class StorageListing:
             return {folder: data_files(folders[folder]) for folder in sorted(folders)}
         return {folder: data_files(self._storage.list(folder).files) for folder in partitions}
 
+    def foreign(self, partitions: Sequence[str] | None = None) -> tuple[str, ...]:
+        """The paths of files in partitions that are none of the table's, but for hidden ones."""
+        chosen = self.partitions() if partitions is None else partitions
+        found = (entry for folder in chosen for entry in self._storage.list(folder).files)
+        return tuple(
+            entry.path
+            for entry in found
+            if not entry.name.startswith(".") and parse_file_name(entry.name, 0) is None
+        )
+
     def _walk(self) -> dict[str, list[Entry]]:
         top = self._storage.list("")
         folders: dict[str, list[Entry]] = {"": list(top.files)}

@@ -17,7 +17,7 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.kept_files import NeedDelete, refuse_delete
+from lakewarden.procedures.declaring.kept_files import refuse_delete
 from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import listed
 
@@ -71,7 +71,10 @@ class ShowInvalidParquet(Call):
     path: TablePath = None
     parallelism: Annotated[int, "How many footers are read at the same time, up to 64."] = 100
     limit: Limit = 100
-    need_delete: NeedDelete = False
+    need_delete: Annotated[
+        bool,
+        "Delete them, where they only lie in a partition; files that a write has made stay.",
+    ] = False
     partitions: Annotated[str, "Only these, separated by commas."] = ""
     instants: Annotated[str, "Only files of these writes, separated by commas."] = ""
     filter: Filter = ""
@@ -83,10 +86,13 @@ class ShowInvalidParquet(Call):
         reason: Annotated[str, "What is wrong with it."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        refuse_delete("show_invalid_parquet", need_delete=self.need_delete)
         storage = open_table(caller, self.table, self.path).state().storage
         executor = LocalExecutor(max(1, min(self.parallelism, THREADS_MAX)))
-        for found in broken_files(
-            storage, executor, listed(self.partitions), listed(self.instants)
-        ):
+        chosen = listed(self.partitions), listed(self.instants)
+        broken = list(broken_files(storage, executor, *chosen))
+        if any(not one.is_foreign for one in broken):
+            refuse_delete("show_invalid_parquet", need_delete=self.need_delete)
+        if self.need_delete:
+            storage.delete_all([one.path for one in broken])
+        for found in broken:
             yield self.Row(path=storage.uri(found.path), reason=found.reason)

@@ -1,7 +1,7 @@
 """Broken files: Parquet files that have no footer, or none that can be read."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lakewarden.engine.file_groups.file_names import BaseFile
@@ -18,6 +18,8 @@ class BrokenFile:
 
     path: str
     reason: str
+    # A file that no write of the table has made, as its name tells.
+    is_foreign: bool = False
 
 
 def broken_files(
@@ -26,17 +28,25 @@ def broken_files(
     partitions: Collection[str] = (),
     instants: Collection[str] = (),
 ) -> Iterator[BrokenFile]:
-    """The broken files of some partitions and writes, of all without any; only footers are read."""
+    """The broken files of some partitions and writes, of all without any; only footers are read.
+
+    Files that only lie in the partitions come last; they are of no write.
+    """
     chosen = tuple(partitions) or None
+    listing = StorageListing(storage)
     paths = [
         f"{partition}/{file.name}" if partition else file.name
-        for partition, files in StorageListing(storage).files(chosen).items()
+        for partition, files in listing.files(chosen).items()
         for file in files
         if isinstance(file, BaseFile)
         and file.extension == "parquet"
         and (not instants or file.instant in instants)
     ]
-    return broken_among(storage, executor, paths)
+    yield from broken_among(storage, executor, paths)
+    if not instants:
+        foreign = [path for path in listing.foreign(chosen) if path.endswith(".parquet")]
+        for found in broken_among(storage, executor, foreign):
+            yield replace(found, is_foreign=True)
 
 
 def broken_among(

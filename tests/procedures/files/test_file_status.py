@@ -8,6 +8,8 @@ from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.reader import LsmArchive
+from lakewarden.procedures.declaring.caller import PlainCaller
+from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.table import Table
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call, call_one
@@ -95,6 +97,28 @@ def test_broken_files_are_shown_with_what_is_wrong(golden_copy: GoldenTable) -> 
     instant = good[0].stem.rpartition("_")[2]
     of_write = call("show_invalid_parquet", path=str(path), instants=instant)
     assert {row["path"].rpartition("_")[2] for row in of_write} == {f"{instant}.parquet"}
+    foreign = good[0].with_name("1.parquet")
+    foreign.write_bytes(b"")
+    assert str(foreign) == call("show_invalid_parquet", path=str(path))[-1]["path"]
     with pytest.raises(InvalidRequest, match="does not delete files"):
         call("show_invalid_parquet", path=str(path), needDelete=True)
     assert good[0].exists()
+    assert foreign.exists()
+
+
+def test_files_that_only_lie_in_a_partition_are_deleted_where_that_is_asked_for(
+    golden_copy: GoldenTable,
+) -> None:
+    path = golden_copy("cow_clean_keep_latest_commits")
+    before = sorted(path.rglob("*.parquet"))
+    partition = next(one for one in before if ".hoodie" not in one.parts).parent
+    broken = [partition / name for name in ("1.parquet", "2.parquet")]
+    for one in broken:
+        one.write_bytes(b"")
+    reader = PlainCaller(permissions=Permissions(is_read_only=True))
+    with pytest.raises(InvalidRequest, match="read"):
+        call("show_invalid_parquet", path=str(path), needDelete=True, caller=reader)
+    rows = call("show_invalid_parquet", path=str(path), needDelete=True)
+    assert [row["path"] for row in rows] == [str(one) for one in broken]
+    assert sorted(path.rglob("*.parquet")) == before
+    assert call("show_invalid_parquet", path=str(path), needDelete=True) == []

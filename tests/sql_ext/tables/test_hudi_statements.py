@@ -11,6 +11,7 @@ import lakewarden
 from tests.engine.services.test_hudi_settings import PASTED
 from tests.sql_ext.conftest import Refused, Run
 from tests.sql_ext.tables.conftest import Make
+from tests.sql_ext.tables.stories import ALTERED, NOT_ALTERED
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -160,33 +161,6 @@ def test_tables_using_hudi_are_ours_unless_a_setting_says_no(run: Run, tmp_path:
     finally:
         run("RESET lakewarden.sql.hudi.tables")
     run("DROP TABLE of_hudi")
-
-
-ALTERED = """
-ALTER TABLE {t} ADD COLUMNS (more INT COMMENT 'first', extra STRING)
-ALTER TABLE {t} ADD COLUMN early STRING AFTER id
-ALTER TABLE {t} ALTER COLUMN more TYPE BIGINT
-ALTER TABLE {t} ALTER COLUMN extra COMMENT 'text'
-ALTER TABLE {t} CHANGE COLUMN more more BIGINT COMMENT 'other'
-ALTER TABLE {t} RENAME COLUMN name TO title
-ALTER TABLE {t} ALTER COLUMN extra AFTER title
-ALTER TABLE {t} DROP COLUMN qty
-ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.parquet.small.file.limit' = '0', 'team' = 'lake')
-ALTER TABLE {t} UNSET TBLPROPERTIES ('team')
-ALTER TABLE {t} SET TBLPROPERTIES (primaryKey = 'id', 'hoodie.upsert.shuffle.parallelism' = '1')
-COMMENT ON TABLE {t} IS 'of a test'
-MSCK REPAIR TABLE {t}
-ALTER TABLE {t} RECOVER PARTITIONS
-"""
-NOT_ALTERED = """
-ALTER TABLE {t} DROP COLUMN id
-ALTER TABLE {t} RENAME COLUMN city TO town
-ALTER TABLE {t} ALTER COLUMN title TYPE INT
-ALTER TABLE {t} RENAME COLUMN title TO extra
-ALTER TABLE {t} SET TBLPROPERTIES (primaryKey = 'title')
-ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.index.type' = 'BUCKET')
-ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.clean.polcy' = 'x')
-"""
 
 
 @pytest.mark.parametrize("type_", ["cow", "mor"])

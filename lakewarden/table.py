@@ -389,6 +389,7 @@ class Table(TableServices, TableMetadata):
         config, _ = loaded = load_table(self._storage, self._memory)
         refuse_other(config, given := given_options(options, keywords, OF_WRITES))
         context = self._context(given, config.properties)
+        loaded = self._upgraded(context, loaded)
         return after_write(context, TableWriter(context).write(request, loaded)).commit
 
     def _taken(

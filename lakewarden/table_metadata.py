@@ -9,7 +9,7 @@ from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
-from lakewarden.engine.metadata.reading.table import RECORD_INDEX
+from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.builds import BuildDone
 from lakewarden.engine.read.query.plan_query import slices_as_of
 from lakewarden.engine.read.query.retention import Retention, retention
@@ -43,7 +43,13 @@ from lakewarden.engine.services.inspection.metadata_table import (
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options, keep_settings
-from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.services.table_version import (
+    VersionChanged,
+    change_version,
+    wants_upgrade,
+)
+from lakewarden.engine.snapshot import Loaded, Snapshot, load_table, retrying_view
+from lakewarden.engine.table.versions import NEWEST
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
@@ -182,6 +188,25 @@ class TableMetadata:
         """
         given = given_options(options, keywords)
         return set_index(self._context_factory({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
+
+    def change_version(self, version: int, *, dry_run: bool = False) -> VersionChanged:
+        """Upgrade the table's format to version 9, or downgrade it to 8, while it is at rest.
+
+        Indexes that version 8 has in another format go; statistics are made anew in it.
+        """
+        context = self._context_factory()
+        changed = change_version(context, version, dry_run=dry_run)
+        is_renamed = bool(self._state().history.versions)
+        if COLUMN_STATS in changed.dropped and not dry_run and not is_renamed:
+            self.create_metadata_table()
+        return changed
+
+    def _upgraded(self, context: Context, loaded: Loaded) -> Loaded:
+        """What a table says after the upgrade that a write asks for, if it does."""
+        if not wants_upgrade(context.settings, loaded[0]):
+            return loaded
+        self.change_version(NEWEST)
+        return load_table(context.storage, context.memory)
 
     def set_settings(self, settings: Mapping[str, str], removed: Sequence[str] = ()) -> None:
         """Keep settings with the table for all of its writers; `removed` ones hold no more."""

@@ -46,6 +46,7 @@ from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.table.versions import index_version
 from lakewarden.engine.transaction.state.loading import load_for_writing
 
 BLOOM = "bloom_filters"
@@ -80,8 +81,9 @@ def give(table: Table, partitions: Sequence[str]) -> None:
     context = table._context({}, table.properties)
     with context.lock.hold() as held:
         snapshot = load_for_writing(context)
-        made = tuple(one for name in partitions if (one := definition(name)) is not None)
         config = snapshot.config
+        found = (one for name in partitions if (one := definition(name)) is not None)
+        made = tuple(one.of_version(index_version(config)) for one in found)
         only = replace(
             config, metadata_partitions=tuple(partitions), metadata_partitions_inflight=()
         )

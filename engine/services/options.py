@@ -20,6 +20,7 @@ from lakewarden.engine.services.removal import EXPIRY_SETTINGS
 from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
 from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
 from lakewarden.engine.services.settings import SERVICE_SETTINGS
+from lakewarden.engine.services.table_version import VERSION_SETTINGS
 from lakewarden.engine.table.config import SETTING_PREFIX, TableConfig
 from lakewarden.engine.table.creation import NewTable
 from lakewarden.engine.table.description import (
@@ -48,6 +49,7 @@ SECTIONS: Mapping[str, Sequence[Setting[object]]] = {
     "Sizes": SIZE_SETTINGS,
     "Spark": DISTRIBUTED_SETTINGS,
     "Finding keys": INDEX_SETTINGS,
+    "The version of the format": VERSION_SETTINGS,
     "The metadata table of a new table": METADATA_SETTINGS,
     "Several writers, failed writes": PLAN_SETTINGS,
     "Early conflict detection": DETECTION_SETTINGS,

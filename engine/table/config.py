@@ -22,6 +22,9 @@ METADATA_FOLDER = ".hoodie/metadata"
 SETTING_PREFIX = "lakewarden.setting."
 READABLE_VERSIONS = (6, 8, 9)
 TIMESTAMP_GENERATORS = ("TIMESTAMP", "TIMESTAMP_AVRO")
+COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
+# Whether complex keys of one column leave its name out, where the version does not tell.
+NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 
 # Key generator classes of version 6 by their simple name; later versions store the type.
 _DEFINITIONS_KEY = "hoodie.table.index.defs.path"

@@ -26,8 +26,11 @@ from lakewarden.engine.table.config import (
 )
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.table.schema import META_COLUMNS
+from lakewarden.engine.table.versions import NEWEST, WRITABLE_VERSIONS, changed_to
 
-CREATED_VERSION = "9"
+CREATED_VERSION = str(NEWEST)
+# By this name users of Hudi ask for an older version.
+WRITE_VERSION_KEY = "hoodie.write.table.version"
 
 _TYPES = {
     "cow": TableType.COPY_ON_WRITE,
@@ -94,12 +97,22 @@ def new_table_config(asked: NewTable) -> TableConfig:
     _check_columns(asked)
     properties = {key: value for key, value in {**_CONSTANT, **_chosen(asked)}.items() if value}
     # Parsing refuses what no reader of ours would understand, before anything is written.
-    return table_config(MappingProxyType(properties))
+    config = table_config(MappingProxyType(properties))
+    wanted = asked.properties.get(WRITE_VERSION_KEY, "").strip() or CREATED_VERSION
+    return config if wanted == CREATED_VERSION else _of_version(config, wanted)
+
+
+def _of_version(config: TableConfig, wanted: str) -> TableConfig:
+    if wanted not in map(str, WRITABLE_VERSIONS):
+        raise _bad_argument(WRITE_VERSION_KEY, wanted, tuple(map(str, WRITABLE_VERSIONS)))
+    changes = changed_to(config, int(wanted)) | {"hoodie.table.initial.version": wanted}
+    after = {**config.properties, **changes}
+    return table_config({key: value for key, value in after.items() if value is not None})
 
 
 def is_creation_property(key: str) -> bool:
     """Whether a property belongs to the table itself, not to how it is written."""
-    return key in _CHOICES or key.startswith(_CHOICE_PREFIXES)
+    return key in (*_CHOICES, WRITE_VERSION_KEY) or key.startswith(_CHOICE_PREFIXES)
 
 
 def is_layout_property(key: str) -> bool:
@@ -143,6 +156,7 @@ def property_texts(properties: Mapping[str, object]) -> dict[str, str]:
 
 def _chosen(asked: NewTable) -> dict[str, str]:
     given = {key: value for key, value in asked.properties.items() if is_creation_property(key)}
+    given.pop(WRITE_VERSION_KEY, None)
     name = given.get("hoodie.table.name") or asked.name
     if not _NAME.fullmatch(name):
         raise InvalidRequest(

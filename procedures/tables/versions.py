@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.creation import CREATED_VERSION
 from lakewarden.procedures.declaring.caller import Caller
 from lakewarden.procedures.declaring.declaration import (
     Call,
@@ -25,7 +23,7 @@ ToVersion = Annotated[str, "The version, as a word or a number: NINE or 9."]
 
 @dataclass(frozen=True, kw_only=True)
 class VersionCall(Call, ABC):
-    """A change of version; only the one that a table has already can be asked for."""
+    """A change of version, while nothing is under way on the table."""
 
     table: TableName = None
     to_version: ToVersion
@@ -37,17 +35,9 @@ class VersionCall(Call, ABC):
         result: Annotated[bool, "Whether the table has that version."]
 
     def run(self, caller: Caller) -> Iterable[Row]:
-        config = open_table(caller, self.table, self.path).config
-        wanted = _number(self.to_version)
-        if wanted != config.version:
-            raise InvalidRequest(
-                "unsupported_version_change",
-                what=f"The table stays at version {config.version}.",
-                why=f"Lakewarden writes version {CREATED_VERSION} and changes no table's version.",
-                now=f"Change it with Hudi, or CREATE TABLE AS SELECT for {CREATED_VERSION}.",
-                version=str(wanted),
-            )
-        yield self.Row(result=True)
+        table = open_table(caller, self.table, self.path)
+        changed = table.change_version(_number(self.to_version), dry_run=self.dry_run)
+        yield self.Row(result=not (self.dry_run and changed.is_changed))
 
 
 def _number(text: str) -> int:
@@ -58,9 +48,9 @@ def _number(text: str) -> int:
 
 @procedure("upgrade_table", is_mutating=True)
 class UpgradeTable(VersionCall):
-    """Whether a table has a version, or why it does not get it."""
+    """Give a table of version 8 version 9."""
 
 
 @procedure("downgrade_table", is_mutating=True)
 class DowngradeTable(VersionCall):
-    """Whether a table has a version, or why it does not go back to it."""
+    """Give a table of version 9 version 8; indexes that 8 has in another format go with it."""

@@ -55,6 +55,26 @@ def test_an_index_whose_removal_dies_is_true_or_gone(drop: Callable[[Table], obj
         assert not world.differences_of_listings(), death
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_change_of_version_that_dies_leaves_one_or_the_other_and_goes_on(version: int) -> None:
+    before = new_service_world(SHAPE, *HISTORY)
+    before.table(48).change_version(17 - version)
+    deaths = killed(
+        before, lambda world, stage: world.table(50, stage).change_version(version), every=EVERY * 3
+    )
+    for death in deaths.values():
+        world = death.world
+        assert_rows(world.table(59), *HISTORY, death=str(death))
+        world.clock.advance(DEAD_AFTER_MS)
+        world.table(60).upsert(NEXT.table())
+        assert_rows(world.table(61), *HISTORY, NEXT, death=str(death))
+        assert world.table(62).change_version(version).version == version
+        world.table(63).upsert(LAST.table())
+        assert_rows(world.table(64), *HISTORY, NEXT, LAST, death=str(death))
+        assert world.table(65).config.version == version
+        assert not world.differences_of_listings(), death
+
+
 def assert_rows(table: Table, *writes: Write, death: str) -> None:
     """All rows are there, and where the record index says."""
     expected = contents(SHAPE, *writes)

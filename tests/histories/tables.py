@@ -97,6 +97,8 @@ class TableKind:
     is_floating: bool = False
     # Writes log what they change; how much of it depends on the other words.
     is_captured: bool = False
+    # Table version 8.
+    is_early: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -128,6 +130,7 @@ class TableKind:
                 is_composite=chance.random() < 0.2,
                 is_indexed=chance.random() < 0.5,
                 is_captured=chance.random() < 0.4,
+                is_early=chance.random() < 0.2,
             )
             if kind.is_possible:
                 return kind
@@ -135,7 +138,7 @@ class TableKind:
     @property
     def is_possible(self) -> bool:
         """A record index lives in the metadata table, and one for each partition needs some."""
-        if self.index == PARTITIONED_RECORD_INDEX and not self.is_partitioned:
+        if self.index == PARTITIONED_RECORD_INDEX and (not self.is_partitioned or self.is_early):
             return False
         # Their partition "c" is a null, which a partial update of a plain column ignores.
         takes_nulls = self.is_odd or (self.is_floating and self.is_partial)
@@ -255,6 +258,8 @@ class TableKind:
         if self.is_captured:
             given["hoodie.table.cdc.enabled"] = "true"
             given["hoodie.table.cdc.supplemental.logging.mode"] = self.logging_mode
+        if self.is_early:
+            given["hoodie.write.table.version"] = "8"
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
         if self.is_scattered or self.is_odd:

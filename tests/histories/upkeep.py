@@ -6,10 +6,11 @@ from random import Random
 
 from lakewarden import Table
 from lakewarden.engine.services.indexing.request import IndexRequest
+from lakewarden.engine.table.versions import NEWEST
 from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, DAY_FORMAT
 from tests.histories.operation import Call
 from tests.histories.table_model import Past
-from tests.histories.tables import TableKind
+from tests.histories.tables import PARTITIONED_RECORD_INDEX, TableKind
 
 # What is asked for, by the partition of the metadata table.
 ASKED: Mapping[str, Callable[[TableKind], IndexRequest]] = {
@@ -63,6 +64,9 @@ def build_asked(table: Table, kind: TableKind, partition: str, operation: str) -
     if config.has_metadata(partition) or not config.has_metadata(needed.get(partition, "files")):
         return None
     if partition in BY_VALUE and _is_partitioned(table):
+        return None
+    if config.version < NEWEST and "isPartitioned" in asked.options:
+        # Version 8 has no record index for each partition.
         return None
     return table.build_index(
         asked.name, asked.columns, asked.index_type, asked.options, op=operation
@@ -204,6 +208,24 @@ class DeleteMetadata:
             effect=effect,
             is_repeated=True,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeVersion:
+    """The other version of the format; indexes that have another one there go."""
+
+    name: str = "change version"
+    weight: int = 1
+
+    def draw(self, past: Past, chance: Random, step: int) -> Call | None:
+        if past.kind.index == PARTITIONED_RECORD_INDEX:
+            # Version 8 has none, by which the writes find keys.
+            return None
+
+        def act(table: Table) -> object:
+            return table.change_version(17 - table.config.version)
+
+        return Call(text="change version", act=act, is_repeated=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
 from lakewarden.engine.table.properties_file import update_properties, write_properties
 from lakewarden.engine.table.schema import schema_from
+from lakewarden.engine.table.versions import EARLY_INDEXES, index_version
 from lakewarden.engine.timeline.next_time import TimeSource
 
 # What `Choices` looks for among the settings.
@@ -169,6 +170,8 @@ def in_order(
         raise _refused("partition_stats", "The table has no partitions.")
     if choices.is_record_index_partitioned and not config.is_partitioned:
         raise _refused("a partitioned record_index", "The table has no partitions.")
+    if choices.is_record_index_partitioned and index_version(config) == EARLY_INDEXES:
+        raise _refused("a partitioned record_index", "Tables of version 8 have none.")
     new = {FILES, *partitions} - set(config.metadata_partitions)
     return tuple(one for one in (*_ORDER, *named) if one in new)
 
@@ -220,6 +223,8 @@ def _filled(
     content = replace(
         known,
         columns=columns or known.columns,
+        has_early_statistics=known.has_early_statistics
+        or (not known.columns and index_version(config) == EARLY_INDEXES),
         has_partitioned_record_index=choices.is_record_index_partitioned,
     ).of(partition)
     shards = _empty(partition, choices)
@@ -250,7 +255,7 @@ def _columns(
     if not config.create_schema:
         raise _refused("column_stats", "The table's properties do not say which columns it has.")
     schema = schema_from(config.create_schema, PROPERTIES_PATH).columns
-    return chosen_columns(schema, choices.settings, has_meta_fields=config.has_meta_fields)
+    return chosen_columns(schema, choices.settings, config)
 
 
 def _publish(
@@ -264,7 +269,7 @@ def _publish(
     path = definitions_path(config)
     definitions = [one for one in choices.definitions if one.partition in made]
     if COLUMN_STATS in made:
-        definitions.append(column_stats_definition(columns))
+        definitions.append(column_stats_definition(columns, version=index_version(config)))
     if RECORD_INDEX in made:
         is_partitioned = choices.is_record_index_partitioned
         definitions.append(record_index_definition(is_partitioned=is_partitioned))

@@ -7,7 +7,9 @@ import pyarrow as pa
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
 from lakewarden.engine.metadata.entries.value_types import value_type
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from lakewarden.engine.table.versions import EARLY_INDEXES, index_version
 
 COLUMNS_MAX = Setting(
     "hoodie.metadata.index.column.stats.max.columns.to.index",
@@ -26,10 +28,11 @@ COLUMN_SETTINGS: tuple[Setting[object], ...] = (COLUMNS_MAX, COLUMN_LIST)
 _META_COLUMNS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 
 
-def chosen_columns(
-    schema: pa.Schema, settings: Settings, *, has_meta_fields: bool
-) -> tuple[str, ...]:
+def chosen_columns(schema: pa.Schema, settings: Settings, config: TableConfig) -> tuple[str, ...]:
     """The columns that the statistics of a new table are of."""
+    has_meta_fields = config.has_meta_fields
+    if index_version(config) == EARLY_INDEXES:
+        schema = pa.schema([field for field in schema if _is_early(field.type)])
     listed = [name for name in settings[COLUMN_LIST] if name not in META_COLUMNS]
     for name in listed:
         if name not in schema.names or value_type(schema.field(name).type) is None:
@@ -72,6 +75,12 @@ def indexed_columns(
             defined = first_columns(schema, has_meta_fields=has_meta_fields)
     known = {*schema.names, *_META_COLUMNS}
     return tuple(name for name in defined if name in known)
+
+
+def _is_early(type_: pa.DataType) -> bool:
+    """Whether statistics from before release 1.1 hold a type."""
+    kind = value_type(type_)
+    return kind is not None and kind.wrapper(is_early=True) is not None
 
 
 def _no_statistics(name: str) -> InvalidRequest:

@@ -55,7 +55,7 @@ def statistic_in(entry: Mapping[str, object]) -> Statistic | None:
     That is so where there are values besides nulls, but no bounds.
     """
     low, high = entry["minValue"], entry["maxValue"]
-    kind = _described(entry["valueType"], low)
+    kind = _described(entry.get("valueType"), low)
     value_count, null_count = _count(entry["valueCount"]), _count(entry["nullCount"])
     if kind is None or ((low is None or high is None) and null_count != value_count):
         return None

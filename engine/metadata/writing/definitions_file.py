@@ -28,6 +28,10 @@ class NewDefinition:
     partition: str
     record: Mapping[str, object]
 
+    def of_version(self, version: str) -> "NewDefinition":
+        """The same, whose entries have a format."""
+        return NewDefinition(self.partition, {**self.record, "version": version})
+
 
 def column_stats_definition(columns: Sequence[str], *, version: str = "V2") -> NewDefinition:
     """Statistics of these columns; since version 2 they have value types."""

@@ -55,6 +55,7 @@ from lakewarden.engine.metadata.writing.upkeep import keep_up
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.versions import index_version
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
@@ -151,7 +152,7 @@ def _with_new_columns(
     added = [column for column in seen if column not in defined.columns]
     if not added:
         return definitions
-    version = defined.version if defined.columns else "V2"
+    version = defined.version if defined.columns else index_version(config)
     path = definitions_path(config)
     columns = [*defined.columns, *added]
     define_indexes(storage, path, [column_stats_definition(columns, version=version)])

@@ -9,7 +9,8 @@ import pyarrow as pa
 from lakewarden.engine.read.merge.equalities import Alternative, equalities
 from lakewarden.engine.read.merge.predicate import Predicate
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.key_scheme import COMPLEX_GENERATORS, has_known_keys
+from lakewarden.engine.table.config import COMPLEX_GENERATORS
+from lakewarden.engine.table.keygen.key_scheme import has_known_keys
 from lakewarden.engine.table.keygen.keys import record_keys
 from lakewarden.engine.table.schema import RECORD_KEY
 

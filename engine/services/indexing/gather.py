@@ -72,8 +72,7 @@ def statistics_columns(context: Context, state: Snapshot, wanted: WantedIndex) -
     """The columns that wanted statistics are of, those of the table itself among them."""
     has_meta_fields = state.config.has_meta_fields
     if not wanted.columns:
-        columns = state.schema().columns
-        return chosen_columns(columns, context.settings, has_meta_fields=has_meta_fields)
+        return chosen_columns(state.schema().columns, context.settings, state.config)
     own = [name for name in wanted.columns if name not in META_COLUMNS]
     return (*(_OWN_COLUMNS if has_meta_fields else ()), *own)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
@@ -19,6 +19,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.versions import index_version
 
 _PARTITIONED_OPTION = "ispartitioned"
 # Hudi calls it by both.
@@ -68,6 +69,11 @@ class WantedIndex:
     # Of kinds that users name: what the file of definitions says of it.
     definition: NewDefinition | None = None
 
+    def in_format(self, config: TableConfig) -> "WantedIndex":
+        """The index in the format that indexes of a table have."""
+        assert self.definition is not None
+        return replace(self, definition=self.definition.of_version(index_version(config)))
+
 
 def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str]) -> WantedIndex:
     """What is to be built, and what is to be defined about it; `known` are the table's columns."""
@@ -78,7 +84,7 @@ def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str
     own = _options(request)
     function = _function(request, own)
     if function is not None and kind in _OF_EXPRESSIONS:
-        return _expression(request, kind, function, own)
+        return _expression(request, kind, function, own).in_format(config)
     _refuse_options(request, own, _NOT_OF_EXPRESSIONS)
     match kind:
         case IndexType.RECORD_INDEX:
@@ -97,7 +103,7 @@ def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str
     _check_secondary(request, config)
     if not config.has_metadata(RECORD_INDEX):
         raise _needs_record_index(request, config)
-    return _named(request, SECONDARY_INDEX_PREFIX, kind, IDENTITY, {})
+    return _named(request, SECONDARY_INDEX_PREFIX, kind, IDENTITY, {}).in_format(config)
 
 
 def _expression(
@@ -154,7 +160,6 @@ def _named(
         "indexFunction": function,
         "sourceFields": list(request.columns),
         "indexOptions": dict(options),
-        "version": "V2",
     }
     return WantedIndex(partition=partition, definition=NewDefinition(partition, record))
 

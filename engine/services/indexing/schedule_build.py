@@ -47,6 +47,7 @@ from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.table.versions import index_version
 from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger
@@ -259,7 +260,8 @@ def _define(context: Context, snapshot: Snapshot, wanted: Sequence[WantedIndex])
     definitions = []
     for one in wanted:
         if one.partition == COLUMN_STATS:
-            definitions.append(column_stats_definition(one.columns))
+            version = index_version(snapshot.config)
+            definitions.append(column_stats_definition(one.columns, version=version))
         elif one.partition == RECORD_INDEX:
             definitions.append(record_index_definition(is_partitioned=one.is_partitioned))
         elif one.definition is not None:

@@ -8,12 +8,11 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.column_types import column_at
-from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.config import COMPLEX_GENERATORS, NEW_ENCODING_KEY, TableConfig
 from lakewarden.engine.table.keygen.java_text import java_texts
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 
-COMPLEX_GENERATORS = ("COMPLEX", "COMPLEX_AVRO")
 # Generators of Hudi that take a text for a key as it is; what others make is not known.
 _PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
 # Those that make keys of the columns' values alone, one way or another.
@@ -28,7 +27,6 @@ _KNOWN_GENERATORS = frozenset(
     }
 )
 ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
-NEW_ENCODING_KEY = "hoodie.write.complex.keygen.new.encoding"
 _FIRST_VERSION_THAT_NAMES = 9
 
 

@@ -9,6 +9,7 @@ from lakewarden.engine.metadata.writing.builds import list_as_ready
 from lakewarden.engine.snapshot import Loaded, Snapshot, load_table
 from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import load_config
+from lakewarden.engine.table.versions import WRITABLE_VERSIONS
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -24,8 +25,6 @@ from lakewarden.engine.transaction.state.rollback_plans import (
     pending_rollbacks,
 )
 from lakewarden.engine.transaction.state.settings import SKEW_MAX_SECONDS
-
-WRITABLE_VERSIONS = (9,)
 
 
 def load_for_writing(context: Context, loaded: Loaded | None = None) -> Snapshot:
@@ -137,7 +136,7 @@ def _read_only(version: int) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_table_version",
         what=f"Lakewarden reads but does not write tables of version {version}.",
-        why="It writes version 9 only; other versions expect something else of a writer.",
+        why="It writes versions 8 and 9; in version 6 several writes share a log file.",
         now="Upgrade the table with Hudi.",
         version=version,
     )

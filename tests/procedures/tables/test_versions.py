@@ -1,21 +1,27 @@
-"""`upgrade_table`, `downgrade_table`: the version that a table has, and no other."""
+"""`upgrade_table`, `downgrade_table`: the version of a table's format, by Hudi's words."""
 
 from pathlib import Path
 
 import pytest
 
+from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
 from tests.procedures.calls import call, call_one, contents_of
 
 
-@pytest.mark.parametrize("name", ["upgrade_table", "downgrade_table"])
-def test_a_table_keeps_its_version(path: str, name: str) -> None:
+def test_a_table_gets_the_version_that_is_named(path: str) -> None:
+    rows = Table(path).read_arrow().num_rows
     before = contents_of(Path(path))
     for said in ("NINE", "nine", "9"):
-        assert call_one(name, path=path, to_version=said) == {"result": True}
-    with pytest.raises(InvalidRequest) as refused:
-        call(name, path=path, to_version="EIGHT")
-    assert refused.value.code == "unsupported_version_change"
-    with pytest.raises(InvalidRequest, match="to_version"):
-        call(name, path=path, to_version="LATEST")
+        assert call_one("upgrade_table", path=path, to_version=said) == {"result": True}
+    dry = call_one("downgrade_table", path=path, to_version="EIGHT", dry_run=True)
+    assert dry == {"result": False}
+    for wrong, message in (("SIX", "stays at version 9"), ("LATEST", "to_version")):
+        with pytest.raises(InvalidRequest, match=message):
+            call("downgrade_table", path=path, to_version=wrong)
     assert contents_of(Path(path)) == before
+    assert call_one("downgrade_table", path=path, to_version="EIGHT") == {"result": True}
+    assert Table(path).config.version == 8
+    assert call_one("upgrade_table", path=path, to_version="NINE") == {"result": True}
+    assert Table(path).config.version == 9
+    assert Table(path).read_arrow().num_rows == rows

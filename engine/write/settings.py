@@ -121,6 +121,12 @@ MERGED_TOGETHER_BYTES = Setting(
         "the other, which takes less memory"
     ),
 )
+STREAM_DEPTH = Setting(
+    "lakewarden.stream.depth",
+    0,
+    whole_number,
+    "How many batches of a stream may wait for their commits; 0 is the only depth there is",
+)
 WRITE_SETTINGS: tuple[Setting[object], ...] = (
     CODEC,
     LEVEL,
@@ -139,6 +145,7 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     EVOLVE,
     CONFLICT_RETRIES,
     MERGED_TOGETHER_BYTES,
+    STREAM_DEPTH,
     EXPRESSION_ZONE,
 )
 

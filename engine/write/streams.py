@@ -243,6 +243,18 @@ class Turn:
             raise _too_old(self.batch, newest)
 
 
+def refuse_depth(depth: int) -> None:
+    """Refuse to acknowledge batches before they have committed."""
+    if depth:
+        raise InvalidRequest(
+            "stream_depth",
+            what=f"Batches of a stream cannot wait for their commits, {depth} at a time.",
+            why="Spark is acknowledged when the table has the batch, which is a depth of 0.",
+            now="Leave lakewarden.stream.depth out, or set it to 0.",
+            depth=depth,
+        )
+
+
 def read_turn(context: Context, batch: StreamBatch) -> Turn:
     """Step `stream.read`; it comes before the table is loaded, which then shows what it names."""
     return Turn(context, batch, read_stream(context.storage, batch.stream))

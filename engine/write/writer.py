@@ -76,10 +76,11 @@ from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
     EVOLVE,
     NULL_FOR_MISSING,
+    STREAM_DEPTH,
     combines,
     write_spec,
 )
-from lakewarden.engine.write.streams import Turn, read_turn
+from lakewarden.engine.write.streams import Turn, read_turn, refuse_depth
 
 
 class TableWriter:
@@ -96,6 +97,7 @@ class TableWriter:
         retries = self._context.settings[CONFLICT_RETRIES]
         # What does not work together is refused before anything is done.
         detection_rules(self._context.settings)
+        refuse_depth(self._context.settings[STREAM_DEPTH])
         while True:
             try:
                 with stopping_on_signal():

@@ -118,6 +118,13 @@ def test_a_batch_without_rows_is_recorded_and_makes_no_instant(world: CrashedTab
     refused("stream_batch_differs", lambda: client(world).upsert(rows("x"), stream=("s", 1)))
 
 
+def test_another_depth_than_none_is_refused_before_anything_is_written(world: CrashedTable) -> None:
+    deep = {"lakewarden.stream.depth": "1"}
+    refused("stream_depth", lambda: client(world).upsert(rows("a"), deep, stream=("s", 0)))
+    assert client(world).streams() == ()
+    client(world).upsert(rows("a"), {"lakewarden.stream.depth": "0"}, stream=("s", 0))
+
+
 def test_two_streams_never_skip_batches_of_each_other(world: CrashedTable) -> None:
     for stream in ("one", "two", "three"):
         for number in range(10):

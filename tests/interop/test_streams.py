@@ -11,8 +11,16 @@ from lakewarden.engine.write.operations import apply_changes
 from tests.all_kinds import BY_NAME, differences, give
 from tests.interop.java_writes import CREATE_INDEX_LOCK, SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
-from tests.writing.test_all_kinds import SCHEMA, rows
 
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("p", pa.string()),
+        ("ts", pa.int64()),
+        ("n", pa.int32()),
+        ("name", pa.string()),
+    ]
+)
 COLUMNS = {"id": "string", "p": "string", "ts": "bigint", "n": "int", "name": "string"}
 SETTINGS = {
     "hoodie.record.index.update.partition.path": "true",
@@ -32,11 +40,17 @@ def batches() -> Iterator[tuple[int, pa.Table, pa.ChunkedArray]]:
     for number in range(BATCHES):
         keys = chance.sample(range(12 + number), 8)
         own = [
-            (f"k{key}", chance.choice("abc"), number - 3 * (key % 4 == 0), number, f"n{key % 5}")
+            {
+                "id": f"k{key}",
+                "p": chance.choice("abc"),
+                "ts": number - 3 * (key % 4 == 0),
+                "n": number,
+                "name": f"n{key % 5}",
+            }
             for key in keys
         ]
         is_delete = [key % 3 == number % 3 for key in keys]
-        yield number, rows(*own), pa.chunked_array([is_delete])
+        yield number, pa.Table.from_pylist(own, SCHEMA), pa.chunked_array([is_delete])
 
 
 def stream(table: Table, folder: Path, chosen: range) -> None:

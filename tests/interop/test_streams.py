@@ -30,7 +30,12 @@ BATCHES = 24
 JAVA = (
     SMALL
     | CREATE_INDEX_LOCK
-    | {"hoodie.record.index.update.partition.path": "true", "hoodie.index.type": "RECORD_INDEX"}
+    | {
+        "hoodie.record.index.update.partition.path": "true",
+        "hoodie.index.type": "RECORD_INDEX",
+        # Without it Java cannot read statistics of partitions in its tasks.
+        "hoodie.embed.timeline.server": "true",
+    }
 )
 
 

@@ -22,8 +22,8 @@ from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.storage.port import Location
 
 MOMENTS = int(os.environ.get("LAKEWARDEN_OUTAGES", "0"))
-# An upsert makes some sixty requests. With the seventh it has the lock, with the 30th to commit.
-AFTER = [round(1 + number * 58 / MOMENTS) for number in range(MOMENTS)] or [7, 30]
+# An upsert makes some sixty requests; with the 30th it has the lock, to commit.
+AFTER = [round(1 + number * 58 / MOMENTS) for number in range(MOMENTS)] or [30]
 OUTAGE_SECONDS = 25.0 if MOMENTS else 0.5
 WITHIN_SECONDS = 10.0
 _OTHER = """

@@ -56,10 +56,13 @@ def read_container(payload: bytes, path: str) -> dict[str, object]:
     return found
 
 
-def write_container(record: Mapping[str, object], schema_text: str) -> bytes:
+def write_container(
+    record: Mapping[str, object], schema_text: str, *, deflated_from: int | None = None
+) -> bytes:
     """A container file with this record; the schema text stands in it as it is.
 
-    Equal records give equal bytes: the marker between blocks comes from what they hold.
+    Equal records give equal bytes: the marker between blocks comes from what they hold. Records
+    from so many bytes on are deflated.
     """
     datum = io.BytesIO()
     try:
@@ -73,7 +76,12 @@ def write_container(record: Mapping[str, object], schema_text: str) -> bytes:
         ) from error
     schema, content = schema_text.encode(), datum.getvalue()
     marker = hashlib.md5(schema + content, usedforsecurity=False).digest()
-    pairs = _number(1) + _sized(b"avro.schema") + _sized(schema) + _number(0)
+    named = [_sized(b"avro.schema") + _sized(schema)]
+    if deflated_from is not None and len(content) >= deflated_from:
+        deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+        content = deflater.compress(content) + deflater.flush()
+        named.append(_sized(b"avro.codec") + _sized(b"deflate"))
+    pairs = _number(len(named)) + b"".join(named) + _number(0)
     return b"".join((_MAGIC, pairs, marker, _number(1), _sized(content), marker))
 
 

@@ -6,12 +6,15 @@ from importlib import resources
 from typing import Generic, TypeVar
 
 from lakewarden.engine.formats.avro.container import read_container, write_container
+from lakewarden.engine.formats.avro.written_schema import written_schema
 from lakewarden.engine.formats.instant_metadata.binding import record_of, value_of
 from lakewarden.engine.kernel.errors import CorruptTable
 
 Value = TypeVar("Value")
 
 TORN_PLAN = "torn_plan"
+# Smaller records are mostly numbers, and names that occur once.
+_DEFLATED_BYTES_MIN = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,12 @@ class InstantCodec(Generic[Value]):
         return self.checked(plan, path)
 
     def encode(self, value: Value) -> bytes:
-        return write_container(record_of(value), self.schema)
+        """The file: Java's but for its size, as records are packed and schemas say no more than it.
+
+        A reader brings its own schema, and takes what a record has by that of the file.
+        """
+        schema = written_schema(self.schema)
+        return write_container(record_of(value), schema, deflated_from=_DEFLATED_BYTES_MIN)
 
 
 def schema_text(name: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakewarden.engine.formats.avro.encode import encode_records
 from lakewarden.engine.formats.avro.schema import parse_schema
+from lakewarden.engine.formats.avro.written_schema import written_schema
 from lakewarden.engine.formats.octets import large_binary
 from lakewarden.engine.table.schema import META_COLUMNS
 
@@ -19,6 +20,8 @@ from lakewarden.engine.table.schema import META_COLUMNS
 ALL_PARTITIONS, FILES_OF_PARTITION, COLUMN_STATISTICS, KEY_FILTER = 1, 2, 3, 4
 RECORD_LOCATION, PARTITION_STATISTICS, SECONDARY_ENTRY = 5, 6, 7
 
+
+# Java's compactions read older records by it, so that it is Java's.
 COMMIT_SCHEMA_TEXT = (
     resources.files(__package__).joinpath("metadata_record.avsc").read_text("utf-8").strip()
 )
@@ -26,12 +29,11 @@ COMMIT_SCHEMA_TEXT = (
 
 def _with_meta_columns(text: str) -> str:
     record = json.loads(text)
-    optional = {"type": ["null", "string"], "doc": "", "default": None}
-    meta = [{"name": name, **optional} for name in META_COLUMNS]
-    return json.dumps({**record, "fields": [*meta, *record["fields"]]}, separators=(",", ":"))
+    meta = [{"name": name, "type": ["null", "string"]} for name in META_COLUMNS]
+    return json.dumps({**record, "fields": [*meta, *record["fields"]]})
 
 
-RECORD_SCHEMA_TEXT = _with_meta_columns(COMMIT_SCHEMA_TEXT)
+RECORD_SCHEMA_TEXT = written_schema(_with_meta_columns(COMMIT_SCHEMA_TEXT))
 RECORD_SCHEMA = parse_schema(RECORD_SCHEMA_TEXT, "the metadata record")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.formats.avro.written_schema import written_schema
 from lakewarden.engine.metadata.encoding.entries import Entries, last_of_each
 from lakewarden.engine.metadata.encoding.record_schema import (
     RECORD_SCHEMA_TEXT,
@@ -69,7 +70,7 @@ def _values(run: Run) -> pa.LargeBinaryArray:
     """The values of a run in the schema of today; nothing for each removed key."""
     if run.values is None:
         return pa.array([b""] * len(run.keys), pa.large_binary())
-    if run.schema_text == RECORD_SCHEMA_TEXT or not len(run.keys):
+    if not len(run.keys) or written_schema(run.schema_text) == RECORD_SCHEMA_TEXT:
         return run.values
     found = decode_runs([run], [_TYPE, *_CONTENTS]).values
     # A file group has records of one content, of which an expression index has two types.

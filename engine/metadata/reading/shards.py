@@ -25,7 +25,7 @@ _GLOBAL_INDEX = f"{_KEY}global.record.level.index."
 
 COLUMN_STATS_GROUPS = Setting(
     f"{_KEY}index.column.stats.file.group.count",
-    2,
+    1,
     whole_number,
     "How many file groups the column statistics of a new table have.",
 )

@@ -67,7 +67,7 @@ def name(number: int) -> str:
     return f"{GROUP}_{number}-0-0_{number}.parquet"
 
 
-@pytest.mark.parametrize("at_task", [0, 1, 13])
+@pytest.mark.parametrize("at_task", [0, 1, 12])
 def test_a_compaction_that_stands_still_loses_nothing_that_others_tell(at_task: int) -> None:
     table = with_writes()
 
@@ -80,7 +80,7 @@ def test_a_compaction_that_stands_still_loses_nothing_that_others_tell(at_task: 
     assert len(compactions(table)) == 1
 
 
-@pytest.mark.parametrize("at_task", [0, 1, 13])
+@pytest.mark.parametrize("at_task", [0, 1, 12])
 def test_a_compaction_is_completed_once(at_task: int) -> None:
     table = with_writes()
 
@@ -107,7 +107,7 @@ def assert_nothing_is_done(table: TableInMemory) -> None:
     assert table.compact(deltacommits_min=1) is None
 
 
-@pytest.mark.parametrize("at_task", [0, 1, 13])
+@pytest.mark.parametrize("at_task", [0, 1, 12])
 def test_what_is_rolled_back_while_a_compaction_stands_still_does_not_come_back(
     at_task: int,
 ) -> None:

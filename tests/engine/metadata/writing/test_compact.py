@@ -94,7 +94,7 @@ def test_every_slice_with_logs_gets_a_base_file_be_it_empty() -> None:
     assert metadata.compacted
     assert metadata.operation_type == "COMPACT"
     stats = [one for stats in metadata.partition_to_write_stats.values() for one in stats]
-    assert len(stats) == 1 + 2 + 1 + 10
+    assert len(stats) == 1 + 1 + 1 + 10
     assert 0 in {one.num_writes for one in stats}
     for one in stats:
         entry = state.storage.stat(one.path or "")

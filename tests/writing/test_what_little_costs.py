@@ -15,6 +15,8 @@ SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("name", pa.string())]
 )
 TWO_ROWS_BYTES_MAX = 40_000
+# Each HFile ends in a trailer of 4,096 bytes; there are three.
+NEW_TABLE_BYTES_MAX = 56_000
 BUCKETS = {"hoodie.bucket.index.num.buckets": 4}
 Act = Callable[[Table], Commit]
 
@@ -80,6 +82,12 @@ def test_two_rows_in_two_file_groups_take_little_space(kind: str) -> None:
     files = [one for one in storage.walk("") if one.path.endswith(".parquet")]
     assert len(files) == 2
     assert sum(one.size_bytes for one in files) <= TWO_ROWS_BYTES_MAX
+
+
+def test_a_new_table_with_two_rows_is_small() -> None:
+    storage = fresh_memory_storage()
+    created(storage, partition=[]).upsert(rows("k1", "k2"))
+    assert sum(one.size_bytes for one in storage.walk("")) <= NEW_TABLE_BYTES_MAX
 
 
 def test_a_bulk_insert_begins_buckets_with_base_files() -> None:

@@ -79,6 +79,13 @@ def _java(module: str) -> MeasuredService:
     return MeasuredService(HOME / "venv" / "bin" / "python", module, bundle)
 
 
+def java_indexer() -> MeasuredService:
+    """Java Hudi on its own Spark, building indexes."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_indexer", bundle)
+
+
 def rust_hudi() -> MeasuredService:
     """hudi-rs, through its Python package."""
     _prepare()

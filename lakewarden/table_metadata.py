@@ -1,10 +1,12 @@
 """What a table keeps about itself: its partitions and files, its metadata table and indexes."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
@@ -43,16 +45,21 @@ from lakewarden.engine.services.inspection.metadata_table import (
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options, keep_settings
+from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.services.table_version import (
     VersionChanged,
     change_version,
     wants_upgrade,
 )
 from lakewarden.engine.snapshot import Loaded, Snapshot, load_table, retrying_view
+from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.table.versions import NEWEST
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class TableMetadata:
@@ -136,15 +143,29 @@ class TableMetadata:
         context, request = self._asked(name, columns, index_type, options, None)
         return build_index(context, request, op, dry_run=dry_run)
 
-    def run_indexing(self, instants: Sequence[str] | None = None) -> Listed[BuildDone]:
+    def run_indexing(
+        self, instants: Sequence[str] | None = None, *, spark: "SparkSession | None" = None
+    ) -> Listed[BuildDone]:
         """Carry out pending plans of index builds, ours or Java's.
 
-        Without a choice these are all, but for those that others end meanwhile.
+        Without a choice these are all, but for those that others end meanwhile. With a session its
+        workers read the table.
         """
         context = self._context_factory()
+        workers = None if spark is None else SparkExecutor(spark, "indexing")
         if instants is None:
-            return Listed(run_pending_builds(context))
-        return Listed(run_build(context, instant) for instant in instants)
+            return Listed(run_pending_builds(context, workers))
+        return Listed(run_build(context, instant, workers) for instant in instants)
+
+    def workers_for_builds(self, spark: "SparkSession | None") -> "SparkSession | None":
+        """The session if Spark's workers pay for reading the table; None means threads."""
+        if spark is None:
+            return None
+        slices = latest_file_slices(self._state(), None)
+        read_bytes = sum(
+            file.size_bytes for one in slices for file in (one.base_file, *one.log_files) if file
+        )
+        return spark if read_bytes >= self._context_factory().settings[SPARK_BYTES_MIN] else None
 
     def pending_indexing(self) -> tuple[str, ...]:
         """The instants of index builds that have not ended, oldest first."""

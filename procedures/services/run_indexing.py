@@ -61,7 +61,7 @@ class RunIndexing(PlanCall):
                     message=f"Built: {', '.join(one.partitions)}.",
                 )
             )
-            for one in table.run_indexing(chosen)
+            for one in table.run_indexing(chosen, spark=table.workers_for_builds(caller.spark))
         ]
 
 

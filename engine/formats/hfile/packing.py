@@ -22,9 +22,9 @@ DEFLATE_RATIO_MAX = 1032
 _DEFLATE_SLACK = 1024
 # Java's arrays end at 2 GiB; half of that is more than any block of a sane table.
 BLOCK_BYTES_MAX = 1 << 30
-# Entries of a metadata table do not pack half as well; only small blocks may do better.
+# Only bloom filters of few values pack better, some hundred to one: each is as long as a full one.
 EXPANSION_MAX = 100
-EXPANDED_BYTES_FREE = 16 << 20
+EXPANDED_BYTES_FREE = 192 << 20
 
 _ERRORS: tuple[type[Exception], ...] = (zlib.error, gzip_library.error)
 

@@ -7,7 +7,6 @@ group that is finished is noted down, and no later attempt makes it again.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from io import SEEK_END
 from tempfile import SpooledTemporaryFile, gettempdir
 from typing import IO, Self, cast
@@ -41,8 +40,15 @@ from lakewarden.engine.metadata.writing.builds import (
     finished_groups,
     note_group,
 )
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.services.indexing.past import Until
-from lakewarden.engine.services.indexing.present import PresentTable, repeated_keys_found
+from lakewarden.engine.services.indexing.present import (
+    KeyReader,
+    PresentTable,
+    repeated_keys_found,
+    values_of,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.failures import failure
 from lakewarden.engine.storage.port import Storage
@@ -50,6 +56,7 @@ from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.instants.instant import epoch_ms
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.write.replaced_rows import reader_with_keys
 
 # Before the first write there is no instant to name.
 _NEVER = "00000000000000000"
@@ -142,6 +149,8 @@ class BaseWriter:
     attempt: Attempt
     snapshot: Snapshot
     notes: BuildNotes
+    # Who reads the table: threads, or Spark's workers.
+    workers: Executor
     _done: dict[tuple[str, str], FinishedGroup] = field(default_factory=dict)
 
     def write(self) -> None:
@@ -166,7 +175,7 @@ class BaseWriter:
     def present(self) -> PresentTable:
         """The table as of the base instant."""
         view = Until(self.snapshot.timeline, requested_until=self.notes.upto)
-        return PresentTable(self.snapshot, self.context.ports.executor, view)
+        return PresentTable(self.snapshot, self.workers, view)
 
     def _of_files(self, partition: str) -> None:
         """What is known of files needs no bound: it is small beside them."""
@@ -208,7 +217,7 @@ class BaseWriter:
     ) -> None:
         left, count = self._left(RECORD_INDEX, shard)
         if left:
-            routed = partial(_routed_records, present, count, left)
+            routed = _RoutedKeys(present.key_reader, count, left)
             found = self._found(present, present.slices(partitions), routed)
             self._finish_all(RECORD_INDEX, shard, left, found, self._entries)
 
@@ -219,8 +228,8 @@ class BaseWriter:
         present, shard = self.present, shard_of(partition)
         left, count = self._left(partition, shard)
         if left:
-            hash_input = HashInput(definition.version)
-            routed = partial(_routed_values, present, index, hash_input, count, left)
+            reader = reader_with_keys(self.snapshot, [index.column])
+            routed = _RoutedValues(reader, index, HashInput(definition.version), count, left)
             found = self._found(present, present.slices(), routed)
             self._finish_all(partition, shard, left, found, _index_entries)
 
@@ -306,33 +315,40 @@ class BaseWriter:
         return self.context.storage.below(METADATA_FOLDER)
 
 
-def _routed_records(
-    present: PresentTable, count: int, wanted: frozenset[int], slice_: FileSlice
-) -> dict[int, Located]:
-    """The record keys of a slice, by the file groups of the index."""
-    found = present.keys_of(slice_)
-    parts = _by_group(found.keys, file_group_index(found.keys, count), wanted)
-    return {number: Located(keys, found.home, found.instant) for number, keys in parts}
+@dataclass(frozen=True, slots=True)
+class _RoutedKeys:
+    """Reads the record keys of a slice, by the file groups of the index."""
+
+    reader: KeyReader
+    count: int
+    wanted: frozenset[int]
+
+    def __call__(self, slice_: FileSlice) -> dict[int, Located]:
+        found = self.reader(slice_)
+        parts = _by_group(found.keys, file_group_index(found.keys, self.count), self.wanted)
+        return {number: Located(keys, found.home, found.instant) for number, keys in parts}
 
 
-def _routed_values(
-    present: PresentTable,
-    index: SecondaryIndex,
-    hash_input: HashInput,
-    count: int,
-    wanted: frozenset[int],
-    slice_: FileSlice,
-) -> dict[int, Located]:
-    """The index keys of the values of a slice, by the file groups of the index."""
-    found: dict[int, list[pa.Array]] = {}
-    for change in present.values_of(slice_, (index,)):
-        keys = secondary_keys(change.values, change.keys)
-        by_value = hash_input is HashInput.VALUE
-        hashed = secondary_prefixes(change.values) if by_value else keys
-        for number, own in _by_group(keys, file_group_index(hashed, count), wanted):
-            found.setdefault(number, []).append(own)
-    numbers = sorted(found)
-    return {n: Located(pa.concat_arrays(found.pop(n)), slice_.key) for n in numbers}
+@dataclass(frozen=True, slots=True)
+class _RoutedValues:
+    """Reads the index keys of the values of a slice, by the file groups of the index."""
+
+    reader: SliceReader
+    index: SecondaryIndex
+    hash_input: HashInput
+    count: int
+    wanted: frozenset[int]
+
+    def __call__(self, slice_: FileSlice) -> dict[int, Located]:
+        found: dict[int, list[pa.Array]] = {}
+        for change in values_of(self.reader, slice_, (self.index,)):
+            keys = secondary_keys(change.values, change.keys)
+            by_value = self.hash_input is HashInput.VALUE
+            hashed = secondary_prefixes(change.values) if by_value else keys
+            for number, own in _by_group(keys, file_group_index(hashed, self.count), self.wanted):
+                found.setdefault(number, []).append(own)
+        numbers = sorted(found)
+        return {n: Located(pa.concat_arrays(found.pop(n)), slice_.key) for n in numbers}
 
 
 def _index_entries(located: Sequence[Located]) -> Entries | None:

@@ -24,6 +24,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.metadata.writing.builds import BuildDone, builds_on
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write, statistics_columns
 from lakewarden.engine.services.indexing.index_views import IndexState
@@ -134,12 +135,12 @@ def _execute(context: Context, request: IndexRequest) -> IndexBuilt:
     raise _no_plan(request.name)
 
 
-def run_pending_builds(context: Context) -> tuple[BuildDone, ...]:
+def run_pending_builds(context: Context, workers: Executor | None = None) -> tuple[BuildDone, ...]:
     """Carry out the pending plans, oldest first, but for those that others end meanwhile."""
     done = []
     for instant in pending_indexing(load_for_writing(context)):
         try:
-            done.append(run_build(context, instant))
+            done.append(run_build(context, instant, workers))
         except InvalidRequest as error:
             if error.code != UNKNOWN:
                 raise

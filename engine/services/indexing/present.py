@@ -15,7 +15,7 @@ from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.index.key_file import key_columns
+from lakewarden.engine.index.key_file import KeyColumns, key_columns
 from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.entries.changes import (
@@ -31,12 +31,90 @@ from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.write.files.file_content import with_base_content, with_log_content
 from lakewarden.engine.write.files.file_summaries import base_file_summaries
 from lakewarden.engine.write.replaced_rows import reader_with_keys
 
 _NOTHING: dict[str, ColumnSummary] = {}
 _NO_INDEXES = RowIndexes()
+
+
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads what file-keyed kinds say of a file; it travels to wherever files are read."""
+
+    storage: Storage
+    columns: tuple[str, ...] = ()
+    indexes: RowIndexes = _NO_INDEXES
+
+    def __call__(self, place: tuple[str, DataFile]) -> NewFile:
+        partition, file = place
+        indexes = self.indexes
+        path = f"{partition}/{file.name}" if partition else file.name
+        summaries = self.summaries(path, file) if self.columns else _NOTHING
+        known = NewFile(partition, file.name, file.size_bytes, summaries)
+        match file:
+            case BaseFile():
+                return with_base_content(self.storage, path, known, indexes, BloomOptions())
+            case LogFile(is_cdc=False) if indexes.expressions:
+                rows = self._log_rows(path, indexes.expression_columns)
+                return with_log_content(known, rows, indexes)
+        return known
+
+    def summaries(self, path: str, file: DataFile) -> dict[str, ColumnSummary]:
+        """What a file itself says of the columns."""
+        match file:
+            case BaseFile():
+                return self._of_base(path)
+            case LogFile(is_cdc=False):
+                # Of a log that only deletes, every column is known to have no value.
+                return summaries_of_rows(self._log_rows(path, self.columns), self.columns)
+        return _NOTHING
+
+    def _of_base(self, path: str) -> dict[str, ColumnSummary]:
+        """A footer does not tell whether a column has a NaN, so these columns are read."""
+        footer, with_nan = self._footer(path)
+        return base_file_summaries(self.storage, path, footer, self.columns, with_nan)
+
+    def _footer(self, path: str) -> tuple[pq.FileMetaData, frozenset[str]]:
+        with BaseReader(self.storage).opened(path) as source:
+            file = pq.ParquetFile(source)
+            schema = file.schema_arrow
+            floats = [
+                name
+                for name in self.columns
+                if name in schema.names and pa.types.is_floating(schema.field(name).type)
+            ]
+            with_nan = columns_with_nan(file.read(floats)) if floats else frozenset()
+            return file.metadata, with_nan
+
+    def _log_rows(self, path: str, columns: tuple[str, ...]) -> pa.Table:
+        parts = []
+        for block in read_blocks(self.storage.read(path), path):
+            if block.kind is BlockKind.CORRUPT:
+                raise block.corrupt(block.reason)
+            if block.kind in (BlockKind.AVRO, BlockKind.PARQUET):
+                parts.append(records(block, columns))
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReader:
+    """Reads the keys of the rows of slices; it travels as well."""
+
+    reader: SliceReader
+    columns: KeyColumns
+
+    def __call__(self, slice_: FileSlice) -> Located:
+        parts = [
+            part
+            for batch in self.reader.batches(slice_)
+            for part in _chunks(self.columns.keys_of(batch, slice_.file_id))
+        ]
+        keys = pa.concat_arrays([pa.array([], pa.string()), *parts])
+        began = slice_.base_file.instant if slice_.base_file else slice_.base_instant
+        return Located(keys, slice_.key, began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +141,7 @@ class PresentTable:
             for file in files
             if (instant is None or file.instant == instant) and is_completed(file.instant)
         ]
-        return tuple(self.executor.map(lambda one: self.new_file(*one, columns, indexes), found))
+        return tuple(self.executor.map(FileReader(self.state.storage, columns, indexes), found))
 
     def slices(self, partitions: Sequence[str] | None = None) -> tuple[FileSlice, ...]:
         """The slices to read, sorted by partition and file id."""
@@ -92,85 +170,25 @@ class PresentTable:
     ) -> Iterator[ValueChange]:
         """The values and keys of the rows that a reader sees in a slice, batch by batch."""
         reader = reader_with_keys(self.state, [one.column for one in indexes])
-        for batch in reader.batches(slice_):
-            yield from value_changes(indexes, None, pa.Table.from_batches([batch]))
-
-    def new_file(
-        self,
-        partition: str,
-        file: DataFile,
-        columns: tuple[str, ...],
-        indexes: RowIndexes = _NO_INDEXES,
-    ) -> NewFile:
-        """A file with all that the file-keyed kinds say of it."""
-        path = f"{partition}/{file.name}" if partition else file.name
-        summaries = self.summaries(path, file, columns) if columns else _NOTHING
-        known = NewFile(partition, file.name, file.size_bytes, summaries)
-        match file:
-            case BaseFile():
-                return with_base_content(self.state.storage, path, known, indexes, BloomOptions())
-            case LogFile(is_cdc=False) if indexes.expressions:
-                rows = self._log_rows(path, indexes.expression_columns)
-                return with_log_content(known, rows, indexes)
-        return known
-
-    def summaries(
-        self, path: str, file: DataFile, columns: tuple[str, ...]
-    ) -> dict[str, ColumnSummary]:
-        """What a file itself says of some columns."""
-        match file:
-            case BaseFile():
-                return self._of_base(path, columns)
-            case LogFile(is_cdc=False):
-                return self._of_log(path, columns)
-        return _NOTHING
-
-    def _of_base(self, path: str, columns: tuple[str, ...]) -> dict[str, ColumnSummary]:
-        """A footer does not tell whether a column has a NaN, so these columns are read."""
-        footer, with_nan = self._footer(path, columns)
-        return base_file_summaries(self.state.storage, path, footer, columns, with_nan)
-
-    def _footer(
-        self, path: str, columns: tuple[str, ...]
-    ) -> tuple[pq.FileMetaData, frozenset[str]]:
-        with BaseReader(self.state.storage).opened(path) as source:
-            file = pq.ParquetFile(source)
-            schema = file.schema_arrow
-            floats = [
-                name
-                for name in columns
-                if name in schema.names and pa.types.is_floating(schema.field(name).type)
-            ]
-            with_nan = columns_with_nan(file.read(floats)) if floats else frozenset()
-            return file.metadata, with_nan
-
-    def _of_log(self, path: str, columns: tuple[str, ...]) -> dict[str, ColumnSummary]:
-        # Of a log that only deletes, every column is known to have no value.
-        return summaries_of_rows(self._log_rows(path, columns), columns)
-
-    def _log_rows(self, path: str, columns: tuple[str, ...]) -> pa.Table:
-        parts = []
-        for block in read_blocks(self.state.storage.read(path), path):
-            if block.kind is BlockKind.CORRUPT:
-                raise block.corrupt(block.reason)
-            if block.kind in (BlockKind.AVRO, BlockKind.PARQUET):
-                parts.append(records(block, columns))
-        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        return values_of(reader, slice_, indexes)
 
     def keys_of(self, slice_: FileSlice) -> Located:
         """The keys of the rows of a slice."""
+        return self.key_reader(slice_)
+
+    @property
+    def key_reader(self) -> KeyReader:
         columns = key_columns(self.state.config)
-        reader = SliceReader(
-            self.state.storage, read_spec(self.state, Query(columns=columns.names), None)
-        )
-        parts = [
-            part
-            for batch in reader.batches(slice_)
-            for part in _chunks(columns.keys_of(batch, slice_.file_id))
-        ]
-        keys = pa.concat_arrays([pa.array([], pa.string()), *parts])
-        began = slice_.base_file.instant if slice_.base_file else slice_.base_instant
-        return Located(keys, slice_.key, began)
+        spec = read_spec(self.state, Query(columns=columns.names), None)
+        return KeyReader(SliceReader(self.state.storage, spec), columns)
+
+
+def values_of(
+    reader: SliceReader, slice_: FileSlice, indexes: Sequence[SecondaryIndex]
+) -> Iterator[ValueChange]:
+    """The values and keys of the rows of a slice, batch by batch."""
+    for batch in reader.batches(slice_):
+        yield from value_changes(indexes, None, pa.Table.from_batches([batch]))
 
 
 def repeated_key(located: tuple[Located, ...], *, is_partitioned: bool) -> str | None:

@@ -110,7 +110,8 @@ class _Refresh:
 
     def to_the_end(self) -> BuildDone:
         """Steps `index-refresh.base` to `index-refresh.tidy`."""
-        writer = BaseWriter(self.context, self.attempt, self.snapshot, self.notes)
+        workers = self.context.ports.executor
+        writer = BaseWriter(self.context, self.attempt, self.snapshot, self.notes, workers)
         writer.write()
         # What a group had before must not show through where it has nothing any more.
         writer.write_empty([(one.partition, one.file_id) for one in self.slices])

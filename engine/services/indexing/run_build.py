@@ -30,6 +30,7 @@ from lakewarden.engine.metadata.writing.builds import (
     write_notes,
 )
 from lakewarden.engine.metadata.writing.instants import commit_content, complete_now
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.run.interrupts import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
 from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, CatchUp, taken_from_base
@@ -76,8 +77,10 @@ from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
 
 
-def run_build(context: Context, instant: str) -> BuildDone:
+def run_build(context: Context, instant: str, workers: Executor | None = None) -> BuildDone:
     """Carry out a plan, ours or Java's; safe to repeat, and to be called by any process.
+
+    `workers` read the table, if others than those of the context shall.
 
     Steps of `index-build`: start, groups, base, base-lock, base-reload, base-check, base-complete,
     catch-up. Then those of `index-completion`. A crash anywhere leaves a build that the next
@@ -94,7 +97,7 @@ def run_build(context: Context, instant: str) -> BuildDone:
             return _ended(context, taken)
         try:
             with started.attempt as attempt, _leaving_nothing(context, attempt):
-                done = _Run(context, attempt).to_the_end()
+                done = _Run(context, attempt, workers or context.ports.executor).to_the_end()
         except MadeElsewhereError as made:
             done = made.done
     return done if taken == instant else _instead_of(done, instant)
@@ -111,6 +114,7 @@ class _Run:
 
     context: Context
     attempt: Attempt
+    workers: Executor
 
     def to_the_end(self) -> BuildDone:
         notes = self._with_groups()
@@ -159,7 +163,7 @@ class _Run:
 
     def _write_base(self, notes: BuildNotes) -> None:
         snapshot = load_for_writing(self.context)
-        BaseWriter(self.context, self.attempt, snapshot, notes).write()
+        BaseWriter(self.context, self.attempt, snapshot, notes, self.workers).write()
         groups = finished_groups(self.context.storage, notes.instant)
         bad = next(damaged(self.context.storage, groups), None)
         if bad is not None:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakewarden import Table
 from lakewarden.procedures.declaring.caller import PlainCaller
+from tests.all_kinds import differences
 from tests.engine.services.service_table import MOR, inserted, updated
-from tests.procedures.calls import call_one
+from tests.procedures.calls import call, call_one
 from tests.writing.shapes import carry_out
 
 
@@ -26,3 +28,22 @@ def test_the_bytes_of_a_plan_decide_who_carries_it_out(
     jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(str(row["timestamp"]))
     assert bool(jobs) == is_far
     assert table.read_arrow().num_rows == 6
+    _builds_indexes(table, spark, path, settings, is_far=is_far)
+
+
+def _builds_indexes(
+    table: Table, spark: SparkSession, path: str, settings: dict[str, str], *, is_far: bool
+) -> None:
+    """The same for builds of indexes, of every way to read a table."""
+    table.build_index("record_index", ["id"], op="schedule")
+    table.build_index("bloom_filters", op="schedule")
+    caller = PlainCaller(spark=spark, settings=settings)
+    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("indexing"))
+    rows = call("run_indexing", path=path, caller=caller)
+    assert len(rows) == 2
+    table.build_index("by_name", ["name"], "secondary_index", op="schedule")
+    call("run_indexing", path=path, caller=caller)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("indexing")
+    assert (len(jobs) > before) == is_far
+    assert differences(table) == []
+    assert table.lookup(["k1"]).num_rows == 1

@@ -10,7 +10,7 @@ from lakewarden.engine.metadata.reading.column_range import ColumnRange
 from lakewarden.engine.metadata.reading.column_stats import column_ranges
 from lakewarden.engine.metadata.reading.record_index import all_locations
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
-from lakewarden.engine.services.indexing.present import PresentTable
+from lakewarden.engine.services.indexing.present import FileReader, PresentTable
 from lakewarden.engine.services.inspection.validation.finding import (
     CheckedTable,
     Finding,
@@ -77,11 +77,11 @@ def check_column_stats(scene: CheckedTable) -> Iterator[Finding]:
     slices = [slice_ for slice_ in (group.latest_merged() for group in groups) if slice_.base_file]
     partitions = sorted({slice_.partition for slice_ in slices})
     ranges = column_ranges(state.metadata.partition(COLUMN_STATS), columns, partitions)
-    present = PresentTable(state, scene.executor)
+    reader = FileReader(state.storage, columns)
 
     def faults(slice_: FileSlice) -> list[Finding]:
         assert slice_.base_file is not None
-        summaries = present.summaries(slice_.path(slice_.base_file), slice_.base_file, columns)
+        summaries = reader.summaries(slice_.path(slice_.base_file), slice_.base_file)
         known = ranges.get(slice_.partition, {}).get(slice_.base_file.name, {})
         return list(_of_file(slice_, summaries, known))
 

@@ -258,3 +258,11 @@ def test_a_missing_schema_is_told() -> None:
     file = opened(hbase_file([], is_packed=False).replace(b"schema", b"SCHEMA"))
     with pytest.raises(CorruptTable, match="schema"):
         _ = file.schema_text
+
+
+def test_bloom_filters_of_few_values_are_read_although_they_pack_well() -> None:
+    """Java gives each file a filter for 60,000 values, however few it has."""
+    filters = [(b"key %03d" % number, b"A" * 433_000 + b"%d" % number) for number in range(150)]
+    content = stored(filters, codec="gzip", block_bytes=1 << 16)
+    assert 433_000 * len(filters) > 300 * len(content)
+    assert pairs(opened(content).entries()) == filters

@@ -73,6 +73,8 @@ class BeforeReading(Before):
 class Unknowing(FaultyStorage):
     """The table as engines see it that do not look for builds."""
 
+    hidden = rb"^hoodie\.table\.metadata\.partitions\.inflight=.*$"
+
     def below(self, folder: str) -> Self:
         seen = type(self).__new__(type(self))
         seen.__dict__ |= super().below(folder).__dict__
@@ -84,16 +86,22 @@ class Unknowing(FaultyStorage):
         return Listing(shown, found.folders)
 
     def read(self, path: str) -> bytes:
-        return _without_builds(path, super().read(path))
+        return self._without_hidden(path, super().read(path))
 
     def read_if_present(self, path: str) -> bytes | None:
         found = super().read_if_present(path)
-        return None if found is None else _without_builds(path, found)
+        return None if found is None else self._without_hidden(path, found)
+
+    def _without_hidden(self, path: str, content: bytes) -> bytes:
+        if not path.endswith("hoodie.properties"):
+            return content
+        return re.compile(self.hidden, re.MULTILINE).sub(b"", content)
 
 
-def _without_builds(path: str, content: bytes) -> bytes:
-    listed = re.compile(rb"^hoodie\.table\.metadata\.partitions\.inflight=.*$", re.MULTILINE)
-    return listed.sub(b"", content) if path.endswith("hoodie.properties") else content
+class Deaf(Unknowing):
+    """The table as engines see it that know of no metadata table."""
+
+    hidden = rb"^hoodie\.table\.metadata\.partitions(\.inflight)?=.*$"
 
 
 class _Moment:

@@ -119,6 +119,8 @@ class IndexerRun:
             ("writer 1", self._writes, 250, 1.0),
             ("writer 2", self._writes, 250, 0.6),
             ("unknowing writer", self._writes_unknowing, 250, 0.4),
+            ("unknowing writer 2", self._writes_unknowing, 250, 0.0),
+            ("unknowing writer 3", self._writes_unknowing, 250, 0.0),
             ("deaf writer", self._writes_deaf, 300, 0.0),
             ("undoer", self._undoes, 300, 0.5),
             ("keeper", self._keeps, 200, 0.3),
@@ -239,7 +241,10 @@ class IndexerRun:
         name = path.removeprefix(_TIMELINE)
         is_completed = path.startswith(_TIMELINE) and "_" in name and "/" not in name
         if is_completed or path.endswith("/hoodie.properties"):
-            self._look(f"after {operation} {path}")
+            try:
+                self._look(f"after {operation} {path}")
+            except LakewardenError as error:
+                raise Violation(f"A read fails after {operation} {path}: {error}") from error
 
     def _look(self, when: str) -> None:
         table = self._table()

@@ -17,6 +17,7 @@ from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from tests.histories.guards import Guard
+from tests.sampling import sample
 from tests.simulation.campaign import SEEDS, Campaign, campaigns
 from tests.simulation.indexers import IndexerKind, IndexerRun
 from tests.simulation.locks import LockKind
@@ -43,7 +44,12 @@ _BUILD = f"{_ENGINE}.services.indexing"
 _ALL = tuple((name, 1.0) for name in ("indexer 2", "writer 2", "unknowing writer"))
 RESTLESS = Chances(kill=0, pause=0.03, fault=0, pauses_max=20)
 CROWDED = IndexerKind(chances=RESTLESS, shares=_ALL)
-WITH_HOLES = IndexerKind(chances=RESTLESS, shares=_ALL, delays=(("indexer 1", 150),))
+_UNKNOWING = (
+    *((name, 1.0) for name in ("unknowing writer", "unknowing writer 2", "unknowing writer 3")),
+    *((name, 0.0) for name in ("indexer 2", "writer 1", "writer 2", "undoer", "keeper")),
+)
+UNKNOWING = IndexerKind(chances=RESTLESS, shares=_UNKNOWING)
+WITH_HOLES = IndexerKind(chances=RESTLESS, shares=_UNKNOWING, delays=(("indexer 1", 150),))
 UNDONE = IndexerKind(chances=RESTLESS, shares=(*_ALL, ("undoer", 1.0)))
 DEAF = IndexerKind(chances=RESTLESS, shares=(("deaf writer", 1.0), ("undoer", 0.0)))
 
@@ -130,7 +136,7 @@ RULES = (
             (f"{_BUILD}.catch_up:CatchUp.report",),
             _only_before(CatchUp.report),
         ),
-        CROWDED,
+        UNKNOWING,
     ),
     Removed(
         Guard(
@@ -168,3 +174,9 @@ RULES = (
         DEAF,
     ),
 )
+SEEDS_MAX = 120
+
+
+@pytest.mark.parametrize("rule", sample(RULES, len(RULES)), ids=str)
+def test_a_read_by_an_index_is_wrong_without(rule: Removed) -> None:
+    assert rule.first_red(SEEDS_MAX) is not None

@@ -38,9 +38,13 @@ TORTURE_SECONDS ?= 600
 # How many rounds of rivals: make rivals RIVAL_ROUNDS=50 FROM=7
 RIVAL_ROUNDS ?= 500
 
+# On how many rows indexes are built beside writers, and how often a builder is killed.
+BUILD_ROWS ?= 2000000
+BUILD_KILLS ?= 50
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate histories races torture rivals check format bench interop interop-full lock clean
+.PHONY: help venv demo test compat jar simulate histories races torture torture-indexes rivals check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -89,6 +93,10 @@ torture: $(READY) ## Stop, continue and kill four writers of one table for ten m
 
 rivals: $(READY) ## Race processes that want each other's file groups, with early conflict detection
 	@$(BIN)/python -m tests.races.rival_processes --rounds $(RIVAL_ROUNDS) --seed $(FROM)
+
+torture-indexes: $(READY) ## Build each kind of index beside four writers, and kill the builder fifty times
+	@$(BIN)/python -m tests.races.builds_beside_writers --rows $(BUILD_ROWS) --kills $(BUILD_KILLS) \
+		--seed $(FROM)
 
 check: $(READY) ## Check format, lint, types, layers and the rules of the house
 	$(BIN)/ruff format --check .

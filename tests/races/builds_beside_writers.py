@@ -51,7 +51,7 @@ PROPERTIES = {
     "lakewarden.index.expression.timezone": "UTC",
 }
 LOCK = ".hoodie/lock"
-QUIET_SECONDS = 5.0
+QUIET_SECONDS = 20.0
 DAY = 86_400
 NAMES = 10_000
 
@@ -273,7 +273,16 @@ class Director:
             longest = max(0.5, figures.seconds)
             if not is_to_die:
                 return
-            table.drop_index(kind.name)
+            self._drop(table, kind)
+
+    def _drop(self, table: Table, kind: Kind) -> None:
+        """Whoever writes at that moment is waited for."""
+        while True:
+            try:
+                table.drop_index(kind.name)
+                return
+            except Conflict:
+                time.sleep(0.05)
 
     def _started(self, work: Callable[..., None], *arguments: object) -> BaseProcess:
         process = self._context.Process(target=work, args=arguments, daemon=True)

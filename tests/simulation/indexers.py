@@ -65,8 +65,6 @@ class IndexerKind:
     lie: Lie | None = None
     # How likely each takes part.
     shares: tuple[tuple[str, float], ...] = ()
-    # How many steps some begin later than they usually do.
-    delays: tuple[tuple[str, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -119,15 +117,12 @@ class IndexerRun:
             ("writer 1", self._writes, 250, 1.0),
             ("writer 2", self._writes, 250, 0.6),
             ("unknowing writer", self._writes_unknowing, 250, 0.4),
-            ("unknowing writer 2", self._writes_unknowing, 250, 0.0),
-            ("unknowing writer 3", self._writes_unknowing, 250, 0.0),
             ("deaf writer", self._writes_deaf, 300, 0.0),
             ("undoer", self._undoes, 300, 0.5),
             ("keeper", self._keeps, 200, 0.3),
         ):
             if self.chance.random() < self.kind.share(name, share):
-                later = dict(self.kind.delays).get(name, 0)
-                self._company.enters(name, work, late_by=late(at_latest) + later)
+                self._company.enters(name, work, late_by=late(at_latest))
         self.scheduler.run()
         self._look("when all have ended")
         if self._table()._state().metadata.unheard_write:

@@ -16,14 +16,15 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
+from tests.engine.services.indexing import test_race_rows, test_rfc_cases
 from tests.histories.guards import Guard
-from tests.sampling import sample
+from tests.sampling import IS_SIMULATION
 from tests.simulation.campaign import SEEDS, Campaign, campaigns
 from tests.simulation.indexers import IndexerKind, IndexerRun
 from tests.simulation.locks import LockKind
 from tests.simulation.scheduler import Chances, Violation
 
-SHARE = 100
+SHARE = 200
 CAMPAIGNS = [
     campaign
     for kind in map(IndexerKind, LockKind)
@@ -44,12 +45,6 @@ _BUILD = f"{_ENGINE}.services.indexing"
 _ALL = tuple((name, 1.0) for name in ("indexer 2", "writer 2", "unknowing writer"))
 RESTLESS = Chances(kill=0, pause=0.03, fault=0, pauses_max=20)
 CROWDED = IndexerKind(chances=RESTLESS, shares=_ALL)
-_UNKNOWING = (
-    *((name, 1.0) for name in ("unknowing writer", "unknowing writer 2", "unknowing writer 3")),
-    *((name, 0.0) for name in ("indexer 2", "writer 1", "writer 2", "undoer", "keeper")),
-)
-UNKNOWING = IndexerKind(chances=RESTLESS, shares=_UNKNOWING)
-WITH_HOLES = IndexerKind(chances=RESTLESS, shares=_UNKNOWING, delays=(("indexer 1", 150),))
 UNDONE = IndexerKind(chances=RESTLESS, shares=(*_ALL, ("undoer", 1.0)))
 DEAF = IndexerKind(chances=RESTLESS, shares=(("deaf writer", 1.0), ("undoer", 0.0)))
 
@@ -70,7 +65,7 @@ class Removed:
             for seed in range(seeds):
                 try:
                     IndexerRun(self.kind, seed).play()
-                except Violation:
+                except (Violation, AssertionError):
                     return seed
         return None
 
@@ -119,24 +114,8 @@ RULES = (
         CROWDED,
     ),
     Removed(
-        Guard(
-            "R2: what was pending with the plan is caught up with",
-            (f"{_BUILD}.schedule_build:base_of",),
-            _without_holes,
-        ),
-        WITH_HOLES,
-    ),
-    Removed(
         Guard("R3: catching up asks the partition", (f"{_BUILD}.catch_up:reported_to",), _to_all),
         CROWDED,
-    ),
-    Removed(
-        Guard(
-            "R4: completing looks again under the lock",
-            (f"{_BUILD}.catch_up:CatchUp.report",),
-            _only_before(CatchUp.report),
-        ),
-        UNKNOWING,
     ),
     Removed(
         Guard(
@@ -175,8 +154,36 @@ RULES = (
     ),
 )
 SEEDS_MAX = 120
+# Those found within two runs; `make simulate` has all.
+QUICK = ("R3", "R8")
 
 
-@pytest.mark.parametrize("rule", sample(RULES, len(RULES)), ids=str)
+@pytest.mark.parametrize(
+    "rule", [one for one in RULES if IS_SIMULATION or str(one).startswith(QUICK)], ids=str
+)
 def test_a_read_by_an_index_is_wrong_without(rule: Removed) -> None:
     assert rule.first_red(SEEDS_MAX) is not None
+
+
+# What happens in a few calls only is forced: a hole when the plan is made, and a write between the
+# last look and the lock.
+HOLES = Guard(
+    "R2: what was pending with the plan is caught up with",
+    (f"{_BUILD}.schedule_build:base_of",),
+    _without_holes,
+)
+LAST_LOOK = Guard(
+    "R4: completing looks again under the lock",
+    (f"{_BUILD}.catch_up:CatchUp.report",),
+    _only_before(CatchUp.report),
+)
+
+
+def test_an_index_is_untrue_without_what_was_pending_with_its_plan() -> None:
+    with HOLES.removed(), pytest.raises(AssertionError):
+        test_rfc_cases.test_case_5_a_timeline_with_holes()
+
+
+def test_an_index_is_untrue_without_a_last_look_under_the_lock() -> None:
+    with LAST_LOOK.removed(), pytest.raises(AssertionError):
+        test_race_rows.test_race_17_a_writer_that_does_not_look_for_builds(4)

@@ -94,6 +94,8 @@ def run() -> list[Measure]:
 
 
 def _beside_java() -> Iterator[Measure]:
+    for is_keyed in (False, True):
+        table_of(ROWS, with_record_index=is_keyed)
     with services.java_indexer() as java:
         peer = java.ask("versions")
         for case in CASES:

@@ -12,7 +12,7 @@ CREATE INDEX record_index ON orders (id);
 
 SHOW INDEXES FROM orders;
 --| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner | indexed_up_to | caught_up_to | lag_count | entries_count | step | done_ratio | waits_for | reason |
---| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |
+--| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 1                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |
 --| record_index | record_index   | record_index | id                                                                      | READY | *       | 10                | *     | NULL  | *             | *            | 0         | 2             | NULL | 1          | NULL      | NULL   |
 
 -- It is there already, which is no error when one says so.
@@ -29,4 +29,4 @@ DROP INDEX record_index ON orders;
 
 SHOW INDEXES FROM orders;
 --| index_name   | partition_name | index_type   | columns                                                                 | state | instant | file_groups_count | bytes | owner | indexed_up_to | caught_up_to | lag_count | entries_count | step | done_ratio | waits_for | reason |
---| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 2                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |
+--| column_stats | column_stats   | column_stats | _hoodie_commit_time,_hoodie_partition_path,_hoodie_record_key,id,ts,qty | READY | NULL    | 1                 | *     | NULL  | NULL          | *            | 0         | 6             | NULL | 1          | NULL      | NULL   |

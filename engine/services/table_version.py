@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.metadata.building.drop import drop_partitions
 from lakewarden.engine.metadata.reading.definitions import (
     definitions_path,
@@ -50,8 +51,8 @@ AUTO_UPGRADE = Setting(
 VERSION_SETTINGS: tuple[Setting[object], ...] = (WRITE_VERSION, AUTO_UPGRADE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChanged:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class VersionChanged(Shown):
     """The version that a table has now, or would have."""
 
     version: int

@@ -24,7 +24,9 @@ _DEFLATE_SLACK = 1024
 BLOCK_BYTES_MAX = 1 << 30
 # Only bloom filters of few values pack better, some hundred to one: each is as long as a full one.
 EXPANSION_MAX = 100
-EXPANDED_BYTES_FREE = 192 << 20
+BLOCK_BYTES_FREE = 16 << 20
+# The filters of so many files with few rows stand in one file: some hundred of them.
+FILE_BYTES_FREE = 64 << 20
 
 _ERRORS: tuple[type[Exception], ...] = (zlib.error, gzip_library.error)
 
@@ -53,10 +55,11 @@ def unpack(packed: bytes | memoryview, unpacked_bytes: int, path: str, offset: i
 
 def expanded_bytes_max(packed_bytes: int) -> int:
     """How much some bytes may unpack to in all, so that a small file takes no large memory."""
-    return max(packed_bytes * EXPANSION_MAX, EXPANDED_BYTES_FREE)
+    return max(packed_bytes * EXPANSION_MAX, FILE_BYTES_FREE)
 
 
 def _check_claim(packed_bytes: int, unpacked_bytes: int, path: str, offset: int) -> None:
     possible = packed_bytes * DEFLATE_RATIO_MAX + _DEFLATE_SLACK
-    if unpacked_bytes > min(possible, BLOCK_BYTES_MAX, expanded_bytes_max(packed_bytes)):
+    likely = max(packed_bytes * EXPANSION_MAX, BLOCK_BYTES_FREE)
+    if unpacked_bytes > min(possible, BLOCK_BYTES_MAX, likely):
         raise corrupt(path, offset, f"A block claims to unpack to {unpacked_bytes} bytes.")

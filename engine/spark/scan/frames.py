@@ -66,7 +66,8 @@ def _plain_files(storage: Storage, scan: Scan) -> dict[FileGroupId, str]:
 
 def _is_plain(slice_: FileSlice, spec: ReadSpec) -> bool:
     """Whether the base file alone has the rows, under the names and values that are shown."""
-    if slice_.log_files or spec.history.sources(slice_.base_instant):
+    sources = spec.history.sources(slice_.base_instant)
+    if slice_.log_files or any(name in sources for name in spec.wanted()):
         return False
     # A null in the partition path is text in the file.
     return None not in spec.partitions.values(slice_.partition).values()

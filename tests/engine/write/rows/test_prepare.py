@@ -137,7 +137,6 @@ def test_moments_finer_than_the_column_are_refused_unless_nothing_is_lost() -> N
         ("hoodie__populate__meta__fields", "false"),
         ("hoodie__datasource__write__drop__partition__columns", "true"),
         ("hoodie__table__base__file__format", "HFILE"),
-        ("hoodie__table__cdc__enabled", "true"),
     ],
 )
 def test_tables_that_cannot_be_written_are_refused_by_name(property_name: str, value: str) -> None:

@@ -214,7 +214,7 @@ class Table(TableServices, TableMetadata):
     ) -> Explanation:
         """What a read with these arguments opens, what it skips, and why."""
         answer = self._answer(Query(columns, filter, as_of, mode, use_metadata))
-        return explain(self._storage, answer.scan())
+        return answer.of_scan(lambda scan: explain(self._storage, scan))
 
     def changes_arrow(
         self,

@@ -275,23 +275,27 @@ class TableMetadata:
 
     def metadata_sizes(self) -> Listed[MetadataSizes]:
         """The size of each partition of the metadata table."""
-        return Listed(metadata_sizes(self._state()))
+        return retrying_view(self._state, lambda state: Listed(metadata_sizes(state)))
 
     def compared_files(self) -> Listed[ComparedFile]:
         """The files on storage, compared with those that the metadata table lists."""
-        return Listed(compare_files(self._state()))
+        return retrying_view(self._state, lambda state: Listed(compare_files(state)))
 
     def column_statistics(
         self, partitions: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> Listed[FileColumn]:
         """The statistics of the files that a read sees."""
-        return Listed(file_statistics(self._state(), partitions, columns))
+        return retrying_view(
+            self._state, lambda state: Listed(file_statistics(state, partitions, columns))
+        )
 
     def column_overlaps(
         self, partitions: Sequence[str] = (), columns: Sequence[str] = ()
     ) -> Listed[Overlap]:
         """How far the base files of each partition overlap in each column."""
-        return Listed(overlaps(self._state(), partitions, columns))
+        return retrying_view(
+            self._state, lambda state: Listed(overlaps(state, partitions, columns))
+        )
 
 
 def _divided(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

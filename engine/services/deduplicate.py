@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.index.key_copies import KeyCopies
 from lakewarden.engine.index.repeated_keys import KeySearch
 from lakewarden.engine.index.settings import has_global_index
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
-from lakewarden.engine.snapshot import Snapshot, load_snapshot
+from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
 from lakewarden.engine.table.schema import COMMIT_TIME
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.deduplicate import copies_of, deduplicate
@@ -53,7 +54,10 @@ def repair_deduplicate(
 
     An index within partitions tells keys apart by these, as writes do.
     """
-    copies = tuple(_reported(key_search(context, load_snapshot(context.storage)), partitions))
+    copies = retrying_view(
+        partial(load_snapshot, context.storage),
+        lambda state: tuple(_reported(key_search(context, state), partitions)),
+    )
     if dry_run or not copies:
         return Deduplicated(copies=copies)
     concerned = sorted({one.partition for one in copies})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata import replace
@@ -10,7 +11,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
-from lakewarden.engine.snapshot import Snapshot, load_snapshot
+from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import epoch_ms
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import load_for_writing
@@ -119,19 +120,25 @@ def drop_partitions(
     context: Context, partitions: Sequence[str], *, dry_run: bool = False
 ) -> PartitionRemoval:
     """Delete everything in partitions that are named by their paths."""
-    state = load_snapshot(context.storage)
-    request = operations.delete_partitions(partitions, state.schema().columns, state.config)
-    named = request.partitions_of(state)
-    found = {one.partition: one for one in _seen(state, named)}
-    empty = tuple(path for path in named if path not in found)
-    return _remove(context, request, tuple(found.values()), dry_run=dry_run, empty=empty)
+
+    def chosen(state: Snapshot) -> tuple[WriteRequest, tuple[RemovedPartition, ...], set[str]]:
+        request = operations.delete_partitions(partitions, state.schema().columns, state.config)
+        named = request.partitions_of(state)
+        return request, _seen(state, named), set(named)
+
+    request, found, named = retrying_view(partial(load_snapshot, context.storage), chosen)
+    empty = tuple(sorted(named - {one.partition for one in found}))
+    return _remove(context, request, found, dry_run=dry_run, empty=empty)
 
 
 def truncate(context: Context, *, dry_run: bool = False) -> PartitionRemoval:
     """Delete everything."""
-    state = load_snapshot(context.storage)
-    request = operations.overwrite(state.schema().columns.empty_table())
-    return _remove(context, request, _seen(state, None), dry_run=dry_run)
+
+    def chosen(state: Snapshot) -> tuple[WriteRequest, tuple[RemovedPartition, ...]]:
+        return operations.overwrite(state.schema().columns.empty_table()), _seen(state, None)
+
+    request, found = retrying_view(partial(load_snapshot, context.storage), chosen)
+    return _remove(context, request, found, dry_run=dry_run)
 
 
 def expire_partitions(context: Context, *, dry_run: bool = False) -> PartitionRemoval:
@@ -141,12 +148,14 @@ def expire_partitions(context: Context, *, dry_run: bool = False) -> PartitionRe
     meanwhile stays.
     """
     retention, now_ms = PartitionRetention.of(context.settings), context.now_ms()
-    state = load_snapshot(context.storage)
-    chosen = _seen(state, tuple(expired(state, retention, now_ms)))
-    request = operations.delete_chosen_partitions(
-        expiring(retention, now_ms), state.schema().columns
-    )
-    return _remove(context, request, chosen, dry_run=dry_run)
+
+    def chosen(state: Snapshot) -> tuple[WriteRequest, tuple[RemovedPartition, ...]]:
+        columns = state.schema().columns
+        request = operations.delete_chosen_partitions(expiring(retention, now_ms), columns)
+        return request, _seen(state, tuple(expired(state, retention, now_ms)))
+
+    request, found = retrying_view(partial(load_snapshot, context.storage), chosen)
+    return _remove(context, request, found, dry_run=dry_run)
 
 
 def _remove(

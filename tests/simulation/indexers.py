@@ -213,8 +213,7 @@ class IndexerRun:
         try:
             return act()
         except LakewardenError as error:
-            # A service reads on beside an undoing, and says that the timeline has changed.
-            if error.kind in _DAMAGE and error.code != "missing_file":
+            if error.kind in _DAMAGE:
                 raise Violation(f"{error.code}: {error}") from error
             return error
 

@@ -56,9 +56,10 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.versions import index_version
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.active import InstantFiles, load_active
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.removals import may_have_removed, outdated
 
 _MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
 _MAINTAINED_LIKE = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
@@ -88,6 +89,10 @@ def refuse_unheard(state: MetadataTable) -> None:
     """
     write = state.unheard_write if state.config.metadata_partitions else None
     if write is not None:
+        known, now = state.data_timeline.active, load_active(state.root, state.config.layout)
+        if may_have_removed(known, now):
+            # Its deltacommit was there, and went before the write itself was rolled back.
+            raise outdated(f"{write} was rolled back, or archived, while it was taken.")
         raise CorruptTable(
             "write_without_metadata",
             what=f"The write {write} has not updated the metadata table.",

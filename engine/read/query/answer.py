@@ -38,6 +38,10 @@ class Answer(Generic[PlannedT]):
         """The plan alone; its files may vanish before they are read."""
         return self._attempt(lambda _, scan: scan)
 
+    def of_scan(self, use: Callable[[PlannedT], ValueT]) -> ValueT:
+        """What its plan says, also of what is in files."""
+        return self._attempt(lambda _, scan: use(scan))
+
     def table(self, executor: Executor) -> pa.Table:
         """All rows at once."""
         return self._attempt(lambda _, scan: scan.table(self.storage, executor))

@@ -5,6 +5,7 @@ Then a clean is drafted without the lock, published under it if it still holds, 
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakewarden.engine.formats.avro.container import is_whole_container
 from lakewarden.engine.formats.instant_metadata import clean as clean_payload
@@ -27,7 +28,7 @@ from lakewarden.engine.services.retention.file_removal import (
     finish_pending,
 )
 from lakewarden.engine.services.savepoint.run import repair_savepoints
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.transaction.attempts.attempt import Attempt
@@ -75,7 +76,10 @@ def clean(
     snapshot = seen or load_for_writing(context)
     refuse_unmaintained(context.storage, snapshot.config)
     if dry_run:
-        return _dry_run(context, snapshot, retention, plan_request)
+        return retrying_view(
+            partial(load_for_writing, context),
+            lambda now: _dry_run(context, now, retention, plan_request),
+        )
     if plan_request.honour_trigger and not snapshot.timeline.active.pending((Action.CLEAN,)):
         # After most writes it is too early, and that should cost them next to nothing.
         framed = _due(context, snapshot, retention, plan_request)
@@ -193,8 +197,10 @@ def _publish(context: Context, retention: CleanRetention, plan_request: CleanReq
     the next one carries out.
     """
     for tries in range(DRAFTS_MAX + 1):
-        before = load_for_writing(context)
-        drafted = draft_clean(context, before, retention, plan_request)
+        before, drafted = retrying_view(
+            partial(load_for_writing, context),
+            lambda seen: (seen, draft_clean(context, seen, retention, plan_request)),
+        )
         if drafted.is_empty:
             return _Published(drafted)
         refuse_unheard(before.metadata)

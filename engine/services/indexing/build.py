@@ -9,6 +9,7 @@ because the lock was lost, and the new partitions lack what it wrote: then they 
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
@@ -43,7 +44,7 @@ from lakewarden.engine.services.indexing.result import IndexBuilt
 from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.services.indexing.scope import record_scope
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context
@@ -57,8 +58,9 @@ def create_index(
     context: Context, request: IndexRequest, *, if_not_exists: bool = False, dry_run: bool = False
 ) -> IndexBuilt:
     """Build an index on the rows that there are, beside writers; from then on it is kept true."""
-    snapshot = load_for_writing(context)
-    wanted = _wanted(context, snapshot, request)
+    snapshot, wanted = retrying_view(
+        partial(load_for_writing, context), lambda seen: (seen, _wanted(context, seen, request))
+    )
     if wanted.partition in snapshot.config.metadata_partitions:
         if not if_not_exists:
             raise index_exists(request.name, wanted.partition)

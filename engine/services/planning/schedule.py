@@ -7,10 +7,11 @@ from typing import Protocol
 from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
 from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by, touched_by
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writing.writer import refuse_unheard
+from lakewarden.engine.read.query.answer import files_vanished, naming_removals
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.selection import Draft, Drafted, Refusal
 from lakewarden.engine.snapshot import Snapshot
@@ -97,7 +98,9 @@ def _schedule(
     for _ in range(DRAFTS_MAX):
         before = seen or load_for_writing(context)
         before, seen = _seen_by_planner(context, service, before, plan_request), None
-        drafted = service.draft(context, before, plan_request)
+        drafted = _draft_of(context, service, before, plan_request)
+        if drafted is None:
+            continue
         if isinstance(drafted, Refusal):
             return drafted
         with context.lock.hold(while_wanted=True) as held:
@@ -119,11 +122,26 @@ def _schedule(
 
 def draft(context: Context, service: TableService, plan_request: PlanRequest) -> Drafted:
     """The dry run of scheduling."""
-    return service.draft(
-        context,
-        _seen_by_planner(context, service, load_for_writing(context), plan_request),
-        plan_request,
-    )
+    for _ in range(DRAFTS_MAX):
+        seen = _seen_by_planner(context, service, load_for_writing(context), plan_request)
+        drafted = _draft_of(context, service, seen, plan_request)
+        if drafted is not None:
+            return drafted
+    seen = _seen_by_planner(context, service, load_for_writing(context), plan_request)
+    with naming_removals(seen):
+        return service.draft(context, seen, plan_request)
+
+
+def _draft_of(
+    context: Context, service: TableService, before: Snapshot, plan_request: PlanRequest
+) -> Drafted | None:
+    """The plan for the table as it was; None where it has lost files or plans since."""
+    try:
+        return service.draft(context, before, plan_request)
+    except (CorruptTable, Conflict) as error:
+        if files_vanished(before, error) is None:
+            raise
+        return None
 
 
 def dry_run_preemption(

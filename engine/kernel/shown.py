@@ -146,7 +146,7 @@ def row_for_people(row: Row) -> Row:
     show = _BY_UNIT.get(str(row.get("unit")))
     for name in _FIGURES & told.keys():
         figure = told[name]
-        if isinstance(figure, int | float):
+        if isinstance(figure, int | float) and math.isfinite(figure):
             told[name] = show(figure) if show else int(figure) if figure == int(figure) else figure
     if show is not None:
         told["unit"] = ""

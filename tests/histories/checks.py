@@ -1,7 +1,7 @@
 """Checks of a table against its model: after each step some, and at the end all there are."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -115,13 +115,7 @@ class Checks:
     def assert_windows(self, table: Table, chance: Random, count: int) -> None:
         """Changes are what the commits of a window wrote."""
         moments = self._world.past.moments
-        if "changes" in self._without:
-            return
-        for _ in range(count if moments else 0):
-            first = chance.randrange(-1, len(moments))
-            last = chance.randrange(max(first, 0), len(moments))
-            since = "0" if first < 0 else moments[first].completed
-            until = moments[last].completed
+        for first, last, since, until in self._windows(chance, count):
             ask = partial(table.changes_arrow, since, until, columns=self._shown(COLUMNS))
             kept = partial(Kept.has_window, since=since, until=until)
             seen = self._answer("changes", ask, kept)
@@ -131,16 +125,24 @@ class Checks:
     def assert_captured(self, table: Table, chance: Random, count: int) -> None:
         """Change data is what each commit of a window did to each row."""
         moments = self._world.past.moments
-        if "changes" in self._without:
-            return
-        for _ in range(count if moments else 0):
-            first = chance.randrange(-1, len(moments))
-            last = chance.randrange(max(first, 0), len(moments))
-            since = "0" if first < 0 else moments[first].completed
-            ask = partial(table.changes_arrow, since, moments[last].completed, mode="cdc")
+        for first, last, since, until in self._windows(chance, count):
+            ask = partial(table.changes_arrow, since, until, mode="cdc")
             seen = self._answer("cdc", ask, partial(Kept.has_changes_since, since=since))
             if seen is not None:
                 assert_changes(seen, moments, range(first + 1, last + 1), self._world.past)
+
+    def _windows(self, chance: Random, count: int) -> Iterator[tuple[int, int, str, str]]:
+        """Windows drawn from the past: the moments before and at its end, and their times."""
+        moments = self._world.past.moments
+        for _ in range(count if moments and "changes" not in self._without else 0):
+            first = chance.randrange(-1, len(moments))
+            last = chance.randrange(max(first, 0), len(moments))
+            yield (
+                first,
+                last,
+                "0" if first < 0 else moments[first].completed,
+                moments[last].completed,
+            )
 
     def assert_lookup(self, table: Table, ids: tuple[str, ...] | list[str]) -> None:
         """A lookup finds all rows of its keys, and no others."""

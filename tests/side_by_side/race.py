@@ -39,7 +39,7 @@ from tests.side_by_side.order import Broken, Completed, Contents, Seen, Told, as
 from tests.simulation.locks import LockKind
 from tests.simulation.processes import Company
 from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step
+from tests.simulation.scheduler import CALM, Chances, Counts, ScheduledRun, Scheduler
 
 TRIES = 3
 # In how many races indexes are built.
@@ -104,7 +104,7 @@ def _prepared(kind: TableKind) -> tuple[tuple[str, bytes], ...]:
     return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk(""))
 
 
-class Race:
+class Race(ScheduledRun):
     """One race with a seed."""
 
     def __init__(self, kind: RaceKind, seed: int) -> None:
@@ -128,14 +128,6 @@ class Race:
         self._first = Past(self.table_kind)
         for id_ in OLD:
             self._first.set(row(self.table_kind, id_, 0), 0)
-
-    @property
-    def chance(self) -> Random:
-        return self.scheduler.chance
-
-    @property
-    def trace(self) -> list[Step]:
-        return self.scheduler.trace
 
     def play(self) -> Counts:
         """Run it, and raise what was broken."""

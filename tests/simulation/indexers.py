@@ -8,7 +8,6 @@ against what it finds without one.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
-from random import Random
 
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import ManualClock
@@ -39,7 +38,14 @@ from tests.engine.services.service_table import inserted, row, updated
 from tests.simulation.locks import LockKind
 from tests.simulation.processes import Company, Lie
 from tests.simulation.scenario import ARGUMENTS, DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
+from tests.simulation.scheduler import (
+    CALM,
+    Chances,
+    Counts,
+    ScheduledRun,
+    Scheduler,
+    Violation,
+)
 from tests.writing.model import ModelRow, Write, contents_of
 from tests.writing.shapes import Shape
 
@@ -85,7 +91,7 @@ def _prepared(type_: str) -> tuple[tuple[str, bytes], ...]:
     return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk(""))
 
 
-class IndexerRun:
+class IndexerRun(ScheduledRun):
     """One run with a seed."""
 
     def __init__(self, kind: IndexerKind, seed: int) -> None:
@@ -98,14 +104,6 @@ class IndexerRun:
         self._company.lie = kind.lie
         self.looks = 0
         self._written = 0
-
-    @property
-    def chance(self) -> Random:
-        return self.scheduler.chance
-
-    @property
-    def trace(self) -> list[Step]:
-        return self.scheduler.trace
 
     def play(self) -> Counts:
         """Run it, and raise what was broken."""

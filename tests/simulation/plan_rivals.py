@@ -6,7 +6,6 @@ A cancellable plan never defeats a write that has announced itself: the write co
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from random import Random
 
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.settings import Settings
@@ -29,7 +28,7 @@ from tests.engine.services.service_table import inserted, new_service_world, upd
 from tests.simulation.locks import LockKind
 from tests.simulation.processes import Company
 from tests.simulation.rivals import SEVERAL
-from tests.simulation.scheduler import CALM, Counts, Scheduler, Step, Violation
+from tests.simulation.scheduler import CALM, Counts, ScheduledRun, Scheduler, Violation
 from tests.writing.shapes import Shape
 
 COW, MOR = Shape("cow", is_partitioned=False), Shape("mor", is_partitioned=False)
@@ -67,7 +66,7 @@ def _prepared(plan_name: str) -> tuple[int, tuple[tuple[str, bytes], ...], str]:
 
 
 @dataclass
-class PlanRivalry:
+class PlanRivalry(ScheduledRun):
     """One race of an execution of a plan and a write, with a seed."""
 
     plan_name: str
@@ -85,14 +84,6 @@ class PlanRivalry:
             self.storage.put(path, content)
         settings = Settings.of(arguments=OPTIONS)
         self._company = Company(self.storage, self.scheduler, LockKind.KEPT, settings)
-
-    @property
-    def chance(self) -> Random:
-        return self.scheduler.chance
-
-    @property
-    def trace(self) -> list[Step]:
-        return self.scheduler.trace
 
     def play(self) -> Counts:
         """Run it, and raise what was broken."""

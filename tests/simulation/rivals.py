@@ -7,7 +7,6 @@ held against the promises of early conflict detection.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from random import Random
 
 from lakewarden import Table
 from lakewarden.engine.detection.giving_way import GAVE_WAY
@@ -32,7 +31,14 @@ from tests.engine.services.service_table import row
 from tests.simulation.locks import LockKind
 from tests.simulation.processes import Company, Lie
 from tests.simulation.scenario import DEAD_AFTER_MS, SWEPT_AFTER_MS
-from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
+from tests.simulation.scheduler import (
+    CALM,
+    Chances,
+    Counts,
+    ScheduledRun,
+    Scheduler,
+    Violation,
+)
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 
@@ -106,7 +112,7 @@ def _prepared(kind: str) -> tuple[tuple[str, bytes], ...]:
 
 
 @dataclass
-class Rivalry:
+class Rivalry(ScheduledRun):
     """One race of some writers, with a seed."""
 
     kind: RivalKind
@@ -124,14 +130,6 @@ class Rivalry:
         self._company.watch = self._watched
         self._company.lie = self.kind.lie
         self._known = set(self._instants())
-
-    @property
-    def chance(self) -> Random:
-        return self.scheduler.chance
-
-    @property
-    def trace(self) -> list[Step]:
-        return self.scheduler.trace
 
     def play(self) -> Counts:
         """Run it, and raise what was broken."""

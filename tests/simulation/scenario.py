@@ -7,7 +7,6 @@ that is drawn is drawn from one seed. At the end a fresh process recovers what i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from random import Random
 
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
 from lakewarden.engine.file_groups.slices import FileGroupId
@@ -30,7 +29,14 @@ from lakewarden.engine.transaction.window.window import INCREMENTAL
 from tests.simulation.locks import LockKind
 from tests.simulation.one_line_files import GROUPS, LINE_SERVICES, PARTITIONS, Touch, ingest
 from tests.simulation.processes import Company, Lie
-from tests.simulation.scheduler import CALM, Chances, Counts, Scheduler, Step, Violation
+from tests.simulation.scheduler import (
+    CALM,
+    Chances,
+    Counts,
+    ScheduledRun,
+    Scheduler,
+    Violation,
+)
 from tests.simulation.watch import Promises, Watch
 
 PROPERTIES = {
@@ -112,7 +118,7 @@ def _prepared(
     return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk("")), plans[0]
 
 
-class Run:
+class Run(ScheduledRun):
     """One run of a scenario with a seed: on data files of one line, which cost next to nothing."""
 
     arguments: Mapping[str, str] = ARGUMENTS
@@ -168,14 +174,6 @@ class Run:
 
     def assert_rows(self) -> None:
         """What readers have to see at the end; the watch has looked at lines all the time."""
-
-    @property
-    def chance(self) -> Random:
-        return self.scheduler.chance
-
-    @property
-    def trace(self) -> list[Step]:
-        return self.scheduler.trace
 
     def play(self) -> Counts:
         """Run it, and raise what was broken."""

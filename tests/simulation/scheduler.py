@@ -316,6 +316,20 @@ class Scheduler:
                         self.is_beating = False
 
 
+class ScheduledRun:
+    """A run whose scheduler draws for it, and writes down what happens."""
+
+    scheduler: Scheduler
+
+    @property
+    def chance(self) -> Random:
+        return self.scheduler.chance
+
+    @property
+    def trace(self) -> list[Step]:
+        return self.scheduler.trace
+
+
 class ActorClock:
     """The one clock of all, on which an actor sleeps while the others go on.
 

@@ -11,6 +11,7 @@ from lakewarden.engine.kernel.shown import (
     Listed,
     Shown,
     for_people,
+    row_for_people,
     row_of,
 )
 
@@ -93,6 +94,12 @@ def test_many_values_are_counted_and_long_ones_cut() -> None:
     assert len(lines) == SHOWN_ROWS + 3
     assert "... 80 more ..." in lines
     assert max(map(len, lines)) < 100
+
+
+def test_a_figure_that_is_no_number_is_shown_as_it_is() -> None:
+    row = {"value": float("nan"), "threshold": float("inf"), "unit": "seconds"}
+    assert str(row_for_people(row)["value"]) == "nan"
+    assert row_for_people(row)["threshold"] == float("inf")
 
 
 def test_no_values_say_so() -> None:

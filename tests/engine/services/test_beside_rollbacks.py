@@ -10,6 +10,7 @@ from lakewarden import Conflict, InvalidRequest, Table, Unsettled
 from lakewarden.engine.transaction.rollback_request import rollback
 from tests.crash.dying_operations import ports
 from tests.engine.services.service_table import (
+    COW,
     MOR,
     ServiceWorld,
     inserted,
@@ -18,6 +19,7 @@ from tests.engine.services.service_table import (
     updated,
 )
 from tests.engine.transaction.hooked import Hook
+from tests.writing.shapes import Shape
 
 # Every so many calls are tried; neighbours look at the same.
 STEP = 2
@@ -36,11 +38,13 @@ CALLS: dict[str, Callable[[Table], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_a_call_never_takes_a_rollback_for_damage(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shape"), [*((one, MOR) for one in CALLS), ("explain", COW)], ids=str
+)
+def test_a_call_never_takes_a_rollback_for_damage(name: str, shape: Shape) -> None:
     at, is_over = 1, False
     while not is_over:
-        world = new_service_world(MOR, inserted(4), updated(4), updated(4, 3))
+        world = new_service_world(shape, inserted(4), updated(4), updated(4, 3))
         newest = max(one.requested for one in world.snapshot().timeline.active.completed())
         hook = Hook(at, partial(rolled_back, world, newest))
         with suppress(Conflict, Unsettled):

@@ -96,6 +96,11 @@ class IndexChoice:
         return self.kind.is_global and not self.within_partitions
 
     @property
+    def tells_lives(self) -> bool:
+        """Whether what this write finds are the keys that live, and where each of them does."""
+        return self.kind.is_record_index and not self.within_partitions
+
+    @property
     def identity(self) -> Identity:
         """What a table is whose writes use this index."""
         return Identity(self.kind.scope, self.buckets)

@@ -4,7 +4,7 @@ A key counts even if the logs delete it. Java looks keys up in base files: a key
 while the base file still has it must return to the same file group, or Java finds it twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -124,13 +124,21 @@ class SliceKeys:
             row_groups = file.row_groups(possible)
             yield from file.batches(row_groups[search.part :: search.part_count])
 
-    def _log_keys(self, slice_: FileSlice) -> Iterator[pa.Array | pa.ChunkedArray]:
+    def deleted_in(self, slice_: FileSlice) -> Iterator[pa.Array | pa.ChunkedArray]:
+        """The keys that logs of a slice delete, be they back since or not."""
+        yield from self._log_keys(slice_, (BlockKind.DELETE,))
+
+    def _log_keys(
+        self, slice_: FileSlice, kinds: Collection[BlockKind] = tuple(BlockKind)
+    ) -> Iterator[pa.Array | pa.ChunkedArray]:
         reads = [partial(self._log, slice_.path(log), log) for log in slice_.log_files]
         logs = dict(
             zip(map(slice_.path, slice_.log_files), together(self._storage, reads), strict=True)
         )
         every = chain.from_iterable(log.blocks for log in logs.values())
         for block in effective_blocks(every, lambda _: True):
+            if block.kind not in kinds:
+                continue
             known = logs[block.path].of_block
             if block.offset not in known:
                 known[block.offset] = self._block_keys(block)

@@ -3,19 +3,27 @@
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.commit import summary
+from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.latest_slices import latest_file_slices
 from lakewarden.engine.index.live_keys import without_dead
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.index.matches import Matches, no_matches
 from lakewarden.engine.index.moves import moved
+from lakewarden.engine.index.slice_keys import SliceKeys, any_key
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.write.files.group_work import GroupWork
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.request import Placement, Replacement, WriteRequest
@@ -43,12 +51,14 @@ class Planner:
         *,
         unpacked_bytes: int = 0,
         known: KeyCache | None = None,
+        fills_logs: bool = False,
     ) -> None:
         self._state = state
         self._index = index
         self._settings = settings
         self._ports = ports
         self._known = known
+        self._fills_logs = fills_logs
         # What the rows take in memory, if they are elsewhere.
         self._unpacked_bytes = unpacked_bytes
 
@@ -89,6 +99,7 @@ class Planner:
             self._ports.ids,
             departures=moves.departures,
             buckets=self._index.buckets,
+            refused=self._deleted_in_logs if self._fills_logs else None,
         )
         departing = moves.departures.rows
         return WritePlan(
@@ -102,7 +113,27 @@ class Planner:
         if self._index.buckets is not None or rows.is_delete.all():
             return ()
         slices = latest_file_slices(self._state, rows.partition_paths())
-        return without_planned(slices, self._state.timeline.active)
+        if self._fills_logs and self._state.config.merge.delete_field is not None:
+            # Records of logs may be deletes, too.
+            slices = tuple(slice_ for slice_ in slices if not slice_.log_files)
+        active = self._state.timeline.active
+        return without_planned(slices, active, logs_take_rows=self._fills_logs)
+
+    def _deleted_in_logs(self, slice_: FileSlice, keys: pa.StringArray) -> npt.NDArray[np.bool_]:
+        """Which keys the logs of a slice delete: a row that comes late would be deleted, too."""
+        active = self._state.timeline.active
+        asked = tuple(log for log in slice_.log_files if _may_delete(active, log))
+        if not asked:
+            return np.zeros(len(keys), np.bool_)
+        columns, closed = key_columns(self._state.config), self._state.closed_logs
+        reader = SliceKeys(self._state.storage, columns, any_key, closed)
+        deleted = [
+            chunk.cast(pa.string())
+            for part in reader.deleted_in(replace(slice_, log_files=asked))
+            for chunk in (part.chunks if isinstance(part, pa.ChunkedArray) else (part,))
+        ]
+        found = pc.is_in(keys, pa.chunked_array(deleted, pa.string()))
+        return np.asarray(found, np.bool_)
 
     def _divided(self, rows: KeyedRows, request: WriteRequest) -> tuple[GroupWork, ...]:
         if self._index.buckets is not None:
@@ -134,4 +165,13 @@ class Planner:
     def _limits(self, rows: KeyedRows) -> SizeLimits:
         active = self._state.timeline.active
         row_bytes = record_bytes(active, self._settings, rows, unpacked_bytes=self._unpacked_bytes)
-        return size_limits(self._settings, self._state.config.table_type, row_bytes)
+        limits = size_limits(self._settings, self._state.config.table_type, row_bytes)
+        return replace(limits, logs_take_rows=self._fills_logs)
+
+
+def _may_delete(active: ActiveTimeline, log: LogFile) -> bool:
+    """Whether a log may delete keys, by what its commit says."""
+    writes = [one for one in active.with_time(log.instant) if one.action.is_write]
+    if not (writes and writes[0].is_completed):
+        return True
+    return summary(active.read(writes[0]), active.path(writes[0])).may_delete

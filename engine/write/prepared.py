@@ -10,11 +10,12 @@ from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.write.distributed_rows import PreparedDistributedRows, RewriteWorkers
-from lakewarden.engine.write.request import Effect, Findings, Placement
+from lakewarden.engine.write.request import Effect, Findings, Placement, WriteRequest
+from lakewarden.engine.write.routing.sizes import INSERTS_TO_LOGS
 from lakewarden.engine.write.streams import Turn
 
 
@@ -62,6 +63,12 @@ class Prepared:
     def may_repeat_keys(self) -> bool:
         """Whether keys may be in several partitions, and the record index tells of one place."""
         return self.has_one_place and self.identity.scope is KeyScope.PARTITION
+
+    def fills_logs(self, settings: Settings, request: WriteRequest) -> bool:
+        """Whether logs of file groups take in new rows: only where the index has found the keys."""
+        is_found = request.finds_keys and self.index.tells_lives
+        is_on = settings[INSERTS_TO_LOGS] and self.config.table_type is TableType.MERGE_ON_READ
+        return is_on and is_found
 
     def strategy(self, settings: Settings) -> ConflictStrategy:
         """How the write conflicts with others."""

@@ -277,6 +277,7 @@ class TableWriter:
                 context.ports,
                 unpacked_bytes=prepared.distributed.unpacked_bytes if prepared.distributed else 0,
                 known=self._known_keys(prepared),
+                fills_logs=prepared.fills_logs(context.settings, request),
             )
             rows = keyed_at(attempt.instant, prepared.rows, prepared.config)
             plan = planner.plan(rows, request, prepared.placement)
@@ -426,16 +427,15 @@ class TableWriter:
             self._context.settings,
             instant=attempt.instant,
             attempt=attempt.number,
-            logs_take_inserts=prepared.index.buckets is not None,
+            logs_take_inserts=prepared.index.buckets is not None
+            or prepared.fills_logs(self._context.settings, request),
         )
         return replace(
             spec,
             rewrites_bases=prepared.placement is not None,
             # As Java's bulk inserts and overwrites begin the groups of their buckets.
-            begins_with_bases=request.divides,
-            index_tells_lives=prepared.index.kind.is_record_index
-            and not prepared.index.within_partitions
-            and prepared.placement is None,
+            begins_with_bases=request.divides or prepared.index.buckets is None,
+            index_tells_lives=prepared.index.tells_lives and prepared.placement is None,
         )
 
 

@@ -262,6 +262,8 @@ class TableKind:
             given["hoodie.write.table.version"] = "8"
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
+        # Where there is no record index it means nothing.
+        given["lakewarden.write.inserts_to_logs"] = str(not self.is_early).lower()
         if self.is_scattered or self.is_odd:
             by_type = "BOTH" if self.is_scattered else "TIMELINE_SERVER_BASED"
             given["hoodie.write.markers.type"] = by_type

@@ -117,6 +117,8 @@ class CommitSummary:
     # Of the base files that are large enough to tell how large rows are.
     telling_bytes: int
     telling_rows: int
+    # Whether its logs may delete keys.
+    may_delete: bool
 
     @classmethod
     def of(cls, metadata: CommitMetadata) -> "CommitSummary":
@@ -127,6 +129,9 @@ class CommitSummary:
             operation_type=metadata.operation_type,
             telling_bytes=sum(stat.file_size_in_bytes for stat in telling),
             telling_rows=sum(stat.num_writes for stat in telling),
+            # What a log compaction has folded is not counted.
+            may_delete=metadata.operation_type == Operation.LOG_COMPACT
+            or any(stat.num_deletes for stat in stats),
         )
 
 

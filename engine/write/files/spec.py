@@ -60,7 +60,7 @@ class WriteSpec:
     # How the slices that are rewritten are read.
     read: ReadSpec
     files: FileOptions = FileOptions()
-    # Bucket indexes know the group of a key without looking, so that new keys may go to logs.
+    # No writer looks for keys in base files, so that new ones may go to logs.
     logs_take_inserts: bool = False
     # New file groups begin with a base file even so.
     begins_with_bases: bool = False

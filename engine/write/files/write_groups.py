@@ -199,7 +199,7 @@ class _Work:
             return KeyChanges(_NO_KEYS, _NO_KEYS)
         # Matches by bucket say nothing of whether the group has a key. Those by files do, but not
         # whether a log has deleted it.
-        are_known = not self._spec.logs_take_inserts
+        are_known = not self._spec.logs_take_inserts or self._spec.index_tells_lives
         are_living = self._spec.index_tells_lives or slice_ is None or not slice_.log_files
         is_plain = slice_ is None or (are_known and are_living)
         is_told = not self._spec.tracks_keys or (

@@ -4,11 +4,12 @@ Rows follow their keys; new ones fill small file groups, and the rest begins gro
 outcome depends on nothing but its inputs: the same rows and ids give the same groups.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.index.buckets import bucket_file_id, bucket_numbers
@@ -22,6 +23,9 @@ from lakewarden.engine.write.routing.sizes import SizeLimits
 from lakewarden.engine.write.routing.small_files import shares
 
 Places = npt.NDArray[np.int64]
+
+# Which of some keys a slice may not take in.
+Refused = Callable[[FileSlice, pa.StringArray], npt.NDArray[np.bool_]]
 
 _NONE = np.zeros(0, np.int64)
 _NOTHING = no_matches()
@@ -45,18 +49,21 @@ def route(
     *,
     departures: Matches = _NOTHING,
     buckets: Buckets | None = None,
+    refused: Refused | None = None,
 ) -> Routed:
     """Divide rows among file groups.
 
-    `candidates` are slices that may take in new rows, in any partition; `departures` are pairs of
-    a row and the slice that its key leaves for another partition.
+    `candidates` are slices that may take in new rows, in any partition, but for the keys that they
+    have `refused`; `departures` are pairs of a row and the slice that its key leaves for another
+    partition.
     """
     updates, leaving = _by_slice(matches), _by_slice(departures)
     new = _NewRows(rows, new_rows(rows, matches), limits, ids)
     if buckets is not None:
         inserts, created = dict[FileGroupId, Places](), tuple(new.by_bucket(buckets))
     else:
-        inserts, left = new.into_small_files(candidates, frozenset(updates) | frozenset(leaving))
+        touched = frozenset(updates) | frozenset(leaving)
+        inserts, left = new.into_small_files(candidates, touched, refused)
         created = tuple(new.in_files_of_their_own(left))
     slices = {slice_.key: slice_ for slice_ in (*candidates, *departures.slices, *matches.slices)}
     existing = tuple(
@@ -106,7 +113,10 @@ class _NewRows:
         self._new = {path: part for path, part in new.items() if len(part)}
 
     def into_small_files(
-        self, candidates: Sequence[FileSlice], rewritten: frozenset[FileGroupId]
+        self,
+        candidates: Sequence[FileSlice],
+        rewritten: frozenset[FileGroupId],
+        refused: Refused | None = None,
     ) -> tuple[dict[FileGroupId, Places], dict[str, Places]]:
         """The rows that small file groups take in, and by partition those that are left."""
         by_partition: dict[str, list[FileSlice]] = {}
@@ -115,11 +125,17 @@ class _NewRows:
         taken: dict[FileGroupId, Places] = {}
         left: dict[str, Places] = {}
         for path, places in self._new.items():
-            start = 0
+            start, homeless = 0, [_NONE]
             for share in shares(by_partition.get(path, ()), len(places), self._limits, rewritten):
-                taken[share.slice.key] = places[start : start + share.row_count]
+                own = places[start : start + share.row_count]
                 start += share.row_count
-            left[path] = places[start:]
+                if refused is not None:
+                    is_in = refused(share.slice, self._rows.keys.take(pa.array(own)))
+                    homeless.append(own[is_in])
+                    own = own[~is_in]
+                if len(own):
+                    taken[share.slice.key] = own
+            left[path] = np.concatenate([*homeless, places[start:]])
         return taken, left
 
     def in_files_of_their_own(self, left: dict[str, Places]) -> Iterator[GroupWork]:

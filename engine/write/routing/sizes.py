@@ -56,6 +56,15 @@ REWRITE_RATIO = Setting(
         "take them in; otherwise they get a new file"
     ),
 )
+INSERTS_TO_LOGS = Setting(
+    "lakewarden.write.inserts_to_logs",
+    False,
+    flag,
+    (
+        "On merge-on-read tables with a record index, whether logs of small file groups take in "
+        "new rows. For tables that no writer looks for keys in base files of"
+    ),
+)
 SIZE_SETTINGS: tuple[Setting[object], ...] = (
     SMALL_FILE_LIMIT,
     MAX_FILE_SIZE,
@@ -63,6 +72,7 @@ SIZE_SETTINGS: tuple[Setting[object], ...] = (
     AUTO_SPLIT,
     INSERT_SPLIT,
     REWRITE_RATIO,
+    INSERTS_TO_LOGS,
 )
 
 # Writes that are asked how large their rows came out.
@@ -82,6 +92,8 @@ class SizeLimits:
     split_rows: int | None = None
     # None where every base file that takes in rows is rewritten anyway sooner or later.
     rewrite_ratio: float | None = None
+    # Logs take in new rows, which rewrites nothing.
+    logs_take_rows: bool = False
 
     @property
     def rows_per_file(self) -> int:

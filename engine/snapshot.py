@@ -34,12 +34,18 @@ from lakewarden.engine.metadata.reading.table import FILES, KnownLayout, Metadat
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.writing.deltacommit import Weight
 from lakewarden.engine.run.background import OneAtATime
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import TableSchema, resolve_schema
 from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
-from lakewarden.engine.timeline.active import UNDER_WAY, Contents, InstantFiles, load_active
+from lakewarden.engine.timeline.active import (
+    UNDER_WAY,
+    Contents,
+    InstantFiles,
+    active_timeline,
+    load_active,
+)
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.instants.layouts import Layout
 from lakewarden.engine.timeline.ledger.ledger import Ledger
@@ -50,6 +56,10 @@ from lakewarden.engine.timeline.timeline import Timeline, open_archive
 
 # Cleans end one by one, and a snapshot takes less time than what leads to an end.
 SNAPSHOTS_MAX = 5
+# What a process keeps of a snapshot for its next look at a table that has not changed.
+_KEPT_BYTES_MAX = 32 << 20
+# What the names of a file group take, as values of Python.
+_GROUP_BYTES = 1 << 10
 # What a snapshot names may be gone when it is read: then it is not the newest any more.
 OUTDATED = frozenset({"missing_file", "missing_metadata_partition", "snapshot_outdated"})
 
@@ -173,6 +183,11 @@ class Snapshot:
             as_of=as_of,
         )
 
+    @lazy
+    def newest_groups(self) -> tuple[FileGroup, ...]:
+        """All live file groups, as the metadata table says."""
+        return self.file_groups(self.visibility(), None, use_metadata=True)
+
     def file_groups(
         self, visibility: Visibility, partitions: tuple[str, ...] | None, *, use_metadata: bool
     ) -> tuple[FileGroup, ...]:
@@ -187,6 +202,18 @@ class Snapshot:
     def is_whole(self) -> bool:
         """Whether all files of this snapshot are there still; costs a listing of the timeline."""
         return not may_have_removed(self.timeline.active, load_active(self.storage, self.layout))
+
+    def has_same_metadata(self) -> bool:
+        """Whether nothing has happened in the metadata table since this snapshot looked there."""
+        metadata: MetadataTable | None = self.__dict__.get("metadata")
+        return metadata is None or metadata.is_unchanged()
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory takes what was derived so far."""
+        metadata: MetadataTable | None = self.__dict__.get("metadata")
+        groups: tuple[FileGroup, ...] = self.__dict__.get("newest_groups", ())
+        return _GROUP_BYTES * len(groups) + (0 if metadata is None else metadata.held_bytes)
 
     def read_ahead(self, *, definitions: bool = True) -> None:
         """Read at once what a query or a write is going to ask for, one thing after the other."""
@@ -235,6 +262,14 @@ class _ProvedListing:
 Loaded = tuple[TableConfig, Timeline]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptSnapshot:
+    """A snapshot for reading, and the listing of the timeline that it was made of."""
+
+    snapshot: Snapshot
+    listed: tuple[Entry, ...]
+
+
 @dataclass(slots=True)
 class Memory:
     """What earlier looks at a table have read, and need not be read again.
@@ -243,6 +278,9 @@ class Memory:
     """
 
     config: TableConfig | None = None
+    # What the last read derived, as long as it is small: as good as new until the next commit.
+    kept: KeptSnapshot | None = field(default=None, repr=False)
+    kept_bytes_max: int = _KEPT_BYTES_MAX
     completed: Contents = field(default_factory=Contents, repr=False)
     # Of the record index, for batches of streams.
     keys: KeyCache = field(default_factory=KeyCache, repr=False)
@@ -255,34 +293,75 @@ class Memory:
     # The compaction of the metadata table by this process.
     compaction: OneAtATime = field(default_factory=OneAtATime, repr=False)
 
+    def forget_large(self) -> None:
+        """Keep the last snapshot no longer if what was derived from it takes much memory."""
+        if self.kept is not None and self.kept.snapshot.held_bytes > self.kept_bytes_max:
+            self.kept = None
+
 
 def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:
-    """The table as it is now, for reading: one object and one listing."""
+    """The table as it is now, for reading: one object and one listing.
+
+    Where nothing has happened since the last time, it is the snapshot of then, with all that was
+    derived from it: neither the table's timeline nor that of its metadata table has changed.
+    """
     memory = memory or Memory()
-    loaded = load_table(storage, memory)
+    kept = memory.kept
+    if kept is None or not asks_ahead(storage):
+        config, listed = _properties_and_files(storage, memory)
+        is_same = kept is not None and _is_of(kept, config, listed)
+        is_same = is_same and kept is not None and kept.snapshot.has_same_metadata()
+    else:
+        ask = partial(_properties_and_files, storage, memory)
+        (config, listed), is_same = both(storage, ask, kept.snapshot.has_same_metadata)
+        is_same = is_same and _is_of(kept, config, listed)
+    if kept is not None and is_same:
+        return kept.snapshot
+    timeline = _timeline(storage, memory, config, listed)
     known = memory.metadata_layout
-    return Snapshot(storage, *loaded, metadata_layout=known, closed=memory.closed)
+    snapshot = Snapshot(storage, config, timeline, metadata_layout=known, closed=memory.closed)
+    memory.kept = KeptSnapshot(snapshot, listed)
+    return snapshot
+
+
+def _is_of(kept: KeptSnapshot, config: TableConfig, listed: tuple[Entry, ...]) -> bool:
+    return kept.listed == listed and kept.snapshot.config.properties == config.properties
 
 
 def load_table(storage: Storage, memory: Memory) -> Loaded:
-    """Properties and timeline as they are now: the timeline is not older than the properties.
+    """Properties and timeline as they are now: the timeline is not older than the properties."""
+    config, listed = _properties_and_files(storage, memory)
+    return config, _timeline(storage, memory, config, listed)
+
+
+def _properties_and_files(
+    storage: Storage, memory: Memory
+) -> tuple[TableConfig, tuple[Entry, ...]]:
+    """Properties, and the files of a timeline that is not older than these.
 
     Where earlier ones are known, both are asked for side by side: properties that say the same
     after as before have said so when the timeline was listed.
     """
-    known, active = memory.config, None
+    known, listing = memory.config, None
     if known is None or not asks_ahead(storage):
         config = load_config(storage)
     else:
-        listed = partial(load_active, storage, known.layout)
-        config, active = both(storage, partial(load_config, storage), listed)
+        listed = partial(storage.list, known.layout.folder)
+        config, listing = both(storage, partial(load_config, storage), listed)
         if config.properties != known.properties:
-            active = None
-    if active is None:
-        active = load_active(storage, config.layout)
+            listing = None
+    if listing is None:
+        listing = storage.list(config.layout.folder)
     memory.config = config
+    return config, listing.files
+
+
+def _timeline(
+    storage: Storage, memory: Memory, config: TableConfig, listed: tuple[Entry, ...]
+) -> Timeline:
+    active = active_timeline(storage, config.layout, listed)
     active.share_contents(memory.completed)
-    return config, Timeline(active, open_archive(storage, config.layout))
+    return Timeline(active, open_archive(storage, config.layout))
 
 
 def retrying_view(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:

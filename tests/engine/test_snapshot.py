@@ -14,13 +14,15 @@ from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.reading.validity import Validity
 from lakewarden.engine.metadata.writing.compact import publish_compaction, withdraw_compactions
+from lakewarden.engine.read.query.answer import Answer
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.snapshot import Snapshot, load_snapshot
+from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import load_config
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.write.request import Incoming, WriteRequest
@@ -253,3 +255,63 @@ def request(meanwhile: Callable[[], object]) -> WriteRequest:
         return Incoming(pa.Table.from_pylist([{"id": "k0", "v": 9}], schema=SCHEMA))
 
     return WriteRequest(operation=Operation.UPSERT, incoming=derive)
+
+
+def test_a_read_of_an_unchanged_table_looks_only_whether_it_is_unchanged() -> None:
+    storage = FaultyStorage(SnapshotTable(index="RECORD_INDEX").storage)
+    table = Table.on(storage)
+    table.lookup(["k0"])
+    begin = len(storage.calls)
+    assert table.lookup(["k0"]).num_rows == 1
+    asked = [(call.operation, call.path) for call in storage.calls[begin:]]
+    assert asked[:3] == [
+        ("read_if_present", ".hoodie/hoodie.properties"),
+        ("list", ".hoodie/timeline"),
+        ("list", ".hoodie/metadata/.hoodie/timeline"),
+    ]
+    # Besides, the file with the row.
+    assert [operation for operation, _ in asked[3:]] == ["open"]
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_read_sees_what_others_did_since_the_last_one(kind: str) -> None:
+    by = SnapshotTable(kind, "RECORD_INDEX")
+    reader = by.table()
+    before = reader.state()
+    assert reader.state() is before
+    changes: list[Callable[[], object]] = [
+        lambda: by.upsert(5),
+        lambda: by.table().compaction.schedule_and_run() if kind == "mor" else None,
+        lambda: by.table().delete(["k1"]),
+        lambda: by.table().create_index("by_value", ["v"], "secondary_index"),
+        lambda: by.upsert(6),
+        lambda: by.table().drop_index("by_value"),
+        lambda: by.table().maintain_metadata(),
+        lambda: by.table().delete_metadata_table(),
+        lambda: by.upsert(7),
+        lambda: by.table().create_metadata_table(),
+        lambda: by.table().clean(commits_retained=1),
+    ]
+    wanted = [("v", ">", -1)]
+    for change in changes:
+        change()
+        for _ in range(2):
+            found, fresh = (
+                one.read_arrow(["id", "v"], wanted).sort_by("id") for one in (reader, by.table())
+            )
+            assert found.equals(fresh)
+            found, fresh = (one.lookup(["k1"], ["v"]) for one in (reader, by.table()))
+            assert found.equals(fresh)
+        kept, now = reader.state(), by.table().state()
+        assert kept.config.properties == now.config.properties
+        if now.config.metadata_partitions:
+            assert kept.metadata.timeline.active.files == now.metadata.timeline.active.files
+
+
+def test_a_snapshot_that_takes_much_memory_is_not_kept() -> None:
+    storage = SnapshotTable().storage
+    for bytes_max, is_kept in ((1 << 20, True), (1 << 9, False)):
+        memory = Memory(kept_bytes_max=bytes_max)
+        plan = partial(plan_query, query=Query())
+        assert Answer(storage, plan, memory).table(LocalExecutor()).num_rows == len(KEYS)
+        assert (memory.kept is not None) == is_kept

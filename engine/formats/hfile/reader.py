@@ -41,6 +41,8 @@ from lakewarden.engine.formats.range_source import RangeSource
 from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
 from lakewarden.engine.kernel.lazy import lazy
 
+# A key and a place, as values of Python.
+_INDEX_ENTRY_BYTES = 256
 _LARGE = RANGE_BYTES_MAX // 2
 # From so many keys on, cutting up a whole block takes less time than searching it for each of them.
 _DENSE_KEYS_PER_BLOCK = 12
@@ -62,6 +64,11 @@ class HFile:
     def entry_count(self) -> int:
         """How many entries the trailer speaks of."""
         return self._trailer.entry_count
+
+    @property
+    def index_bytes(self) -> int:
+        """About how much memory the index of the data blocks takes once it was needed."""
+        return _INDEX_ENTRY_BYTES * self._trailer.data_index_count
 
     @property
     def schema_text(self) -> str:

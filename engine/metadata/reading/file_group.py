@@ -14,6 +14,7 @@ from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, assert_whole, truncated
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.hfile import HFile, HFileEntries
+from lakewarden.engine.formats.hfile.blocks import BlockCache
 from lakewarden.engine.formats.hfile.file_info import CREATED_MS
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
@@ -67,6 +68,8 @@ class BaseMark:
 
 # A base file of so many bytes is read whole, and kept.
 _WHOLE_BYTES_MAX = 1 << 20
+# An open file takes little memory, but a process may have some hundred only.
+_OPEN_FILE_BYTES = 1 << 18
 _NO_BASE = BaseMark("", 0, "", None)
 
 
@@ -90,6 +93,7 @@ class MetadataFileGroup:
         completed: Callable[[str], str | None] = lambda _: None,
         closed: ClosedFiles | None = None,
         below: "Callable[[], MetadataFileGroup | None]" = lambda: None,
+        cache: BlockCache | None = None,
     ) -> None:
         self._storage = storage
         self._recorded = recorded
@@ -99,6 +103,7 @@ class MetadataFileGroup:
         self._completed = completed
         self._closed = closed
         self._below = below
+        self._cache = cache
         self._all: tuple[Block, ...] | None = None
         self._blocks: tuple[Block, ...] | None = None
         self._base: HFile | None = None
@@ -194,11 +199,20 @@ class MetadataFileGroup:
         path = self._slice.path(base)
         identity = self._identity(base) if base.size_bytes <= _WHOLE_BYTES_MAX else None
         if self._closed is None or identity is None:
-            return HFile(FileRanges(self._storage.open(path)), path)
+            return HFile(FileRanges(self._storage.open(path)), path, self._cache)
         content = self._closed.metadata.get(identity)
         if content is None:
             content = self._read_closed(base)
-        return HFile(BufferSource(content), path)
+        return HFile(BufferSource(content), path, self._cache)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory takes what was read: logs, small base files, indexes of others."""
+        held = sum(len(block.content) for block in self._all or ())
+        if self._base is not None and self._slice.base_file is not None:
+            size = self._slice.base_file.size_bytes
+            held += size if size <= _WHOLE_BYTES_MAX else _OPEN_FILE_BYTES + self._base.index_bytes
+        return held
 
     @property
     def log_blocks(self) -> tuple[Block, ...]:

@@ -16,6 +16,7 @@ from lakewarden.engine.file_groups.planned_slices import slice_among
 from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice, Visibility, file_groups
 from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.formats.hfile.blocks import BlockCache
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.compaction import (
     CompactionOperation,
@@ -38,7 +39,7 @@ from lakewarden.engine.table.config import (
     TableConfig,
     load_config,
 )
-from lakewarden.engine.timeline.active import InstantFiles, active_timeline
+from lakewarden.engine.timeline.active import InstantFiles, active_timeline, load_active
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
 from lakewarden.engine.timeline.timeline import Timeline, open_archive
@@ -53,6 +54,8 @@ EXPRESSION_INDEX_PREFIX = "expr_index_"
 # The shard of a global record index; those of a partitioned one begin with it.
 RECORD_SHARD = "record-index"
 _NO_FILES = "missing_metadata_partition"
+# Of blocks that lookups have unpacked, for all base files together.
+_BLOCK_BYTES_MAX = 8 << 20
 # Older tables have other rules for their metadata table.
 _VERSION_MIN = 8
 
@@ -91,7 +94,9 @@ class MetadataTable:
         self._known = known or KnownLayout()
         self._closed = closed
         self._groups: dict[str, tuple[MetadataFileGroup, ...]] = {}
+        self._slices: dict[str, tuple[tuple[FileSlice, ...], tuple[DataFile, ...]]] = {}
         self._folded: dict[str, Mapping[FileGroupId, CompactionOperation]] = {}
+        self._blocks = BlockCache(_BLOCK_BYTES_MAX)
 
     def again(self) -> "MetadataTable":
         """The same as it is now, the table's properties included."""
@@ -121,6 +126,19 @@ class MetadataTable:
         chosen = shards.keys() if partitions is None else _shards_for(partitions)
         return tuple(MetadataPartition(shards[name]) for name in sorted(shards.keys() & chosen))
 
+    def is_unchanged(self) -> bool:
+        """Whether the timeline of the metadata table is still the one that was read, if any was."""
+        known: Timeline | None = self.__dict__.get("timeline")
+        if known is None:
+            return not self._groups
+        now = load_active(self.storage, known.active.layout)
+        return now.files == known.active.files
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory what was read takes as long as this value is kept."""
+        return sum(group.held_bytes for groups in self._groups.values() for group in groups)
+
     def _file_groups(self, name: str) -> tuple[MetadataFileGroup, ...]:
         if name not in self._groups:
             self._groups[name] = self._open(name)
@@ -131,6 +149,11 @@ class MetadataTable:
         return self._listed(name)[0]
 
     def _listed(self, name: str) -> tuple[tuple[FileSlice, ...], tuple[DataFile, ...]]:
+        if name not in self._slices:
+            self._slices[name] = self._look_into(name)
+        return self._slices[name]
+
+    def _look_into(self, name: str) -> tuple[tuple[FileSlice, ...], tuple[DataFile, ...]]:
         # Only where calls wait for their answers; the order of the two means nothing.
         files, _ = both(self.storage, lambda: self._own_files(name), lambda: self.timeline)
         self.validity.check_whole(files, groups := file_groups(name, files, self._visibility))
@@ -158,6 +181,7 @@ class MetadataTable:
             self.timeline.completion_time,
             self._closed,
             partial(self._below, slice_, files),
+            self._blocks,
         )
 
     def _below(self, slice_: FileSlice, files: Mapping[str, DataFile]) -> MetadataFileGroup | None:

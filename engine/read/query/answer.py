@@ -57,8 +57,11 @@ class Answer(Generic[PlannedT]):
                 snapshot.read_ahead(definitions=False)
                 return use(snapshot, self.plan(snapshot))
             except (CorruptTable, Conflict) as error:
+                self.memory.kept = None
                 if files_vanished(snapshot, error) is None:
                     raise
+            finally:
+                self.memory.forget_large()
         snapshot = load_snapshot(self.storage, self.memory)
         with naming_removals(snapshot):
             return use(snapshot, self.plan(snapshot))

@@ -59,10 +59,13 @@ def plan_query(state: Snapshot, query: Query) -> Scan:
     partitions, skipped = _partitions(state, spec.schema, spec.predicate, query)
     read = _read_of(state, spec, query, mode) if query.use_metadata else None
     partitions, skipped, uses = prune_by_partitions(read, partitions, skipped)
-    visibility = state.visibility(as_of)
-    groups = state.file_groups(visibility, partitions, use_metadata=query.use_metadata)
-    if as_of is not None:
-        check_retained(state, as_of, Past(visibility, groups, partitions))
+    if as_of is None and partitions is None and query.use_metadata:
+        groups = state.newest_groups
+    else:
+        visibility = state.visibility(as_of)
+        groups = state.file_groups(visibility, partitions, use_metadata=query.use_metadata)
+        if as_of is not None:
+            check_retained(state, as_of, Past(visibility, groups, partitions))
     slices = tuple(filter(None, (_slice(group, mode) for group in groups)))
     return _with_indexes(read, Scan(slices, skipped, spec, uses))
 

@@ -44,7 +44,7 @@ BUILD_KILLS ?= 50
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test compat jar simulate histories races torture torture-indexes rivals check format bench interop interop-full lock clean
+.PHONY: help venv demo test test-all compat jar simulate histories races torture torture-indexes rivals check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -63,6 +63,9 @@ demo: $(READY) ## Run the main job on a local session and show what it does
 
 test: $(READY) ## Run all tests but interop
 	@$(WITH_SCRATCH) $(WITH_JAVA) $(BIN)/pytest -n auto --dist loadgroup $(TESTS)
+
+test-all: $(READY) ## Run all of what `make test` draws a part of each day, which takes hours
+	@LAKEWARDEN_ALL=1 $(MAKE) --no-print-directory test
 
 compat: $(READY) ## Run the tests of SQL with the older Sparks that are supported, and dbt
 	@scripts/compat.sh 4.1.4 $(COMPAT_TESTS)

@@ -23,6 +23,9 @@ from tests.sql_server import Ports, running_server
 settings.register_profile("lakewarden", deadline=None, print_blob=True)
 settings.load_profile("lakewarden")
 
+# What all workers of a run could have of their own, and the group of tests that has it instead.
+SHARED = {"spark": "spark", "server": "served", "s3_server": "s3"}
+
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
@@ -35,17 +38,36 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(f"Samples are those of LAKEWARDEN_DAY={DAY}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out tests without any case: tables that only a neighbouring folder has.
 
     Pytest would report each as passed over, which hides the ones that somebody disabled.
+
+    Tests that share what takes long to make are one group, which one worker runs: else each worker
+    would make it once more.
     """
     items[:] = [item for item in items if not _has_no_case(item)]
+    for item in items:
+        group = _group_of(item)
+        if group and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def _has_no_case(item: pytest.Item) -> bool:
     reasons = [str(mark.kwargs.get("reason")) for mark in item.iter_markers()]
     return any(reason.startswith("got empty parameter set") for reason in reasons)
+
+
+def _group_of(item: pytest.Item) -> str | None:
+    """The group of what a test shares with others: by name, or a fixture of its module."""
+    assert isinstance(item, pytest.Function)
+    for fixture, group in SHARED.items():
+        if fixture in item.fixturenames:
+            return group
+    made = item._fixtureinfo.name2fixturedefs.values()
+    is_of_module = any(one[-1].scope == "module" for one in made)
+    return f"{item.path.parent.name}/{item.path.stem}" if is_of_module else None
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lakewarden.java_home import java_home
+from lakewarden.sessions import WORKER_SETTINGS
 
 TIME_ZONE = "America/New_York"
 SETTINGS: dict[str, bool | float | int | str | None] = {
@@ -15,13 +16,13 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.session.timeZone": TIME_ZONE,
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    **WORKER_SETTINGS,
 }
 
 

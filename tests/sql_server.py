@@ -17,10 +17,10 @@ _KEEPALIVE = "keepalive.time=1s"
 _SETTINGS = (
     f"spark.hadoop.hive.server2.thrift.worker.{_KEEPALIVE}",
     f"spark.hadoop.hive.server2.async.exec.{_KEEPALIVE}",
-    # Such a short life does not pay for optimised code; and a heap that is given back tells what
-    # is in use.
-    "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 )
+# Such a short life does not pay for optimised code; and a heap that is given back tells what is in
+# use.
+SOON = ("--conf", "spark.driver.extraJavaOptions=-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
 _ADDRESS = re.compile(r"(?P<scheme>hive2|sc)://[^:]+:(?P<port>\d+)")
 
 
@@ -38,7 +38,17 @@ class Ports:
 @contextmanager
 def running_server(*arguments: str) -> Iterator[Ports]:
     """`lakewarden serve` at free ports; it is asked to end by SIGTERM, and has to."""
-    command = [sys.executable, "-m", "lakewarden", "serve", "--port", "0", "--connect-port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "lakewarden",
+        "serve",
+        "--port",
+        "0",
+        "--connect-port",
+        "0",
+        *SOON,
+    ]
     for setting in _SETTINGS:
         command += ["--conf", setting]
     server = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)

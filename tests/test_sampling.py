@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sampling import sample
+from tests.sampling import sample, turns
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 96])
@@ -18,3 +18,16 @@ def test_each_member_has_its_turn_and_each_day_has_a_member(size: int, every: in
 
 def test_a_simulation_has_all_members() -> None:
     assert sample(range(9), 5, is_simulation=True) == range(9)
+
+
+def test_each_member_has_each_kind_in_turn_and_each_day_has_every_kind() -> None:
+    members, kinds = "abcdefg", ("classic", "connected", "thrift")
+    days = [
+        turns(members, kinds, day=day, is_simulation=False)
+        for day in ("2026-11-29", "2026-11-30", "2026-12-01")
+    ]
+    for drawn in days:
+        assert [one for one, _ in drawn] == list(members)
+        assert {kind for _, kind in drawn} == set(kinds)
+    whole = turns(members, kinds, is_simulation=True)
+    assert {pair for drawn in days for pair in drawn} == set(whole)

@@ -1,4 +1,4 @@
-"""Every example does what it says, in every client."""
+"""Every example does what it says, in every client: in one of them each day."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakewarden
+from tests.sampling import turns
 from tests.sql_examples.clients import Client, Refused, SparkClient, ThriftClient, remote_session
 from tests.sql_examples.stories import Step, steps_of
 from tests.sql_server import Ports
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "sql_examples").glob("*.sql"))
-SERVED = pytest.mark.xdist_group("served")
+# The kinds of client, and the group of tests that each has its session from.
+GROUPS = {"classic": "spark", "connected": "served", "thrift": "served"}
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +37,13 @@ def thrift(server: Ports) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("example", "kind"),
     [
-        pytest.param("classic", marks=pytest.mark.xdist_group("spark")),
-        pytest.param("connected", marks=SERVED),
-        pytest.param("thrift", marks=SERVED),
+        pytest.param(example, kind, marks=pytest.mark.xdist_group(GROUPS[kind]))
+        for example, kind in turns(EXAMPLES, tuple(GROUPS))
     ],
+    ids=lambda value: getattr(value, "stem", value),
 )
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_gives_what_it_says(
     example: Path, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -1,21 +1,26 @@
-"""Quicker workers: they begin otherwise, and write the same."""
+"""Quicker workers: they begin otherwise, and write the same.
 
-from pathlib import Path
+All tests with a session of `tests/conftest.py` write with them; those at a server, without.
+"""
 
-import pytest
+import zipimport
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.sessions import WORKER_SETTINGS
-from tests.engine.spark import tuned_writes
-from tests.small_session import printed
-
-pytestmark = pytest.mark.xdist_group("spark")
 
 
-def test_a_session_with_the_settings_writes_with_workers_that_keep_what_they_read(
-    tmp_path: Path,
-) -> None:
-    assert printed(tuned_writes.__file__, [str(tmp_path / "t")], tmp_path) == "40 ['keep_zips']"
+def test_workers_of_a_session_with_the_settings_keep_what_they_read(spark: SparkSession) -> None:
+    def beginning(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What a worker does when it is to look for modules anew."""
+        for _ in batches:
+            yield pa.record_batch({"text": [zipimport.zipimporter.invalidate_caches.__name__]})
+
+    found = spark.range(1).mapInArrow(beginning, "text string").toArrow()
+    assert found.column(0).to_pylist() == ["keep_zips"]
 
 
 def test_the_settings_are_handed_out_as_a_copy() -> None:

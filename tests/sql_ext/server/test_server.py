@@ -13,7 +13,7 @@ from tests.procedures.calls import contents_of
 from tests.sql_examples.clients import Refused, SparkClient, ThriftClient
 from tests.sql_ext.server.beeline import beeline
 from tests.sql_ext.server.served_tables import orders
-from tests.sql_server import Ports, running_server
+from tests.sql_server import SOON, Ports, running_server
 
 pytestmark = [pytest.mark.xdist_group("served"), pytest.mark.timeout(600)]
 
@@ -118,7 +118,7 @@ def test_tables_inside_are_not_touched_by_their_folders(guarded: Ports, folder: 
 
 
 def test_a_port_that_is_taken_ends_the_server_with_an_error(guarded: Ports) -> None:
-    command = ["lakewarden", "serve", "--no-connect", "--port", str(guarded.thrift)]
+    command = ["lakewarden", "serve", "--no-connect", "--port", str(guarded.thrift), *SOON]
     ended = subprocess.run(
         [Path(os.sys.executable).parent / command[0], *command[1:]],
         capture_output=True,

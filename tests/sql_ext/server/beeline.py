@@ -32,7 +32,12 @@ def beeline(port: int, *statements: str, user: str = "analyst", password: str = 
         command += ["-e", statement]
     ended = subprocess.run(
         command,
-        env={**os.environ, "JAVA_HOME": str(java_home()), "SPARK_HOME": str(SPARK_HOME)},
+        env={
+            **os.environ,
+            "JAVA_HOME": str(java_home()),
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_BEELINE_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
         capture_output=True,
         text=True,
         timeout=SECONDS_MAX,

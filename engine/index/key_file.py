@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.keys import is_composite, record_keys
+from lakewarden.engine.table.keygen.key_scheme import KeyScheme
+from lakewarden.engine.table.keygen.virtual_keys import virtual_keys
 from lakewarden.engine.table.schema import RECORD_KEY
 
 # Rows read together; a batch of keys should stay in the processor's cache while it is looked up.
@@ -23,23 +24,26 @@ class KeyColumns:
     """Where the files of a table have their keys: in the meta column, or in the key fields."""
 
     names: tuple[str, ...]
-    is_stored: bool
+    scheme: KeyScheme | None = None
+
+    @property
+    def is_stored(self) -> bool:
+        return self.scheme is None
 
     def keys_of(self, rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.ChunkedArray:
         missing = [name for name in self.names if name not in rows.schema.names]
         if missing:
             raise corrupt(path, None, f"It has no column {missing[0]!r}, which holds record keys.")
-        if self.is_stored:
+        if self.scheme is None:
             return rows.column(RECORD_KEY)
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        return record_keys(table, self.names, composite=is_composite(self.names))
+        return self.scheme.keys_of_stored(table)
 
 
 def key_columns(config: TableConfig) -> KeyColumns:
     """The columns that a table's keys are read from."""
-    if config.has_meta_fields:
-        return KeyColumns((RECORD_KEY,), is_stored=True)
-    return KeyColumns(config.key_fields, is_stored=False)
+    scheme = virtual_keys(config)
+    return KeyColumns((RECORD_KEY,) if scheme is None else scheme.columns, scheme)
 
 
 class KeyFile:

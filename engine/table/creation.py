@@ -24,6 +24,10 @@ from lakewarden.engine.table.config import (
     TableType,
     table_config,
 )
+from lakewarden.engine.table.keygen.virtual_keys import (
+    META_FIELDS_KEY,
+    refuse_unsupported_virtual_keys,
+)
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.table.versions import NEWEST, WRITABLE_VERSIONS, changed_to
@@ -54,7 +58,6 @@ _CONSTANT = {
     "hoodie.archivelog.folder": "history",
     "hoodie.table.format": "native",
     "hoodie.table.base.file.format": "PARQUET",
-    "hoodie.populate.meta.fields": "true",
     "hoodie.datasource.write.drop.partition.columns": "false",
     "hoodie.partition.metafile.use.base.format": "false",
     "hoodie.table.multiple.base.file.formats.enable": "false",
@@ -69,6 +72,7 @@ _CHOICES = {
     "hoodie.datasource.write.slash.separated.date.partitioning": "",
     "hoodie.table.keygenerator.type": "",
     "hoodie.table.partial.update.mode": "",
+    META_FIELDS_KEY: "true",
     CDC_ENABLED: "false",
     CDC_LOGGING_MODE: "",
     "lakewarden.partition.timestamps": "",
@@ -98,6 +102,7 @@ def new_table_config(asked: NewTable) -> TableConfig:
     properties = {key: value for key, value in {**_CONSTANT, **_chosen(asked)}.items() if value}
     # Parsing refuses what no reader of ours would understand, before anything is written.
     config = table_config(MappingProxyType(properties))
+    refuse_unsupported_virtual_keys(config)
     wanted = asked.properties.get(WRITE_VERSION_KEY, "").strip() or CREATED_VERSION
     return config if wanted == CREATED_VERSION else _of_version(config, wanted)
 
@@ -116,7 +121,10 @@ def is_creation_property(key: str) -> bool:
 
 
 def is_layout_property(key: str) -> bool:
-    """Whether a property says how partition paths are made, so that writers have to agree."""
+    """Whether a property says how partition paths are made, or what files store, so that writers
+    have to agree."""
+    if key == META_FIELDS_KEY:
+        return True
     return key.startswith((*_CHOICE_PREFIXES, "hoodie.datasource.write.")) and (
         is_creation_property(key)
     )

@@ -29,6 +29,7 @@ from lakewarden.engine.transaction.state.markers import TEMP_FOLDER
 from lakewarden.engine.write.metadata_table import (
     INDEX_SWITCHES,
     PARTITIONED_RECORD_INDEX_ENABLED,
+    default_partitions,
     scope_of_default,
 )
 
@@ -53,6 +54,8 @@ def create_table(
     kept = {f"{SETTING_PREFIX}{key}": value for key, value in settings.items()}
     properties = {**config.properties, **kept, **_identity(config, settings)}
     table_config(properties)
+    # Refuses what its metadata table cannot have.
+    default_partitions(config, Settings.of(table=settings))
     _refuse_other(storage, properties)
     # Java lists the timeline of a table without instants, and, to detect conflicts early, the
     # markers of one without writes; a folder is there only with a file.

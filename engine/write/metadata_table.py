@@ -19,6 +19,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.loading import reload_under_lock
@@ -108,6 +109,7 @@ def default_partitions(config: TableConfig, settings: Settings) -> tuple[str, ..
     if settings[COLUMN_STATS_ENABLED]:
         found += [COLUMN_STATS, PARTITION_STATS] if config.is_partitioned else [COLUMN_STATS]
     if settings[RECORD_INDEX_ENABLED] or has_partitioned_index(settings) or _is_asked_for(settings):
+        refuse_key_index(config, RECORD_INDEX)
         found.append(RECORD_INDEX)
     return tuple(found)
 

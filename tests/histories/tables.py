@@ -99,6 +99,8 @@ class TableKind:
     is_captured: bool = False
     # Table version 8.
     is_early: bool = False
+    # No meta columns: keys are made of the rows' columns.
+    is_virtual: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -131,6 +133,7 @@ class TableKind:
                 is_indexed=chance.random() < 0.5,
                 is_captured=chance.random() < 0.4,
                 is_early=chance.random() < 0.2,
+                is_virtual=chance.random() < 0.2,
             )
             if kind.is_possible:
                 return kind
@@ -145,6 +148,8 @@ class TableKind:
         if takes_nulls and not self.is_partitioned:
             return False
         if self.is_floating and (self.is_odd or self.is_composite):
+            return False
+        if self.is_virtual and (self.is_captured or self.is_indexed or "RECORD" in self.index):
             return False
         return self.has_metadata or not ("RECORD" in self.index or self.is_indexed)
 
@@ -255,6 +260,8 @@ class TableKind:
         }
         if self.is_partial:
             given["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
+        if self.is_virtual:
+            given["hoodie.populate.meta.fields"] = "false"
         if self.is_captured:
             given["hoodie.table.cdc.enabled"] = "true"
             given["hoodie.table.cdc.supplemental.logging.mode"] = self.logging_mode

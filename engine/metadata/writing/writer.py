@@ -55,6 +55,7 @@ from lakewarden.engine.metadata.writing.upkeep import keep_up
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.versions import index_version
 from lakewarden.engine.timeline.active import InstantFiles, load_active
 from lakewarden.engine.timeline.instants.instant import Action
@@ -62,6 +63,7 @@ from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
 
 _MAINTAINED = (FILES, COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX)
+_OF_KEYS = (BLOOM_FILTERS, RECORD_INDEX, SECONDARY_INDEX_PREFIX)
 _MAINTAINED_LIKE = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
 
 
@@ -79,6 +81,8 @@ def refuse_unmaintained(storage: Storage, config: TableConfig) -> None:
     for partition in (*config.metadata_partitions, *config.metadata_partitions_inflight):
         if partition not in _MAINTAINED and not partition.startswith(_MAINTAINED_LIKE):
             raise unmaintained(storage, partition)
+        if partition.startswith(_OF_KEYS):
+            refuse_key_index(config, partition)
 
 
 def refuse_unheard(state: MetadataTable) -> None:

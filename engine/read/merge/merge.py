@@ -98,18 +98,15 @@ class Merger:
         kept = pa.schema([_as_in(field, schema) for field in folded.records.schema])
         self._folded = replace(folded, records=_in_schema(folded.records, kept))
 
-    def merge_batch(
-        self, base: pa.Table | pa.RecordBatch, keys: pa.ChunkedArray | pa.Array | None = None
-    ) -> pa.Table:
+    def merge_batch(self, base: pa.Table | pa.RecordBatch) -> pa.Table:
         """The batch's rows that stay, and those put together; `updated` has the others.
 
-        `keys` is given where the key column is not filled. Columns may be dictionaries; those that
-        stay are written out last, when they are fewest.
+        Columns may be dictionaries; those that stay are written out last, when they are fewest.
         """
         table = base if isinstance(base, pa.Table) else pa.Table.from_batches([base])
         schema = self._folded.records.schema
         assert table.schema.names == schema.names
-        at, found = self._index.find(table.column(RECORD_KEY_FIELD) if keys is None else keys)
+        at, found = self._index.find(table.column(RECORD_KEY_FIELD))
         if not len(at):
             return _written_out(table, schema)
         self._met[found] = True

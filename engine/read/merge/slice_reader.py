@@ -16,6 +16,7 @@ from lakewarden.engine.formats.log.effective import effective_blocks
 from lakewarden.engine.formats.log.reader import read_apart, read_blocks
 from lakewarden.engine.formats.log.records import records
 from lakewarden.engine.formats.range_source import FileRanges
+from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowChoice, RowFilter
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
@@ -30,8 +31,7 @@ from lakewarden.engine.read.merge.slice_merge import LogFigures, SliceMerge
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.keygen.keys import is_composite, record_keys
-from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+from lakewarden.engine.table.schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.table.schema_history import Sources
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
@@ -124,20 +124,19 @@ class SliceReader:
         if logs:
             entries = log_entries(logs, base.schema, self._spec.rules)
             merger = Merger(fold(entries, self._spec.rules, self._spec.defaults))
-            merged = [merger.merge_batch(base, self._keys(base))]
+            merged = [merger.merge_batch(base)]
             rows = pa.concat_tables([*merged, *merger.updated(), merger.rest()])
         found = self._of_keys(rows, keys)
         return replace(found, rows=self._finished(found.rows, slice_))
 
     def _of_keys(self, rows: pa.Table, keys: KeyIndex) -> "KeyRows":
-        own = self._keys(rows)
-        at, places = keys.find(rows.column(RECORD_KEY) if own is None else own)
+        at, places = keys.find(rows.column(RECORD_KEY))
         return KeyRows(rows.take(pa.array(at)), places)
 
     def _as_records(self, rows: pa.Table, schema: pa.Schema) -> Records:
         """Records that are about to be written, as they are going to be read."""
         own = project(rows, schema, "a new log")
-        return Records(own, keys=self._keys(own))
+        return Records(self._with_virtual_keys(own, "a new log"))
 
     def _merging_schema(self) -> pa.Schema:
         names = self._spec.wanted_for_merging()
@@ -176,7 +175,7 @@ class SliceReader:
         """The slice's rows in parts; a sparing read takes little memory for each."""
         merges = bool(slice_.log_files)
         names = self._spec.wanted_for_merging() if merges else self._spec.wanted()
-        if not merges and self._spec.keys is not None and self._spec.has_meta_fields:
+        if not merges and self._spec.keys is not None and self._spec.virtual_keys is None:
             # Record keys choose the rows, and say what the key column holds.
             names = names - {self._spec.key_column} | {RECORD_KEY}
         schema = pa.schema([field for field in self._spec.schema if field.name in names])
@@ -198,8 +197,6 @@ class SliceReader:
     ) -> Iterator[pa.Table]:
         if slice_.base_file is None:
             return
-        # Keys that must be put together from columns need these written out.
-        keep_dictionaries = for_merging and self._spec.has_meta_fields
         path = slice_.path(slice_.base_file)
         sources = self._spec.history.sources(slice_.base_file.instant)
         stored = [sources.of(name) for name in schema.names]
@@ -211,11 +208,12 @@ class SliceReader:
             small_buffers=sparing,
             row_filter=self._row_filter(slice_, sources),
             choice=self._row_choice(slice_, sources),
-            keep_dictionaries=keep_dictionaries,
+            keep_dictionaries=for_merging,
             on_footer=on_footer,
         )
         for table in tables:
-            yield project(table, schema, path, sources, keep_dictionaries=keep_dictionaries)
+            rows = project(table, schema, path, sources, keep_dictionaries=for_merging)
+            yield self._with_virtual_keys(rows, path)
 
     def _row_filter(self, slice_: FileSlice, sources: Sources) -> RowFilter | None:
         """The filter by which row groups of the base file may be skipped.
@@ -242,7 +240,7 @@ class SliceReader:
         With logs only keys choose: what is about one key is about no other.
         """
         keys, predicate = self._spec.keys, self._spec.predicate
-        if keys is not None and self._spec.has_meta_fields:
+        if keys is not None and self._spec.virtual_keys is None:
             return RowChoice((RECORD_KEY,), partial(_with_keys, keys), self._wanted_keys)
         if predicate is None or slice_.log_files or not self._are_stored(predicate, sources):
             return None
@@ -268,9 +266,7 @@ class SliceReader:
         threads = LocalExecutor(workers)
         merger = threads.start(partial(self._merger, slice_, schema))
         base = self._base_rows(slice_, schema, workers=workers, sparing=sparing, for_merging=True)
-        yield from threads.map(
-            lambda rows: merger().merge_batch(rows, self._keys(rows)), base, ahead=BATCHES_AHEAD
-        )
+        yield from threads.map(lambda rows: merger().merge_batch(rows), base, ahead=BATCHES_AHEAD)
         yield from merger().updated()
         yield merger().rest()
 
@@ -313,20 +309,24 @@ class SliceReader:
         if block.is_partial:
             schema = pa.schema([f for f in schema if sources.of(f.name) in rows.column_names])
         rows = project(rows, schema, block.path, sources)
-        if self._spec.keys is not None and self._spec.has_meta_fields:
+        rows = self._with_virtual_keys(rows, block.path)
+        if self._spec.keys is not None:
             rows = rows.take(pa.array(_with_keys(self._spec.keys, rows)))
-        return Records(rows, is_partial=block.is_partial, keys=self._keys(rows))
+        return Records(rows, is_partial=block.is_partial)
 
-    def _keys(self, rows: pa.Table) -> pa.Array | None:
-        """The record keys of a table that does not store them."""
-        if self._spec.has_meta_fields:
-            return None
-        fields = self._spec.key_fields
-        keys = record_keys(rows, fields, composite=is_composite(fields))
-        return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+    def _with_virtual_keys(self, rows: pa.Table, path: str) -> pa.Table:
+        """The rows with their record keys, where files do not store them."""
+        scheme = self._spec.virtual_keys
+        place = rows.schema.get_field_index(RECORD_KEY)
+        if scheme is None or place < 0:
+            return rows
+        if not scheme.fields or not set(scheme.columns) <= set(rows.column_names):
+            raise _no_keys(path)
+        return rows.set_column(place, rows.schema.field(place), scheme.keys_of_stored(rows))
 
     def _finished(self, rows: pa.Table, slice_: FileSlice) -> pa.Table:
         rows = self._with_key_column(rows)
+        rows = self._with_virtual_path(rows, slice_.partition)
         rows = self._with_partition_values(rows, slice_.partition)
         if self._spec.commit_times is not None:
             wanted = pa.array(sorted(self._spec.commit_times))
@@ -341,6 +341,13 @@ class SliceReader:
             return rows
         return rows.append_column(self._spec.schema.field(name), rows.column(RECORD_KEY))
 
+    def _with_virtual_path(self, rows: pa.Table, partition: str) -> pa.Table:
+        place = rows.schema.get_field_index(PARTITION_PATH)
+        if self._spec.virtual_keys is None or place < 0:
+            return rows
+        path = pa.repeat(pa.scalar(partition, pa.string()), len(rows))
+        return rows.set_column(place, pa.field(PARTITION_PATH, pa.string()), path)
+
     def _with_partition_values(self, rows: pa.Table, partition: str) -> pa.Table:
         """Partition columns that the files lack, or that the path alone knows to be null."""
         for name, text in self._spec.partitions.values(partition).items():
@@ -353,6 +360,10 @@ class SliceReader:
                 column = pa.repeat(value, len(rows))
                 rows = rows.set_column(place, field, column)
         return rows
+
+
+def _no_keys(path: str) -> CorruptTable:
+    return corrupt(path, None, "It has no columns to make record keys of, and stores no keys.")
 
 
 def _with_keys(keys: pa.Array, rows: pa.Table) -> np.ndarray:

@@ -8,10 +8,18 @@ import pyarrow as pa
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.read.merge.delete_marks import IS_DELETED_FIELD, OPERATION_FIELD
 from lakewarden.engine.read.merge.predicate import Predicate
+from lakewarden.engine.table.keygen.key_scheme import KeyScheme
 from lakewarden.engine.table.merge_rules import MergeRules
 from lakewarden.engine.table.partitions import PartitionScheme
-from lakewarden.engine.table.schema import COMMIT_TIME, RECORD_KEY
+from lakewarden.engine.table.schema import (
+    COMMIT_TIME,
+    META_COLUMNS,
+    PARTITION_PATH,
+    RECORD_KEY,
+)
 from lakewarden.engine.table.schema_history import SchemaHistory
+
+_IDENTITY = frozenset({RECORD_KEY, PARTITION_PATH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +42,14 @@ class BlockJudge:
 class ReadSpec:
     """What a query wants of every slice."""
 
-    # All columns of the table in the reader's types, meta columns first where the table has them.
+    # All columns of the table in the reader's types, meta columns first.
     schema: pa.Schema
     columns: tuple[str, ...]
     predicate: Predicate | None
     rules: MergeRules
     partitions: PartitionScheme
-    key_fields: tuple[str, ...]
-    has_meta_fields: bool
+    # How keys are made of the columns where files store none; None where they do.
+    virtual_keys: KeyScheme | None
     drops_partition_columns: bool
     blocks: BlockJudge = field(default_factory=BlockJudge)
     history: SchemaHistory = field(default_factory=SchemaHistory)
@@ -67,19 +75,37 @@ class ReadSpec:
             names.update(self.predicate.columns)
         if self.commit_times is not None:
             names.add(COMMIT_TIME)
+        names |= self._made_of(names)
         # A table without columns would not know how many rows it has.
-        return names or {self.schema.names[0]}
+        return names or {self._any_stored()}
+
+    def _made_of(self, names: set[str]) -> set[str]:
+        """The columns that the record key is made of, if it is wanted and not stored."""
+        if self.virtual_keys is None or RECORD_KEY not in names:
+            return set()
+        return set(self.virtual_keys.columns)
+
+    def _any_stored(self) -> str:
+        names: list[str] = self.schema.names
+        own = [name for name in names if name not in META_COLUMNS]
+        return names[0] if self.virtual_keys is None or not own else own[0]
 
     @property
     def stored(self) -> frozenset[str]:
         """The columns that the files hold as they are shown."""
         derived = {field.name for field in self.partitions.fields}
-        return frozenset(self.schema.names) - derived
+        return frozenset(self.schema.names) - derived - self.unfilled
+
+    @property
+    def unfilled(self) -> frozenset[str]:
+        """The columns of rows' identity that files leave empty."""
+        return frozenset() if self.virtual_keys is None else _IDENTITY
 
     def wanted_for_merging(self) -> set[str]:
         """The columns that deciding between two records needs besides."""
         names = self.wanted() - {self.key_column} | set(self.rules.ordering_names)
-        names.update((RECORD_KEY,) if self.has_meta_fields else self.key_fields)
+        names.add(RECORD_KEY)
+        names |= self._made_of(names)
         names.update(
             name
             for name in (self.rules.delete_field, IS_DELETED_FIELD, OPERATION_FIELD)

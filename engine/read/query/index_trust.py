@@ -25,6 +25,7 @@ from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 
 # What of files is not known there costs a read of them, no more.
 _BY_FILE = (COLUMN_STATS, BLOOM_FILTERS, EXPRESSION_INDEX_PREFIX)
+_BY_KEY = (RECORD_INDEX, SECONDARY_INDEX_PREFIX)
 _UNDOINGS = (Action.ROLLBACK, Action.RESTORE)
 
 
@@ -104,6 +105,8 @@ class IndexTrust:
 
     def _checks(self, partition: str) -> Iterator[str | None]:
         yield from self._gaps(partition)
+        if partition.startswith(_BY_KEY) and not self._state.config.has_meta_fields:
+            yield "the table stores no keys, and writers may have lost some"
         yield self._untold_undoing(partition)
         if partition.startswith(SECONDARY_INDEX_PREFIX):
             needed = self.doubt(RECORD_INDEX)

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.merge.predicate import Condition, Filter, check_columns
 from lakewarden.engine.read.query.plan_query import Query, plan_query
@@ -24,7 +21,7 @@ def plan_lookup(
         check_columns([by], state.reader_schema())
         return plan_query(state, Query(columns=columns, filter=_value_filter(keys, by)))
     wanted = _texts(keys)
-    return plan_query(state, Query(columns=columns, filter=_key_filter(state, wanted)))
+    return plan_query(state, Query(columns=columns, filter=[(RECORD_KEY, "in", wanted)]))
 
 
 def _value_filter(values: Sequence[object], column: str) -> Filter:
@@ -51,17 +48,3 @@ def _texts(keys: Sequence[object]) -> list[str]:
             now="For example: table.lookup(['order-17', 'order-18']).",
         )
     return sorted({str(key) for key in keys})
-
-
-def _key_filter(state: Snapshot, keys: Sequence[str]) -> Filter:
-    if state.config.has_meta_fields:
-        return [(RECORD_KEY, "in", keys)]
-    if len(state.config.key_fields) == 1:
-        wanted = pa.array(keys, pa.string())
-        return pc.field(state.config.key_fields[0]).cast("string").isin(wanted)
-    raise InvalidRequest(
-        "unsupported_lookup",
-        what="The table stores no record keys, and its keys have several fields.",
-        why="It has hoodie.populate.meta.fields=false.",
-        now="Filter by the key fields with read_arrow(filter=...).",
-    )

@@ -29,6 +29,7 @@ from lakewarden.engine.read.query.times import Time, parse_time
 from lakewarden.engine.read.query.wanted_keys import wanted_keys
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.key_scheme import key_column
+from lakewarden.engine.table.keygen.virtual_keys import virtual_keys
 
 
 class Mode(Enum):
@@ -118,16 +119,17 @@ def slices_as_of(
 def read_spec(state: Snapshot, query: Query, as_of: str | None) -> ReadSpec:
     """What every slice of the query is read with; columns and filter are checked here."""
     config = state.config
-    schema = state.reader_schema(as_of)
+    schema = state.schema(as_of).with_meta()
+    # A table that stores no meta columns shows none; yet each of its rows has a key and a path.
+    shown = state.reader_schema(as_of) if query.columns is None else schema
     predicate = bind_filter(query.filter, schema)
     return ReadSpec(
         schema=schema,
-        columns=check_columns(query.columns, schema),
+        columns=check_columns(query.columns, shown),
         predicate=predicate,
         rules=config.merge,
         partitions=config.partitions,
-        key_fields=config.key_fields,
-        has_meta_fields=config.has_meta_fields,
+        virtual_keys=virtual_keys(config),
         drops_partition_columns=config.drops_partition_columns,
         blocks=block_judge(state, as_of),
         history=state.history.until(as_of),

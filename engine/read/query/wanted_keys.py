@@ -11,7 +11,7 @@ from lakewarden.engine.read.merge.predicate import Predicate
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import COMPLEX_GENERATORS
 from lakewarden.engine.table.keygen.key_scheme import has_known_keys
-from lakewarden.engine.table.keygen.keys import record_keys
+from lakewarden.engine.table.keygen.keys import joined_keys, key_texts
 from lakewarden.engine.table.schema import RECORD_KEY
 
 # For more keys than these reading the files costs less than asking for each of them.
@@ -30,7 +30,7 @@ def wanted_keys(state: Snapshot, predicate: Predicate | None, schema: pa.Schema)
 
 def _keys(state: Snapshot, alternative: Alternative, schema: pa.Schema) -> pa.Array | None:
     config = state.config
-    if config.has_meta_fields and RECORD_KEY in alternative:
+    if RECORD_KEY in alternative:
         return _values(alternative[RECORD_KEY], pa.string())
     fields = config.key_fields
     # A renamed column has another name in the properties.
@@ -49,7 +49,8 @@ def _keys(state: Snapshot, alternative: Alternative, schema: pa.Schema) -> pa.Ar
     spellings = {len(fields) > 1} | (
         {True} if config.key_generator in COMPLEX_GENERATORS else set()
     )
-    texts = [record_keys(rows, fields, composite=one).combine_chunks() for one in spellings]
+    parts = key_texts(rows, fields)
+    texts = [joined_keys(parts, fields, names_fields=one) for one in sorted(spellings)]
     return pa.concat_arrays(texts)
 
 

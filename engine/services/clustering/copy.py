@@ -76,6 +76,9 @@ def copyable(place: FencedTaskContext, spec: ClusterSpec, task: ClusterTask) -> 
     """The base files of a task if they can be copied, and if that pays; None otherwise."""
     if spec.order.is_sorted or task.has_logs or len(task.file_ids) != 1:
         return None
+    if spec.write.has_virtual_keys and spec.write.tracks_keys:
+        # No file tells which keys arrive.
+        return None
     union = KeyUnion(spec.write.files.bloom.entries_max)
     parts: list[Part] = []
     schema: pa.Schema | None = None
@@ -143,7 +146,7 @@ class _Copying:
         self._target = target
         self._stitcher = Stitcher(source.parts[0].footer, {FILE_NAME: target.name})
         self._small: list[pa.Table] = []
-        self._keys = KeyGatherer(spec.write.files.bloom)
+        self._keys = KeyGatherer(spec.write.key_footers)
         self._arrived: list[pa.Array] = []
         self.with_nan = set(task.nan.known)
         self.size_bytes = 0

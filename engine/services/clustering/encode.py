@@ -53,7 +53,7 @@ def _write(
     """One new base file."""
     target = new_base_file(key, spec, number)
     leave_marker(place.storage, spec.instant, target, MarkerKind.CREATE)
-    keys = KeyGatherer(spec.files.bloom)
+    keys = KeyGatherer(spec.key_footers)
     arrived: list[pa.Array] = []
 
     def noted() -> Iterator[pa.Table]:

@@ -59,7 +59,7 @@ class Compacting:
         kind = MarkerKind.CREATE if slice_.base_file is None else MarkerKind.MERGE
         leave_marker(place.storage, spec.instant, target, kind)
         bloom = bloom_worth_keeping(place.storage, slice_, rebuilt_up_to=HASHED_ANEW_MAX)
-        keys = KeyGatherer(spec.files.bloom, bloom)
+        keys = KeyGatherer(spec.key_footers, bloom)
         columns = (*OWN_COLUMNS, *spec.schema.columns.names)
         reader = SliceReader(place.storage, replace(spec.read, columns=columns))
         merge = reader.merge(slice_)

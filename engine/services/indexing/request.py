@@ -19,6 +19,7 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.versions import index_version
 
 _PARTITIONED_OPTION = "ispartitioned"
@@ -42,6 +43,7 @@ class IndexType(StrEnum):
 
 
 _OF_EXPRESSIONS = frozenset({IndexType.COLUMN_STATS, IndexType.BLOOM_FILTERS})
+_OF_KEYS = frozenset({IndexType.RECORD_INDEX, IndexType.SECONDARY_INDEX, IndexType.BLOOM_FILTERS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +88,8 @@ def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str
     if function is not None and kind in _OF_EXPRESSIONS:
         return _expression(request, kind, function, own).in_format(config)
     _refuse_options(request, own, _NOT_OF_EXPRESSIONS)
+    if kind in _OF_KEYS:
+        refuse_key_index(config, kind)
     match kind:
         case IndexType.RECORD_INDEX:
             _check_key(request, config)

@@ -67,7 +67,8 @@ def _plain_files(storage: Storage, scan: Scan) -> dict[FileGroupId, str]:
 def _is_plain(slice_: FileSlice, spec: ReadSpec) -> bool:
     """Whether the base file alone has the rows, under the names and values that are shown."""
     sources = spec.history.sources(slice_.base_instant)
-    if slice_.log_files or any(name in sources for name in spec.wanted()):
+    wanted = spec.wanted()
+    if slice_.log_files or spec.unfilled & wanted or any(name in sources for name in wanted):
         return False
     # A null in the partition path is text in the file.
     return None not in spec.partitions.values(slice_.partition).values()

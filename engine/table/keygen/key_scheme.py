@@ -1,4 +1,8 @@
-"""Record keys for writing: every row gets one, and a row that can have none is refused."""
+"""Key schemes: how a table's rows get their record keys, for writing and for reading.
+
+A row that is to be written and can have no key is refused. Only tables that store no keys need them
+made for reading; the others have the key in each row.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -7,18 +11,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import COMPLEX_GENERATORS, NEW_ENCODING_KEY, TableConfig
-from lakewarden.engine.table.keygen.java_text import java_texts
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
+from lakewarden.engine.table.keygen.keys import (
+    EMPTY_PLACEHOLDER,
+    NULL_PLACEHOLDER,
+    joined_keys,
+    key_texts,
+)
 
 # Generators of Hudi that take a text for a key as it is; what others make is not known.
-_PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
+PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")
 # Those that make keys of the columns' values alone, one way or another.
 _KNOWN_GENERATORS = frozenset(
     {
-        *_PLAIN_GENERATORS,
+        *PLAIN_GENERATORS,
         *COMPLEX_GENERATORS,
         "TIMESTAMP",
         "TIMESTAMP_AVRO",
@@ -50,18 +57,23 @@ class KeyScheme:
         """
         if not self.fields:
             return _given_or_to_come(stored, len(rows) if stored is None else len(stored))
-        texts = [_whole(java_texts(column_at(rows, name), name)) for name in self.fields]
+        texts = key_texts(rows, self.fields)
         gaps = np.logical_and.reduce([_are_gaps(text) for text in texts])
         if gaps.any():
             raise self._keyless(int(gaps.argmax()), texts)
-        if not self.names_fields:
-            return texts[0]
         if len(texts) > 1:
             self._refuse_ambiguous(texts)
-        parts: list[object] = []
-        for at, (name, text) in enumerate(zip(self.fields, texts, strict=True)):
-            parts += [f"{',' if at else ''}{name}:", _filled(text)]
-        return pc.binary_join_element_wise(*parts, "")
+        return joined_keys(texts, self.fields, names_fields=self.names_fields)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the fields are in; a field may be inside of one."""
+        return tuple(dict.fromkeys(name.split(".")[0] for name in self.fields))
+
+    def keys_of_stored(self, rows: pa.Table) -> pa.Array:
+        """The record keys of rows that were written, where files do not store them."""
+        texts = key_texts(rows, self.fields)
+        return joined_keys(texts, self.fields, names_fields=self.names_fields)
 
     def _refuse_ambiguous(self, texts: list[pa.Array]) -> None:
         """Refuse values with which the key's text can be taken apart in two ways.
@@ -134,7 +146,7 @@ def _given_or_to_come(stored: pa.ChunkedArray | None, count: int) -> pa.StringAr
 def key_scheme(config: TableConfig) -> KeyScheme:
     """How the table's record keys are made; without fields each row gets a key of its own."""
     several = len(config.key_fields) > 1
-    return KeyScheme(config.key_fields, several or _names_its_only_field(config))
+    return KeyScheme(config.key_fields, several or names_only_field(config))
 
 
 def has_known_keys(config: TableConfig) -> bool:
@@ -151,11 +163,11 @@ def key_column(config: TableConfig, columns: pa.Schema) -> str | None:
         return None
     (name,) = config.key_fields
     is_text = name in columns.names and columns.field(name).type == pa.string()
-    is_plain = config.key_generator in _PLAIN_GENERATORS
+    is_plain = config.key_generator in PLAIN_GENERATORS
     return name if is_text and is_plain else None
 
 
-def _names_its_only_field(config: TableConfig) -> bool:
+def names_only_field(config: TableConfig, *, is_assumed: bool | None = None) -> bool:
     """Releases differ over complex keys of one column; tables say which way theirs went."""
     if config.key_generator not in COMPLEX_GENERATORS:
         return False
@@ -167,6 +179,8 @@ def _names_its_only_field(config: TableConfig) -> bool:
     stated = config.properties.get(NEW_ENCODING_KEY, "").strip().lower()
     if stated:
         return stated != "true"
+    if is_assumed is not None:
+        return is_assumed
     raise InvalidRequest(
         "ambiguous_complex_keys",
         what=f"The keys of this table may be `{config.key_fields[0]}:value` or `value`.",
@@ -183,14 +197,3 @@ def _names_its_only_field(config: TableConfig) -> bool:
 
 def _are_gaps(text: pa.Array) -> np.ndarray:
     return np.asarray(pc.fill_null(pc.equal(pc.binary_length(text), 0), True), dtype=bool)
-
-
-def _filled(text: pa.Array) -> pa.Array:
-    filled = pc.if_else(pc.equal(text, ""), EMPTY_PLACEHOLDER, text)
-    return pc.fill_null(filled, NULL_PLACEHOLDER)
-
-
-def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(texts, pa.Array):
-        return texts
-    return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()

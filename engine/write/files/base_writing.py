@@ -13,6 +13,7 @@ from lakewarden.engine.write.files.base_files import EXTENSION, BaseContent, sto
 from lakewarden.engine.write.files.file_content import gatherer_of, with_gathered
 from lakewarden.engine.write.files.file_summaries import NanWatch, base_file_summaries
 from lakewarden.engine.write.files.key_footers import KeyGatherer
+from lakewarden.engine.write.files.meta_columns import without_identity
 from lakewarden.engine.write.files.spec import WriteSpec
 
 
@@ -32,7 +33,9 @@ def write_base_file(
 ) -> tuple[NewFile, WriteStat]:
     """Write a base file; what came of it, as far as the file itself tells."""
     watch, gathered = NanWatch(), gatherer_of(spec.indexes)
-    looked_at = gathered.over(watch.over(parts))
+    looked_at: Iterable[pa.Table] = gathered.over(watch.over(parts))
+    if spec.has_virtual_keys:
+        looked_at = map(without_identity, looked_at)
     content = BaseContent(spec.schema.with_meta(), looked_at, spec.records_text)
     stored = store_base_file(storage, target.path, content, keys, spec.files)
     columns = base_file_summaries(

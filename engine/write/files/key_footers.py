@@ -41,13 +41,13 @@ class KeptFilter:
 
 
 class KeyGatherer:
-    """Gathers the keys of one base file.
+    """Gathers the keys of one base file; without options its footer is to say nothing of them.
 
     `base` is the filter of the file that is rewritten: keys that stay need not be hashed again. It
     may come later, but not after the first keys.
     """
 
-    def __init__(self, options: BloomOptions, base: KeptFilter | None = None) -> None:
+    def __init__(self, options: BloomOptions | None, base: KeptFilter | None = None) -> None:
         self._options = options
         self._base = base
         self._keys: list[pa.Array] = []
@@ -59,6 +59,8 @@ class KeyGatherer:
 
     def add(self, keys: pa.Array | pa.ChunkedArray, *, are_new: bool) -> None:
         """Take note of keys, in the order in which they are written."""
+        if self._options is None:
+            return
         chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
         for chunk in chunks:
             if len(chunk):
@@ -68,15 +70,16 @@ class KeyGatherer:
 
     def footer(self) -> KeyFooter:
         """What goes into the footer; a file without rows has no smallest and largest key."""
+        if self._options is None:
+            return KeyFooter(None, None, None, None)
         bounds = sorted(self._bounds, key=_java_order)
         low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
         if self._base is not None and not self._keys:
             return replace(self._base.footer, min_key=low, max_key=high)
-        bloom = self._bloom()
+        bloom = self._bloom(self._options)
         return KeyFooter(bloom.text(), bloom.type_code, low, high)
 
-    def _bloom(self) -> BloomFilter:
-        options = self._options
+    def _bloom(self, options: BloomOptions) -> BloomFilter:
         keys = pa.chunked_array(self._keys, pa.string())
         if self._base is not None:
             return extend_bloom(self._base.decoded(), keys, entries_max=options.entries_max)

@@ -18,7 +18,12 @@ from lakewarden.engine.read.merge.key_hash import hash_keys, repeated
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode
-from lakewarden.engine.write.files.meta_columns import constant, with_file_columns, with_own_columns
+from lakewarden.engine.write.files.meta_columns import (
+    constant,
+    with_file_columns,
+    with_own_columns,
+    without_identity,
+)
 from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
 
 
@@ -90,6 +95,8 @@ def store_log(
     With instants that it compacts it takes the place of their blocks, and has a block in any case.
     """
     origin = BlockOrigin(spec.instant, spec.records_text, compacted)
+    if spec.has_virtual_keys:
+        records = without_identity(records)
     with storage.create(path) as stream:
         for block in _blocks(records, deletes, spec, origin):
             stream.write(block)

@@ -37,6 +37,15 @@ def with_file_columns(rows: pa.Table, partition: str, file_name: str) -> pa.Tabl
     return pa.table({**columns, **named})
 
 
+def without_identity(rows: pa.Table) -> pa.Table:
+    """Rows as tables with virtual keys store them: of the meta columns only the file is filled."""
+    for name in (*OWN_COLUMNS, PARTITION_PATH):
+        place = rows.schema.get_field_index(name)
+        nulls = pa.nulls(len(rows), pa.string())
+        rows = rows.set_column(place, pa.field(name, pa.string()), nulls)
+    return rows
+
+
 def constant(text: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), count)
 

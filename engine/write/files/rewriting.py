@@ -55,7 +55,7 @@ class Rewriting:
         self._merger = Merger(self._folded(task.changes), self if self._watches else None)
         self._inserts = self._with_own(task.inserts, first=int((~task.is_insert).sum()))
         self._arrived: list[pa.Array] = []
-        self.keys = KeyGatherer(spec.files.bloom)
+        self.keys = KeyGatherer(spec.key_footers)
 
     @property
     def tally(self) -> Tally:

@@ -89,6 +89,15 @@ class WriteSpec:
         return f"{task_number}-{self.task_attempt}-{self.attempt}"
 
     @property
+    def key_footers(self) -> BloomOptions | None:
+        """How footers tell of keys; those of files that store no keys do not."""
+        return None if self.has_virtual_keys else self.files.bloom
+
+    @property
+    def has_virtual_keys(self) -> bool:
+        return self.read.virtual_keys is not None
+
+    @property
     def has_lists(self) -> bool:
         return MarkerType.TIMELINE_SERVER_BASED in self.markers
 

@@ -107,7 +107,7 @@ class _Work:
     def create(self) -> WrittenFile:
         target = self._target
         rows = self._task.inserts
-        keys = KeyGatherer(self._spec.files.bloom)
+        keys = KeyGatherer(self._spec.key_footers)
         keys.add(rows.keys, are_new=True)
         own = with_own_columns(
             rows.rows, rows.keys, instant=self._spec.instant, task_number=self._task.number

@@ -19,6 +19,7 @@ from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.key_scheme import key_scheme
 from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
 from lakewarden.engine.table.keygen.partition_paths import partition_paths
+from lakewarden.engine.table.keygen.virtual_keys import refuse_unsupported_virtual_keys
 from lakewarden.engine.table.merge_rules import MergeRules
 from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.write.rows.evolve import not_nullable
@@ -185,8 +186,7 @@ def _check_ordering(table: pa.Table, config: TableConfig) -> None:
 def refuse_unwritable(config: TableConfig) -> None:
     """Refuse a table that has something which no file of ours would have."""
     properties = config.properties
-    if not config.has_meta_fields:
-        raise _unwritable("virtual_keys", "stores no meta columns")
+    refuse_unsupported_virtual_keys(config)
     if config.drops_partition_columns:
         how = "leaves partition columns out of its files"
         raise _unwritable("dropped_partition_columns", how)

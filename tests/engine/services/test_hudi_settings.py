@@ -77,7 +77,7 @@ def test_a_typing_error_is_refused_with_the_nearest_name(misspelt: str, nearest:
     ("key", "value"),
     [
         ("hoodie.base.file.format", "ORC"),
-        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
         ("hoodie.precommit.validators", "org.example.Validator"),
         ("hoodie.datasource.merge.type", "skip_merge"),
         ("hoodie.datasource.write.payload.class", "org.example.Payload"),

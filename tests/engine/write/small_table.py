@@ -45,7 +45,7 @@ def write_spec_of(
 ) -> WriteSpec:
     """What tasks are told; the instant is filled in by whoever writes."""
     schema = schema_of(columns)
-    read = ReadSpec(schema.with_meta(), (), None, rules, PartitionScheme(), ("k",), True, False)
+    read = ReadSpec(schema.with_meta(), (), None, rules, PartitionScheme(), None, False)
     return WriteSpec(
         instant="",
         attempt=0,

@@ -38,6 +38,23 @@ STORIES = {
         "SELECT id, a.d, _hoodie_record_key FROM {t}",
         [(4, 5, "k")],
     ),
+    "no meta columns": (
+        """
+        CREATE TABLE {t} (id INT, n INT, name STRING, ts BIGINT) {using} LOCATION '{at}'
+          TBLPROPERTIES (primaryKey = 'id,n', preCombineField = 'ts', type = 'mor',
+            'hoodie.populate.meta.fields' = 'false')
+        INSERT INTO {t} VALUES (1, 1, 'a', 1), (2, 1, 'b', 1), (3, 1, 'c', 1)
+        UPDATE {t} SET name = 'updated', ts = 2 WHERE id = 1
+        DELETE FROM {t} WHERE id = 2
+        MERGE INTO {t} t USING (SELECT 3 AS id, 1 AS n, 'merged' AS name, 3L AS ts) s
+          ON t.id = s.id AND t.n = s.n
+          WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+        !CREATE TABLE {t}_no (id INT) {using} LOCATION '{at}_no'
+          TBLPROPERTIES ('hoodie.populate.meta.fields' = 'false')
+        """,
+        "SELECT * FROM {t}",
+        [(1, 1, "updated", 2), (3, 1, "merged", 3)],
+    ),
     "texts with lengths": (
         """
         CREATE TABLE {t} (id INT, name VARCHAR(5), s STRUCT<c: CHAR(3)>) {using} LOCATION '{at}'

@@ -34,8 +34,8 @@ def test_a_table_takes_properties_that_only_hudi_has(
         ("'hoodie.upsert.shufle.parallelism' = '2'", "hoodie.upsert.shuffle.parallelism"),
     ]:
         assert repr(nearest) in str(refused(created.format(more=f", {wrong}")))
-    unsupported = refused(created.format(more=", 'hoodie.populate.meta.fields' = 'false'"))
-    assert "hoodie.populate.meta.fields=false" in str(unsupported)
+    dropped = "hoodie.datasource.write.drop.partition.columns"
+    assert f"{dropped}=true" in str(refused(created.format(more=f", '{dropped}' = 'true'")))
     assert not (tmp_path / "typed").exists()
     run(created.format(more=""))
     config = lakewarden.Table(str(tmp_path / "typed")).config

@@ -145,15 +145,6 @@ def test_record_batches_are_merged_like_tables():
     assert merger.merge_batch(batch).column(KEY).to_pylist() == ["other"]
 
 
-def test_keys_can_be_given_where_the_key_column_is_empty():
-    log = Records(table({KEY: None, "ts": 2, "a": "x"}), keys=pa.array(["computed"]))
-    merger = Merger(fold(log_entries([log], SCHEMA, EVENT_TIME), EVENT_TIME))
-    base = table({KEY: None, "ts": 1})
-    assert not len(merger.merge_batch(base, pa.array(["computed"])))
-    (updated,) = merger.updated()
-    assert updated.column("a").to_pylist() == ["x"]
-
-
 def test_a_record_replaces_each_of_several_rows_of_its_key_wherever_they_are():
     parts = [upsert(ts=2, a="x"), Records(table({KEY: "late", "ts": 1}))]
     merger = Merger(fold(log_entries(parts, SCHEMA, EVENT_TIME), EVENT_TIME))

@@ -134,7 +134,6 @@ def test_moments_finer_than_the_column_are_refused_unless_nothing_is_lost() -> N
 @pytest.mark.parametrize(
     ("property_name", "value"),
     [
-        ("hoodie__populate__meta__fields", "false"),
         ("hoodie__datasource__write__drop__partition__columns", "true"),
         ("hoodie__table__base__file__format", "HFILE"),
     ],

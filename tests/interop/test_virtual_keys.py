@@ -1,0 +1,131 @@
+"""Tables without meta columns: Java and we write on after each other."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.formats.log.block import BlockKind
+from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.table.schema import META_COLUMNS
+from tests.canonical import Row
+from tests.interop.java_writes import SMALL, JavaWriter
+from tests.interop.judges import JavaJudge
+from tests.interop.lines import Refused
+from tests.writing.model import Kind, Story, Write, contents_of
+from tests.writing.shapes import Shape, carry_out
+
+VIRTUAL = {"hoodie.populate.meta.fields": "false"}
+SHAPES = [
+    Shape("cow", index="SIMPLE"),
+    Shape("cow", is_partitioned=False, is_event_time=False, index="BUCKET"),
+    Shape("mor", index="BUCKET"),
+    Shape("mor", is_partitioned=False, index="GLOBAL_SIMPLE"),
+    Shape("mor", is_event_time=False, has_metadata=False, index="SIMPLE"),
+]
+
+
+def java_rows(java: JavaJudge, path: Path) -> list[Row]:
+    """What Java reads, without the meta columns, which it shows empty."""
+    found = java.read(path)
+    return [{name: row[name] for name in row if name not in META_COLUMNS} for row in found]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_java_goes_on_with_a_table_without_meta_columns(
+    shape: Shape, java: JavaJudge, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    table = shape.create(str(path), VIRTUAL)
+    writer = JavaWriter(java, path, SMALL | VIRTUAL | {"hoodie.index.type": shape.index})
+    story = Story(3, shape.model(), kinds=("upsert", "delete"))
+
+    def upcoming(kind: Kind = "upsert") -> Write:
+        write = story.write(kind)
+        story.model.apply(write)
+        return write
+
+    def agree(after: str) -> None:
+        expected = story.model.contents()
+        assert contents_of(table.read_arrow()) == expected, after
+        assert contents_of(pa.Table.from_pylist(java_rows(java, path))) == expected, after
+
+    for kind in ("bulk_insert", "upsert", "delete", "upsert"):
+        carry_out(table, upcoming(kind))
+    agree("we wrote")
+    writer.carry_out(upcoming())
+    writer.carry_out(upcoming("delete"))
+    writer.carry_out_in_sql(upcoming())
+    agree("Java wrote")
+    carry_out(table, upcoming())
+    if shape.type == "mor":
+        writer.compact()
+        agree("Java compacted")
+        carry_out(table, upcoming())
+        writer.carry_out(upcoming())
+        table.compaction.schedule_and_run()
+        agree("we compacted")
+    if shape.index != "BUCKET":
+        table.clustering.schedule_and_run()
+        writer.carry_out(upcoming())
+        writer.cluster()
+    carry_out(table, upcoming("delete"))
+    carry_out(table, upcoming())
+    agree("we clustered, and so did Java")
+
+
+def test_keys_of_all_types_are_spelled_as_java_spells_them(java: JavaJudge, tmp_path: Path) -> None:
+    path, columns = tmp_path / "t", ("s", "d", "t", "m", "b", "n")
+    schema = pa.schema(
+        [
+            ("s", pa.string()),
+            ("d", pa.date32()),
+            ("t", pa.timestamp("us", "UTC")),
+            ("m", pa.decimal128(10, 2)),
+            ("b", pa.bool_()),
+            ("n", pa.int64()),
+            ("v", pa.int32()),
+        ]
+    )
+    moment = datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)
+    rows = [
+        {"s": "x", "d": date(2024, 2, 29), "t": moment, "m": Decimal("1.50"), "b": True, "n": n}
+        for n in (1, 2, 3)
+    ]
+    rows[2]["s"] = None
+    table = Table.create(str(path), schema, columns, type="mor", properties=VIRTUAL)
+    table.upsert(pa.Table.from_pylist([row | {"v": 1} for row in rows], schema))
+    table.delete(pa.Table.from_pylist(rows[:1], schema))
+    java.sql(
+        path,
+        "MERGE INTO t USING (SELECT * FROM t WHERE n > 1) s ON "
+        + " AND ".join(f"t.{name} <=> s.{name}" for name in columns)
+        + " WHEN MATCHED THEN DELETE",
+        settings=SMALL | VIRTUAL | {"hoodie.datasource.write.recordkey.field": ",".join(columns)},
+    )
+    said = {
+        key
+        for log in path.glob(".*log*")
+        if log.suffix != ".crc"
+        for block in read_blocks(log.read_bytes(), log.name)
+        if block.kind is BlockKind.DELETE
+        for key in deletes(block).keys.to_pylist()
+    }
+    spelled = table.read_arrow(columns=["n"]).num_rows, java_rows(java, path)
+    assert spelled == (0, []), said
+
+
+def test_java_cannot_update_such_a_table_in_sql(java: JavaJudge, tmp_path: Path) -> None:
+    path, shape = tmp_path / "t", Shape(is_partitioned=False)
+    table = shape.create(str(path), VIRTUAL)
+    carry_out(table, Story(3, shape.model(), kinds=("upsert",)).next())
+    writer = JavaWriter(java, path, SMALL | VIRTUAL)
+    with pytest.raises(Refused, match="NullPointerException"):
+        writer.sql("UPDATE t SET name = 'x' WHERE v < 60")
+    table.update_where([("v", "<", 60.0)], {"name": "x"})
+    rows = [row["name"] for row in java_rows(java, path) if float(str(row["v"])) < 60]
+    assert set(rows) <= {"x"}

@@ -45,6 +45,14 @@ from lakewarden.engine.services.inspection.metadata_table import (
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
 from lakewarden.engine.services.options import given_options, keep_settings
+from lakewarden.engine.services.repairs import (
+    PartitionFile,
+    PropertyChange,
+    add_partition_files,
+    migrate_partition_files,
+    overwrite_properties,
+    remove_damaged_cleans,
+)
 from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.services.table_version import (
     VersionChanged,
@@ -228,6 +236,27 @@ class TableMetadata:
             return loaded
         self.change_version(NEWEST)
         return load_table(context.storage, context.memory)
+
+    def repair_partition_files(
+        self, *, migrates: bool = False, dry_run: bool = False
+    ) -> tuple[PartitionFile, ...]:
+        """Put back the files that make folders partitions; how each folder said so before.
+
+        Or let all of them be files of the table's base format.
+        """
+        if migrates:
+            return migrate_partition_files(self._context_factory(), dry_run=dry_run)
+        return add_partition_files(self._state(), dry_run=dry_run)
+
+    def repair_properties(
+        self, properties: Mapping[str, str], *, dry_run: bool = False
+    ) -> tuple[PropertyChange, ...]:
+        """Replace the table's properties; refused where they would describe other rows or files."""
+        return overwrite_properties(self._context_factory(), properties, dry_run=dry_run)
+
+    def repair_cleans(self, *, dry_run: bool = False) -> tuple[tuple[str, bool], ...]:
+        """Remove pending cleans whose plans are damaged; each with whether it goes."""
+        return remove_damaged_cleans(self._context_factory(), dry_run=dry_run)
 
     def set_settings(self, settings: Mapping[str, str], removed: Sequence[str] = ()) -> None:
         """Keep settings with the table for all of its writers; `removed` ones hold no more."""

@@ -63,18 +63,6 @@ _ONLY_HUDIS: Mapping[str, tuple[str, str]] = {
         "Lakewarden reads tables with bucket counts by partition, but writes none.",
         "Manage them with Hudi, or copy the rows into a table with one bucket count.",
     ),
-    "repair_migrate_partition_meta": (
-        "Every reader takes partition metadata as a text or in the base format.",
-        "Nothing is to be done.",
-    ),
-    "repair_overwrite_hoodie_props": (
-        "Properties that identify rows must not change, and a damaged file has a backup.",
-        "ALTER TABLE SET TBLPROPERTIES changes settings.",
-    ),
-    "repair_corrupted_clean_files": (
-        "A damaged clean plan may be one that another process carries out.",
-        "CALL validate_table names it; remove it with Hudi.",
-    ),
 }
 
 

@@ -35,14 +35,14 @@ def java_rows(java: JavaJudge, path: Path) -> list[Row]:
     return [{name: row[name] for name in row if name not in META_COLUMNS} for row in found]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("virtual", SHAPES, ids=str)
 def test_java_goes_on_with_a_table_without_meta_columns(
-    shape: Shape, java: JavaJudge, tmp_path: Path
+    virtual: Shape, java: JavaJudge, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    table = shape.create(str(path), VIRTUAL)
-    writer = JavaWriter(java, path, SMALL | VIRTUAL | {"hoodie.index.type": shape.index})
-    story = Story(3, shape.model(), kinds=("upsert", "delete"))
+    table = virtual.create(str(path), VIRTUAL)
+    writer = JavaWriter(java, path, SMALL | VIRTUAL | {"hoodie.index.type": virtual.index})
+    story = Story(3, virtual.model(), kinds=("upsert", "delete"))
 
     def upcoming(kind: Kind = "upsert") -> Write:
         write = story.write(kind)
@@ -62,14 +62,14 @@ def test_java_goes_on_with_a_table_without_meta_columns(
     writer.carry_out_in_sql(upcoming())
     agree("Java wrote")
     carry_out(table, upcoming())
-    if shape.type == "mor":
+    if virtual.type == "mor":
         writer.compact()
         agree("Java compacted")
         carry_out(table, upcoming())
         writer.carry_out(upcoming())
         table.compaction.schedule_and_run()
         agree("we compacted")
-    if shape.index != "BUCKET":
+    if virtual.index != "BUCKET":
         table.clustering.schedule_and_run()
         writer.carry_out(upcoming())
         writer.cluster()

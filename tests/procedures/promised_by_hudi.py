@@ -153,6 +153,15 @@ PROMISED: dict[str, tuple[str, str]] = {
         "table dry_run",
         "partition_path S; metadata_is_present S; action S",
     ),
+    "repair_migrate_partition_meta": (
+        "table dry_run",
+        "partition_path S; text_metafile_present S; base_metafile_present S; action S",
+    ),
+    "repair_overwrite_hoodie_props": (
+        "table new_props_file_path",
+        "property S; old_value S; new_value S",
+    ),
+    "repair_corrupted_clean_files": ("table", "result B"),
     "repair_deduplicate": (
         "table duplicated_partition_path dry_run",
         "key S",

@@ -86,6 +86,8 @@ def test_no_path_leads_out_of_the_allowed_roots(
         f"CALL show_timeline(path => '{path}')",
         f"CALL commits_compare(table => 'limits.inside', path => '{path}')",
         f"CALL export_instants(table => 'limits.inside', local_folder => '{path}')",
+        "CALL repair_overwrite_hoodie_props(table => 'limits.inside',"
+        f" new_props_file_path => '{path}/x')",
     ):
         assert refused(statement).getCondition() == "LAKEWARDEN_PATH_NOT_ALLOWED", statement
     rows = sql_session.sql("SELECT '2' AS id")

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from lakewarden.engine.file_groups.slices import Completions, FileGroupId, Visibility
-from lakewarden.engine.formats.instant_metadata import compaction, replace
+from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.replace import decode as decode_replace
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
 from lakewarden.engine.timeline.instants.instant import Action, State
@@ -43,7 +44,7 @@ def replaced_groups(active: ActiveTimeline, completions: Completions) -> dict[Fi
 
 def replaced_by(content: bytes, path: str) -> Iterator[FileGroupId]:
     """The file groups that a replace commit has put others in the place of."""
-    for partition, file_ids in replace.decode(content, path).partition_to_replace_file_ids.items():
+    for partition, file_ids in decode_replace(content, path).partition_to_replace_file_ids.items():
         for file_id in file_ids:
             yield FileGroupId(partition, file_id)
 

@@ -11,8 +11,9 @@ from functools import cached_property
 from lakewarden.engine.conflicts.touched_groups import is_service
 from lakewarden.engine.file_groups.file_names import BaseFile, LogFile, parse_file_name
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.formats.instant_metadata import commit, replace
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
+from lakewarden.engine.formats.instant_metadata.commit import decode as decode_commit
+from lakewarden.engine.formats.instant_metadata.replace import decode as decode_replace
 from lakewarden.engine.index.bloom import possible_by_footer
 from lakewarden.engine.index.key_file import key_columns
 from lakewarden.engine.index.new_keys import NewKeys
@@ -134,7 +135,7 @@ class BroughtKeys:
 
 
 def _metadata(active: ActiveTimeline, instant: Instant) -> CommitMetadata:
-    decode = replace.decode if instant.action is Action.REPLACE_COMMIT else commit.decode
+    decode = decode_replace if instant.action is Action.REPLACE_COMMIT else decode_commit
     return decode(active.read(instant), active.path(instant))
 
 

@@ -13,7 +13,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.active import ActiveTimeline, StateFile
 from lakewarden.engine.timeline.archived.reader import LsmArchive
-from lakewarden.engine.timeline.archived.writer import archive
+from lakewarden.engine.timeline.archived.writer import archive as archive_instants
 from lakewarden.engine.timeline.archived_forms import archived_form
 from lakewarden.engine.timeline.instants.instant import Instant
 
@@ -51,7 +51,9 @@ def move(
     fresh = [instant for instant in instants if instant.key not in known]
     with_threads = LocalExecutor(threads)
     if fresh:
-        archive(storage, folder, list(with_threads.map(partial(archived_form, active), fresh)))
+        archive_instants(
+            storage, folder, list(with_threads.map(partial(archived_form, active), fresh))
+        )
         _verify(instants, _archived(storage, folder, instants))
     _assert(assert_held)
     for instant in instants:

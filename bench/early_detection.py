@@ -24,7 +24,7 @@ from bench.measure import OURS, Bound, Measure, Rounds, in_turns, near
 from bench.places import built_once
 from bench.private_copies import private_copy
 from bench.workloads import hex_texts
-from lakewarden.engine.detection.giving_way import GAVE_WAY
+from lakewarden.engine.detection.rivals import GAVE_WAY
 from lakewarden.engine.detection.strategies import DETECTION, STRATEGY, Strategy
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.run.ports import Ports

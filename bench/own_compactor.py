@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bench.batch_reader import memory_mb
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION

@@ -12,7 +12,7 @@ from bench.measure import OURS, Clocked, Measure, clocked, faster, in_turns, nea
 from bench.places import built_once
 from bench.private_copies import private_copy
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest

@@ -8,8 +8,8 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 import lakewarden
+from lakewarden.procedures.binding import invoke
 from lakewarden.procedures.declaring.caller import PlainCaller
-from lakewarden.procedures.invocation import invoke
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.table import Table
 from tests.interop.lines import serve

@@ -19,9 +19,13 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import PROPERTIES_PATH
 from lakewarden.engine.table.schema import META_COLUMNS, SCHEMA_KEY
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import (
+    Action,
+    Instant,
+    State,
+    create_instant,
+    layout_of,
+)
 
 FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 WRITE_TOKEN = "0-0-0"

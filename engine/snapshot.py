@@ -13,14 +13,24 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakewarden.engine.file_groups.closed_files import ClosedFiles
-from lakewarden.engine.file_groups.listing import FileSource, PartitionFiles, StorageListing
-from lakewarden.engine.file_groups.recorded_sizes import RecordedListing, RecordedSizes
-from lakewarden.engine.file_groups.slices import Completions, FileGroup, Visibility, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.listing import (
+    FileSource,
+    PartitionFiles,
+    RecordedListing,
+    RecordedSizes,
+    StorageListing,
+)
+from lakewarden.engine.file_groups.slices import (
+    ClosedFiles,
+    Completions,
+    FileGroup,
+    Visibility,
+    file_groups,
+    load_visibility,
+)
+from lakewarden.engine.kernel.caches import lazy
+from lakewarden.engine.kernel.clock import Zone
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
-from lakewarden.engine.kernel.lazy import lazy
-from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,
@@ -33,26 +43,30 @@ from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.reading.table import FILES, KnownLayout, MetadataTable
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.writing.deltacommit import Weight
-from lakewarden.engine.run.background import OneAtATime
+from lakewarden.engine.run.executor import OneAtATime
 from lakewarden.engine.storage.port import Entry, Storage
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.table.config import TableConfig, load_config
-from lakewarden.engine.table.schema import TableSchema, resolve_schema
-from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
-from lakewarden.engine.timeline.active import (
-    UNDER_WAY,
-    Contents,
-    InstantFiles,
-    active_timeline,
-    load_active,
+from lakewarden.engine.table.schema import (
+    SchemaHistory,
+    TableSchema,
+    load_schema_history,
+    resolve_schema,
 )
-from lakewarden.engine.timeline.instants.instant import Instant
-from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.instant import Instant, Layout
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
 from lakewarden.engine.timeline.roll_forward import RolledForward
-from lakewarden.engine.timeline.timeline import Timeline, open_archive
+from lakewarden.engine.timeline.timeline import (
+    UNDER_WAY,
+    Contents,
+    InstantFiles,
+    Timeline,
+    active_timeline,
+    load_active,
+    open_archive,
+)
 
 # Cleans end one by one, and a snapshot takes less time than what leads to an end.
 SNAPSHOTS_MAX = 5

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.metadata_table.result import MetadataService
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.services.metadata_table.service import MetadataService
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 
 
 def at_least_one(name: str, number: object) -> int | None:

@@ -17,13 +17,12 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.captured import CDC, LATEST_STATE, CapturedScan, plan_window
 from lakewarden.engine.read.query.plan_query import Query, plan_query
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.services.hudi_settings import understood
-from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.spark.scan.captured_frames import Tasks, tasks_of
+from lakewarden.engine.spark.scan.frames import Tasks, tasks_of
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.cores import CORES_WHEN_UNKNOWN
 from lakewarden.engine.spark.workers.types import ddl

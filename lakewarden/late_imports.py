@@ -53,7 +53,7 @@ def find_named_table(spark: "SparkSession", name: str, settings: Mapping[str, st
 def run_console(arguments: Sequence[str]) -> bool:
     """`lakewarden sql`, whether all of it worked; no other command needs Spark."""
     command = import_module("lakewarden.cli.console.arguments").parse_sql(arguments)
-    return bool(import_module("lakewarden.cli.console.command").run_sql(command))
+    return bool(import_module("lakewarden.cli.console.loop").run_sql(command))
 
 
 def run_server(arguments: Sequence[str]) -> None:

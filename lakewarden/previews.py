@@ -10,8 +10,8 @@ from lakewarden.engine.services.inspection.state.plans import (
     explain_groups,
     explain_skipped,
 )
-from lakewarden.engine.services.planning.selection import Skipped
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.services.planning.plan_request import Skipped
+from lakewarden.engine.transaction.state.context import Service
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
-from lakewarden.engine.services.execution.result import Execution
-from lakewarden.engine.services.planning.selection import Refusal
+from lakewarden.engine.services.execution.execute import Execution
+from lakewarden.engine.services.planning.plan_request import Refusal
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.previews import Preview
 from lakewarden.table_service_handle import Plan, TableServiceHandle

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from lakewarden.engine.kernel.settings import Setting
-from lakewarden.engine.services.hudi_settings import foreign_settings
-from lakewarden.engine.services.options import SECTIONS
+from lakewarden.engine.services.options import SECTIONS, foreign_settings
 
 HEAD = """\
 # Settings

@@ -27,8 +27,7 @@ from pyspark.sql.types import (
 
 from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.hudi_settings import understood
-from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.reports import packed_table, unpacked_table
 from lakewarden.engine.spark.write.incoming import QUERY

@@ -14,8 +14,7 @@ from lakewarden.engine.spark.write.incoming import batch_of, fetched
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.write.operations import apply_changes
-from lakewarden.engine.write.request import StreamBatch
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit, StreamBatch
 from lakewarden.table import Table
 
 if TYPE_CHECKING:

@@ -8,21 +8,19 @@ import pyarrow as pa
 
 from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.read.merge.predicate import Filter
-from lakewarden.engine.read.query.answer import Answer, Batches, PlannedT
+from lakewarden.engine.read.query.answer import Answer, Batches, PlannedT, Scan
 from lakewarden.engine.read.query.captured import LATEST_STATE, CapturedScan, plan_window
 from lakewarden.engine.read.query.explain import Explanation, explain
 from lakewarden.engine.read.query.lookup import plan_lookup
-from lakewarden.engine.read.query.plan_query import Query, plan_query
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.read.query.times import Time
+from lakewarden.engine.read.query.plan_query import Query, Time, plan_query
 from lakewarden.engine.run.executor import Executor, LocalExecutor, ReportingExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.services.options import ALL_SETTINGS, OF_WRITES, given_options, in_our_words
 from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot, load_table
-from lakewarden.engine.spark.scan.captured_frames import planned_frame
+from lakewarden.engine.spark.scan.frames import planned_frame
 from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.spark.write.incoming import batch_of, fetched, incoming_frame, is_frame
 from lakewarden.engine.storage.open import open_storage
@@ -30,16 +28,14 @@ from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import TableConfig, kept_settings, load_config
 from lakewarden.engine.table.creation import NewTable, property_texts, table_name
 from lakewarden.engine.table.description import refuse_other
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.create_table import create_table
 from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
-from lakewarden.engine.write.request import Incoming, StreamBatch, WriteRequest
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.operations import Rows
+from lakewarden.engine.write.request import Commit, Incoming, StreamBatch, WriteRequest
 from lakewarden.engine.write.row_changes import OnMatch, OnNoMatch, Values
-from lakewarden.engine.write.sources import Rows
 from lakewarden.engine.write.streams import Stream
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.environment import environment_settings

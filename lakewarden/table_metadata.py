@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 from lakewarden.context_factory import Options
 from lakewarden.engine.file_groups.listing import FileSource
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.locate import latest_file_slices
 from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.kernel.shown import Listed
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.sizes import MetadataSizes
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.builds import BuildDone
-from lakewarden.engine.read.query.plan_query import slices_as_of
+from lakewarden.engine.read.query.plan_query import Time, slices_as_of
 from lakewarden.engine.read.query.retention import Retention, retention
-from lakewarden.engine.read.query.times import Time
 from lakewarden.engine.services.deduplicate import Deduplicated, repair_deduplicate
 from lakewarden.engine.services.indexing.build import (
     build_index,
@@ -25,9 +24,14 @@ from lakewarden.engine.services.indexing.build import (
     run_pending_builds,
 )
 from lakewarden.engine.services.indexing.drop import drop_index, drop_metadata
-from lakewarden.engine.services.indexing.index_views import IndexView, index_views
+from lakewarden.engine.services.indexing.index_views import (
+    IndexBuilt,
+    IndexDropped,
+    IndexSet,
+    IndexView,
+    index_views,
+)
 from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex
-from lakewarden.engine.services.indexing.result import IndexBuilt, IndexDropped, IndexSet
 from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
 from lakewarden.engine.services.indexing.set_index import set_index
 from lakewarden.engine.services.inspection.column_statistics import (
@@ -44,7 +48,7 @@ from lakewarden.engine.services.inspection.metadata_table import (
     metadata_sizes,
 )
 from lakewarden.engine.services.inspection.validation.run import CheckResult, validate
-from lakewarden.engine.services.options import given_options, keep_settings
+from lakewarden.engine.services.options import SPARK_BYTES_MIN, given_options, keep_settings
 from lakewarden.engine.services.repairs import (
     PartitionFile,
     PropertyChange,
@@ -53,7 +57,6 @@ from lakewarden.engine.services.repairs import (
     overwrite_properties,
     remove_damaged_cleans,
 )
-from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.services.table_version import (
     VersionChanged,
     change_version,
@@ -62,7 +65,7 @@ from lakewarden.engine.services.table_version import (
 from lakewarden.engine.snapshot import Loaded, Snapshot, load_table, retrying_view
 from lakewarden.engine.spark.service_tasks import SparkExecutor
 from lakewarden.engine.table.versions import NEWEST
-from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
 

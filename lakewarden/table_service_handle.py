@@ -21,13 +21,13 @@ from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.kernel.shown import Listed, Shown
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.services.execution.execute import (
+    Result,
     RunLimits,
     dry_run_execution,
     pending_plans,
     run_pending,
     run_plan,
 )
-from lakewarden.engine.services.execution.result import Result
 from lakewarden.engine.services.inspection.state.plans import (
     Explained,
     Verdict,
@@ -37,7 +37,8 @@ from lakewarden.engine.services.inspection.state.plans import (
     explain_skipped,
 )
 from lakewarden.engine.services.inspection.state.shape import PlanShape, shape_in, shape_of
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.options import SPARK_BYTES_MIN
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest, Refusal, Skipped
 from lakewarden.engine.services.planning.schedule import (
     Scheduled,
     TableService,
@@ -45,22 +46,23 @@ from lakewarden.engine.services.planning.schedule import (
     dry_run_preemption,
     schedule,
 )
-from lakewarden.engine.services.planning.selection import Draft, Refusal, Skipped
-from lakewarden.engine.services.settings import SPARK_BYTES_MIN
 from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import pending_state
+from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.transaction.cancel.cancel import Cancellation, cancel
+from lakewarden.engine.transaction.state.context import (
+    Context,
+    Service,
+    is_cancellable,
+    load_for_writing,
+    pending_ledgers,
+)
 from lakewarden.engine.transaction.state.ledger_end import scope_of
-from lakewarden.engine.transaction.state.loading import load_for_writing, pending_ledgers
+from lakewarden.engine.transaction.state.live_attempt import pending_state
 from lakewarden.engine.transaction.state.rollback_plans import (
     completed_rollback_of,
     pending_rollbacks,
 )
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
 from lakewarden.previews import Preview, extent_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,12 @@ from lakewarden.call_checks import (
 from lakewarden.context_factory import Options
 from lakewarden.engine.kernel.settings import Setting
 from lakewarden.engine.kernel.shown import Listed
-from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
-from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.services.archive.run import (
+    Archived,
+    TimelineCompacted,
+    archive,
+    run_timeline_compaction,
+)
 from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.prune import Pruned, prune
@@ -47,11 +51,16 @@ from lakewarden.engine.services.inspection.state.plans import (
     plans,
 )
 from lakewarden.engine.services.inspection.state.rivals import RivalView, rivals
-from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.log_compaction.settings import LOG_COMPACTION_SETTINGS
-from lakewarden.engine.services.metadata_table.result import MetadataMaintenance
-from lakewarden.engine.services.metadata_table.service import ALL_SERVICES, maintain_metadata_table
-from lakewarden.engine.services.metadata_table.settings import METADATA_SERVICE_SETTINGS
+from lakewarden.engine.services.log_compaction.service import (
+    LOG_COMPACTION,
+    LOG_COMPACTION_SETTINGS,
+)
+from lakewarden.engine.services.metadata_table.service import (
+    ALL_SERVICES,
+    METADATA_SERVICE_SETTINGS,
+    MetadataMaintenance,
+    maintain_metadata_table,
+)
 from lakewarden.engine.services.removal import (
     EXPIRY_SETTINGS,
     PartitionRemoval,
@@ -60,9 +69,8 @@ from lakewarden.engine.services.removal import (
     truncate,
 )
 from lakewarden.engine.services.restore.run import Restored, restore
-from lakewarden.engine.services.retention.archive_settings import ARCHIVE_SETTINGS
-from lakewarden.engine.services.retention.clean_result import Cleaned
-from lakewarden.engine.services.retention.clean_settings import CLEAN_SETTINGS
+from lakewarden.engine.services.retention.clean_plan import Cleaned
+from lakewarden.engine.services.retention.settings import ARCHIVE_SETTINGS, CLEAN_SETTINGS
 from lakewarden.engine.services.savepoint.run import (
     Savepoint,
     delete_savepoint,
@@ -71,16 +79,14 @@ from lakewarden.engine.services.savepoint.run import (
 )
 from lakewarden.engine.services.stale import InflightView, StaleEnd, end_stale, inflight_instants
 from lakewarden.engine.services.streams import StreamView, forget_stream, stream_views
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation
+from lakewarden.engine.transaction.cancel.cancel import Cancellation, cancel
 from lakewarden.engine.transaction.dry_run import dry_run_recovery, dry_run_rollback
 from lakewarden.engine.transaction.recovery.failed_writes import Recovered, recover_failed_instants
 from lakewarden.engine.transaction.reset import Reset, reset
 from lakewarden.engine.transaction.rollback.execution import RolledBack
 from lakewarden.engine.transaction.rollback_request import rollback
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.sweep.ended_markers import remove_markers
-from lakewarden.engine.transaction.sweep.sweep import Swept, sweep
+from lakewarden.engine.transaction.sweep.sweep import Swept, remove_markers, sweep
 from lakewarden.engine.transaction.window.window import WINDOW_SETTINGS
 from lakewarden.table_service_handle import CANCELLED_ON_REQUEST, TableServiceHandle
 

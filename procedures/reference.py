@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from lakewarden.procedures.declaring.declaration import Parameter, Procedure
-from lakewarden.procedures.declaring.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import Parameter, Procedure, SqlType
 
 # What an example gives where a procedure can't do without.
 _SAMPLES: Mapping[str, str] = {

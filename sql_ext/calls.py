@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from lakewarden.procedures.binding import assign, bind
+from lakewarden.procedures.binding import Row, assign, bind, invoke
 from lakewarden.procedures.declaring.caller import Caller
-from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.procedures.registry import procedure_named
 from lakewarden.sql_ext.session.permitted import check_settings
 

@@ -13,7 +13,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from lakewarden.sql_ext.session.syntax_error import StatementError
+from lakewarden.sql_ext.session.answers import StatementError
 
 # What older releases of Hudi called it.
 _FUNC, _EXPR = "func", "expr"

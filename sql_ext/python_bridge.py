@@ -8,16 +8,15 @@ from py4j.java_gateway import JavaClass, JavaGateway, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from lakewarden.procedures.declaring.opening import named_place, open_table, table_at
+from lakewarden.procedures.declaring.caller import named_place, open_table, table_at
 from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.calls import call, check, spark_rows
 from lakewarden.sql_ext.declared import declarations
 from lakewarden.sql_ext.rewriting import rewritten
-from lakewarden.sql_ext.session.answers import PROTOCOL, answer
+from lakewarden.sql_ext.session.answers import OF_CODE, PROTOCOL, answer
 from lakewarden.sql_ext.session.catalog_places import is_foreign
 from lakewarden.sql_ext.session.permitted import permissions_in
-from lakewarden.sql_ext.session.sql_states import OF_CODE
 from lakewarden.sql_ext.session.statement import Statement
 from lakewarden.sql_ext.table_functions.hudi_relations import hudi_relation
 from lakewarden.sql_ext.table_functions.known_tables import known_rows

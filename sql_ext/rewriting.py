@@ -6,7 +6,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from lakewarden.sql_ext.dialect import Dialect, StatementParser, first_words
-from lakewarden.sql_ext.session.syntax_error import StatementError
+from lakewarden.sql_ext.session.answers import StatementError
 
 CATALOG = "lakewarden.system."
 # After these a statement begins, in a script.

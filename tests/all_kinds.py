@@ -24,8 +24,7 @@ from lakewarden.engine.formats.hashing import (
     expression_partition_key,
 )
 from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.metadata.building.create import BuildOptions, add_partitions
 from lakewarden.engine.metadata.encoding.records import text_keys
 from lakewarden.engine.metadata.entries.changes import TableChange
@@ -47,7 +46,7 @@ from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.table.versions import index_version
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import load_for_writing
 
 BLOOM = "bloom_filters"
 BY_NAME, BY_N = "secondary_index_by_name", "secondary_index_by_n"

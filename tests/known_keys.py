@@ -5,8 +5,11 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
-from lakewarden.engine.metadata.reading.record_index import RecordLocation, all_locations
-from lakewarden.engine.metadata.reading.record_locations import locate_many
+from lakewarden.engine.metadata.reading.record_index import (
+    RecordLocation,
+    all_locations,
+    locate_many,
+)
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import load_snapshot

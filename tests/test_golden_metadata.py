@@ -15,8 +15,11 @@ from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.metadata.reading.bloom_filters import file_filters
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
-from lakewarden.engine.metadata.reading.column_stats import column_ranges, partition_ranges
+from lakewarden.engine.metadata.reading.column_stats import (
+    ColumnRange,
+    column_ranges,
+    partition_ranges,
+)
 from lakewarden.engine.metadata.reading.definitions import load_definitions
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.record_index import all_locations, locate

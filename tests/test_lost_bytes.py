@@ -11,7 +11,7 @@ from lakewarden import CorruptTable, LakewardenError, Table
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.metadata.encoding.log_files import initial_log
+from lakewarden.engine.metadata.encoding.records import initial_log
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from tests.canonical import canonical_rows
 from tests.golden_tables import GoldenTable

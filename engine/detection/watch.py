@@ -4,16 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lakewarden.engine.conflicts.touched_groups import planned_by
-from lakewarden.engine.detection.giving_way import early_write_conflict
-from lakewarden.engine.detection.rivals import Rival, RivalFinder
+from lakewarden.engine.detection.rivals import Rival, RivalFinder, early_write_conflict
 from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import assert_plan_stays
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, pending_ledgers
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, pending_ledgers
 from lakewarden.engine.transaction.state.plan_scope import INGESTION, plan_scope
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile, parse_file_name
-from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, Sizes
+from lakewarden.engine.file_groups.listing import RecordedSizes, Sizes
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
 from lakewarden.engine.storage.port import Storage

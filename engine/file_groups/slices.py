@@ -3,14 +3,62 @@
 From version 8 on, a log file belongs to the slice with the newest base instant that is not later
 than the log's completion; names decide only in version 6. Everything here is a pure function of
 file names and of what the timeline says about instants.
+
+Closed files: what a table keeps of files that no writer changes any more, within a bound.
+
+A log is closed once the write that made it has completed: from version 8 on no other one appends
+to it. What is kept belongs to one `Table` of one process; another one reads the files themselves.
+
+Visibility: what the timeline says about file groups, read once for a view of the table.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
+import pyarrow as pa
+
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile, log_order
+from lakewarden.engine.formats.instant_metadata import compaction
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.replace import decode as decode_replace
+from lakewarden.engine.formats.log.block import Block
+from lakewarden.engine.kernel.caches import ByteBounded
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.timeline.instants.instant import Action, State
+from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile
+
+_KEPT_BYTES_MAX = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFile:
+    """What tells a closed file from all others that the table ever has.
+
+    In the metadata table a name is not enough: what failed there is made anew by the same one, and
+    completes at another time.
+    """
+
+    path: str
+    size_bytes: int
+    completed: str = ""
+
+
+class LogKeys:
+    """The blocks of a log, and the record keys of those that were looked into, by their offset."""
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        self.blocks = blocks
+        self.of_block: dict[int, pa.Array | pa.ChunkedArray] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFiles:
+    """What is kept of one table: the keys of its logs, and the files of its metadata table."""
+
+    keys: ByteBounded[LogKeys] = field(default_factory=lambda: ByteBounded(_KEPT_BYTES_MAX))
+    metadata: ByteBounded[bytes] = field(default_factory=lambda: ByteBounded(_KEPT_BYTES_MAX))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -193,3 +241,64 @@ def _place_by_completion(
             position = 1
         placed.setdefault(known[position - 1], []).append(log)
     return placed
+
+
+def load_visibility(
+    active: ActiveTimeline,
+    completions: Completions,
+    *,
+    names_decide: bool,
+    as_of: str | None = None,
+) -> Visibility:
+    """Which instants count, which file groups were replaced, which await compaction."""
+    return Visibility(
+        completions=completions,
+        names_decide=names_decide,
+        as_of=as_of,
+        replaced=replaced_groups(active, completions),
+        pending_compactions=pending_compactions(active),
+    )
+
+
+def replaced_groups(active: ActiveTimeline, completions: Completions) -> dict[FileGroupId, str]:
+    """The file groups that a completed replace commit put others in the place of, and when.
+
+    The archiver keeps a replace commit until its groups are cleaned, so the active ones are all.
+    """
+    groups: dict[FileGroupId, str] = {}
+    for instant in active.completed((Action.REPLACE_COMMIT,)):
+        if not completions.is_completed(instant.requested):
+            continue
+        keys = replaced_by(active.read(instant), active.path(instant))
+        groups |= dict.fromkeys(keys, instant.requested)
+    return groups
+
+
+def replaced_by(content: bytes, path: str) -> Iterator[FileGroupId]:
+    """The file groups that a replace commit has put others in the place of."""
+    for partition, file_ids in decode_replace(content, path).partition_to_replace_file_ids.items():
+        for file_id in file_ids:
+            yield FileGroupId(partition, file_id)
+
+
+def pending_compactions(active: ActiveTimeline) -> dict[FileGroupId, str]:
+    """The file groups in pending compaction plans, and the instants of the plans."""
+    groups: dict[FileGroupId, str] = {}
+    for instant in active.pending((Action.COMPACTION,)):
+        files = active.files_of(instant)
+        plan_file = files and files.in_state(State.REQUESTED)
+        plan = _plan(active, plan_file) if plan_file else None
+        for operation in plan.operations if plan else ():
+            key = FileGroupId(operation.partition_path or "", operation.file_id or "")
+            groups[key] = instant.requested
+    return groups
+
+
+def _plan(active: ActiveTimeline, file: StateFile) -> compaction.CompactionPlan | None:
+    """The plan in a file; an empty or torn one was never published, so no writer follows it."""
+    try:
+        return compaction.decode_plan(active.read(file.instant), file.entry.path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.hashing import java_string_hash
 from lakewarden.engine.index.kinds import Buckets
-from lakewarden.engine.table.keygen.keys import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
+from lakewarden.engine.table.keygen.key_scheme import EMPTY_PLACEHOLDER, NULL_PLACEHOLDER
 
 _DIGITS = 8
 _FACTOR = 31

@@ -3,26 +3,128 @@
 As in Hudi, the row takes the key to its own partition if the index is set to do so and the row is
 the newer one; the old partition forgets the key then. Otherwise the row is written to the partition
 where the key is. A key that logs have deleted in another partition is not there any more.
+
+Existing rows: what a reader sees now of the keys that a write has found.
+
+Living keys: where a key is in several file groups of a partition, which of them still have it.
+
+A log that deletes a key leaves it in the base file. A key that was deleted and inserted anew is in
+two file groups then; written to both, its row would be there twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakewarden.engine.index.existing import ABSENT, ExistingReader, ExistingRows
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.index.incoming import Matches, are_elsewhere, no_matches
 from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.matches import Matches, are_elsewhere, no_matches
-from lakewarden.engine.read.merge.entries import Records, log_entries
+from lakewarden.engine.index.slice_keys import key_columns
+from lakewarden.engine.read.merge.entries import Records, log_entries, ordering_values
 from lakewarden.engine.read.merge.fold import fold
-from lakewarden.engine.read.merge.ordering import ordering_values
+from lakewarden.engine.read.merge.key_index import KeyIndex
+from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.plan_query import Query, read_spec
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 
 Places = npt.NDArray[np.int64]
+
+# The place of a row that is not there.
+ABSENT = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExistingRows:
+    """The rows that pairs have met; `places` leads from a pair to its row, or is `ABSENT`."""
+
+    rows: pa.Table
+    places: Places
+
+
+class ExistingReader:
+    """Reads existing rows with some of their columns, merged with their slices' logs."""
+
+    def __init__(self, state: Snapshot, columns: Sequence[str]) -> None:
+        self._keys = key_columns(state.config)
+        known = [name for name in columns if name in state.reader_schema().names]
+        self._columns = tuple(known)
+        names = tuple(dict.fromkeys((*self._keys.names, *known)))
+        self._spec = read_spec(state, Query(columns=names), None)
+        self._reader = SliceReader(state.storage, self._spec)
+
+    def read(
+        self, rows: KeyedRows, matches: Matches, pairs: Places, executor: Executor
+    ) -> ExistingRows:
+        """The rows that the given pairs of the matches stand for."""
+        at = matches.at[pairs]
+        mine = [np.flatnonzero(at == number) for number in np.unique(at).tolist()]
+        keys = [
+            rows.keys.take(pa.array(matches.rows[pairs[some]])).dictionary_encode() for some in mine
+        ]
+        asked = [
+            (matches.slices[at[some[0]]], encoded.dictionary)
+            for some, encoded in zip(mine, keys, strict=True)
+        ]
+        tables = [self._spec.output_schema.empty_table()]
+        places, start = np.full(len(pairs), ABSENT), 0
+        found = executor.map(lambda one: self._of_slice(*one), asked)
+        for some, encoded, (table, places_of_keys) in zip(mine, keys, found, strict=True):
+            met = places_of_keys[encoded.indices.to_numpy()]
+            places[some] = np.where(met == ABSENT, ABSENT, met + start)
+            tables.append(table)
+            start += len(table)
+        return ExistingRows(pa.concat_tables(tables).select(list(self._columns)), places)
+
+    def _of_slice(self, slice_: FileSlice, keys: pa.Array) -> tuple[pa.Table, Places]:
+        """The slice's rows with some distinct keys, and for each key the place of its row."""
+        index = KeyIndex(keys)
+        tables = [self._spec.output_schema.empty_table()]
+        places, start = np.full(len(keys), ABSENT), 0
+        for batch in self._reader.batches(slice_):
+            at, found = index.find(self._keys.keys_of(batch, slice_.file_id))
+            tables.append(pa.Table.from_batches([batch.take(pa.array(at))]))
+            places[found] = start + np.arange(len(at))
+            start += len(at)
+        return pa.concat_tables(tables), places
+
+
+def without_dead(state: Snapshot, rows: KeyedRows, matches: Matches, executor: Executor) -> Matches:
+    """The matches without file groups whose logs have deleted the key, if another one has it.
+
+    Of several that have deleted it one is kept, so that the key comes back to where it was.
+    """
+    if not (matches.rows[1:] == matches.rows[:-1]).any():
+        return matches
+    places = _places(matches)
+    _, place_of, counts = np.unique(places, return_inverse=True, return_counts=True)
+    has_logs = np.array([bool(slice_.log_files) for slice_ in matches.slices], np.bool_)
+    asked = np.flatnonzero((counts[place_of] > 1) & has_logs[matches.at])
+    if not len(asked):
+        return matches
+    lives = np.ones(len(matches), np.bool_)
+    lives[asked] = ExistingReader(state, ()).read(rows, matches, asked, executor).places != ABSENT
+    is_known = np.zeros(len(counts), np.bool_)
+    is_known[place_of[lives]] = True
+    dead = np.flatnonzero(~lives & ~is_known[place_of])
+    _, firsts = np.unique(place_of[dead], return_index=True)
+    lives[dead[firsts]] = True
+    return matches.only(lives)
+
+
+def _places(matches: Matches) -> npt.NDArray[np.int64]:
+    """For each pair a number that stands for its row and its slice's partition."""
+    partitions = [slice_.partition for slice_ in matches.slices]
+    numbers = {partition: number for number, partition in enumerate(dict.fromkeys(partitions))}
+    number_of = np.array([numbers[partition] for partition in partitions], np.int64)
+    return matches.rows * len(numbers) + number_of[matches.at]
+
+
 Mask = npt.NDArray[np.bool_]
 
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass, field
 from lakewarden.engine.kernel.clock import Clock, SystemClock
 from lakewarden.engine.kernel.events import EventSink, log_event
 from lakewarden.engine.kernel.ids import Ids, SystemIds
-from lakewarden.engine.run.background import Background, ThreadBackground
-from lakewarden.engine.run.executor import Executor, LocalExecutor
-from lakewarden.engine.run.interrupts import always_wanted
-from lakewarden.engine.run.processes import Processes, SystemProcesses
+from lakewarden.engine.run.executor import Background, Executor, LocalExecutor, ThreadBackground
+from lakewarden.engine.run.processes import Processes, SystemProcesses, always_wanted
 
 
 @dataclass(frozen=True, slots=True)

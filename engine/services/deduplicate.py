@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lakewarden.engine.index.key_copies import KeyCopies
-from lakewarden.engine.index.repeated_keys import KeySearch
+from lakewarden.engine.index.repeated_keys import KeyCopies, KeySearch
 from lakewarden.engine.index.settings import has_global_index
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
@@ -13,7 +12,7 @@ from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
 from lakewarden.engine.table.schema import COMMIT_TIME
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.deduplicate import copies_of, deduplicate
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit
 from lakewarden.engine.write.writer import TableWriter
 
 _GOES = "Another row of its key stays."

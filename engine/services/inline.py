@@ -22,19 +22,23 @@ from lakewarden.engine.services.execution.execute import (
     run_pending,
     run_plan,
 )
-from lakewarden.engine.services.log_compaction import settings as log_compaction
+from lakewarden.engine.services.log_compaction import service as log_compaction
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.metadata_table.result import MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.metadata_table.service import (
+    MetadataService,
+    maintain_metadata_table,
+)
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Refusal
 from lakewarden.engine.services.planning.schedule import TableService, schedule
-from lakewarden.engine.services.planning.selection import Refusal
-from lakewarden.engine.services.retention.archive_settings import ARCHIVE_ASYNC, ARCHIVE_AUTOMATIC
-from lakewarden.engine.services.retention.clean_settings import CLEAN_ASYNC, CLEAN_AUTOMATIC
+from lakewarden.engine.services.retention.settings import (
+    ARCHIVE_ASYNC,
+    ARCHIVE_AUTOMATIC,
+    CLEAN_ASYNC,
+    CLEAN_AUTOMATIC,
+)
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
+from lakewarden.engine.write.request import Commit
 
 SERVICES_ENABLED = Setting(
     "hoodie.table.services.enabled",

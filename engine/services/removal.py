@@ -6,18 +6,16 @@ from functools import partial
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata import replace
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.locate import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, one_of, whole_number
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.services.inline import after_write
 from lakewarden.engine.snapshot import Snapshot, load_snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import epoch_ms
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.write import operations
-from lakewarden.engine.write.request import WriteRequest
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit, WriteRequest
 from lakewarden.engine.write.writer import TableWriter
 
 _DAY_MS = 24 * 3600 * 1000

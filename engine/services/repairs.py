@@ -16,15 +16,11 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, table_config
 from lakewarden.engine.table.creation import is_creation_property
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.active import InstantFiles, StateFile
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.timeline.timeline import InstantFiles, StateFile
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
-from lakewarden.engine.write.files.partition_files import (
-    ensure_partition,
-    write_in_base_format,
-)
+from lakewarden.engine.write.files.write_groups import ensure_partition, write_in_base_format
 
 BASE_FORMAT_KEY = "hoodie.partition.metafile.use.base.format"
 

@@ -10,7 +10,7 @@ from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.reset import reset
 from lakewarden.engine.transaction.rollback_request import rollback
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import TABLE_SERVICES, Context
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
 from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
@@ -20,7 +20,6 @@ from lakewarden.engine.transaction.state.pending_instants import (
     pending_instants,
 )
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,8 @@ from lakewarden.engine.timeline.ledger.streams import (
     read_streams,
 )
 from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, load_for_display, load_for_writing
 from lakewarden.engine.transaction.state.ledger_end import this_process
-from lakewarden.engine.transaction.state.loading import load_for_display, load_for_writing
 from lakewarden.engine.transaction.state.pending_instants import age_seconds
 from lakewarden.engine.write.streams import Turn, turn_of
 

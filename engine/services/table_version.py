@@ -17,8 +17,8 @@ from lakewarden.engine.metadata.reading.definitions import (
 )
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition, define_indexes
-from lakewarden.engine.services.indexing.at_rest import refuse_busy
-from lakewarden.engine.services.indexing.scope import keep_scope
+from lakewarden.engine.services.indexing.build import refuse_busy
+from lakewarden.engine.services.indexing.request import keep_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
@@ -32,8 +32,7 @@ from lakewarden.engine.table.versions import (
     changed_to,
 )
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 
 WRITE_VERSION: Setting[int | None] = Setting(
     WRITE_VERSION_KEY,

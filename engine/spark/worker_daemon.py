@@ -13,15 +13,15 @@ import zipimport
 
 from pyspark import daemon
 
-import lakewarden.engine.spark.scan.merging
+import lakewarden.engine.spark.scan.frames
 
 # The workers are copies of this process, and already have what this one has imported.
-import lakewarden.engine.spark.write.group_writing
+import lakewarden.engine.spark.write.assigning
 import lakewarden.engine.spark.write.stream_writing
 
 PRELOADED = (
-    lakewarden.engine.spark.write.group_writing,
-    lakewarden.engine.spark.scan.merging,
+    lakewarden.engine.spark.write.assigning,
+    lakewarden.engine.spark.scan.frames,
     lakewarden.engine.spark.write.stream_writing,
 )
 

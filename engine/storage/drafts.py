@@ -5,6 +5,8 @@ stands in the private folder of the table when there is one, else beside its tar
 name that ends in `.tmp`, which Hudi readers ignore. Drafts of markers stand beside the folders of
 instants instead: with one foreign file in such a folder, Java's rollback deletes nothing. A process
 that dies leaves its draft behind; the first writer to come much later removes it.
+
+Judging a create that was not plainly granted, by what is there now.
 """
 
 import os
@@ -12,6 +14,24 @@ from contextlib import suppress
 from uuid import uuid4
 
 from lakewarden.engine.kernel.clock import SystemClock
+from lakewarden.engine.storage.port import Creation, Lost, Unknown, Won
+
+
+def judged(payload: bytes, content: bytes | None, cause: str, *, refused: bool) -> Creation:
+    """Who created the file, when this call was refused as existing or ended in an error.
+
+    Our very payload means that this call, or its own retry, won. Nothing there proves nothing:
+    a request under way may still arrive. An empty file has no author.
+    """
+    if content is None:
+        return Unknown(cause)
+    if content == payload:
+        if payload:
+            return Won()
+        if not refused:
+            return Unknown(cause)
+    return Lost(content)
+
 
 DRAFT_SUFFIX = ".lakewarden.tmp"
 ABANDONED_AFTER_MS = 24 * 3600 * 1000

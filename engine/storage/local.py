@@ -18,18 +18,16 @@ from functools import partial
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.storage.checksums import drop_checksum, drop_stale_checksum
-from lakewarden.engine.storage.creations import judged
-from lakewarden.engine.storage.drafts import discard
-from lakewarden.engine.storage.failures import (
-    failure,
-    missing_file,
-    no_conditional_replace,
-    reason_of,
-    required,
+from lakewarden.engine.storage.drafts import discard, judged
+from lakewarden.engine.storage.local_folders import (
+    LocalRoot,
+    absolute,
+    entry_of,
+    remove_tree,
+    scan_folder,
+    scan_tree,
+    sync_folder,
 )
-from lakewarden.engine.storage.listings import listing, ordered
-from lakewarden.engine.storage.local_root import LocalRoot, absolute, sync_folder
 from lakewarden.engine.storage.paths import checked_file, checked_folder
 from lakewarden.engine.storage.port import (
     Creation,
@@ -39,10 +37,16 @@ from lakewarden.engine.storage.port import (
     Unknown,
     Versioned,
     Won,
+    failure,
+    listing,
+    missing_file,
+    no_conditional_replace,
+    ordered,
+    reason_of,
+    required,
 )
-from lakewarden.engine.storage.scan import entry_of, remove_tree, scan_folder, scan_tree
 from lakewarden.engine.storage.side_by_side import IN_TURN
-from lakewarden.engine.storage.streams import PendingFile
+from lakewarden.engine.storage.streams import PendingFile, drop_checksum, drop_stale_checksum
 
 LINK_ATTEMPTS_MAX = 3
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)

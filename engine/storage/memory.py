@@ -15,11 +15,19 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from lakewarden.engine.kernel.clock import Clock, SystemClock
-from lakewarden.engine.storage.creations import judged
-from lakewarden.engine.storage.failures import required
-from lakewarden.engine.storage.listings import listing, ordered
+from lakewarden.engine.storage.drafts import judged
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined, prefix_of
-from lakewarden.engine.storage.port import Creation, Entry, Listing, Location, Versioned, Won
+from lakewarden.engine.storage.port import (
+    Creation,
+    Entry,
+    Listing,
+    Location,
+    Versioned,
+    Won,
+    listing,
+    ordered,
+    required,
+)
 from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingBuffer
 

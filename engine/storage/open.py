@@ -2,10 +2,9 @@
 
 from weakref import WeakKeyDictionary
 
-from lakewarden.engine.storage.conditional import ConditionalRequests
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import SCHEME, open_memory_storage
-from lakewarden.engine.storage.object_store import ObjectStorage
+from lakewarden.engine.storage.object_store import ConditionalRequests, ObjectStorage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.storage.protocols import connect, scheme_of
 

@@ -10,9 +10,8 @@ from fsspec.core import url_to_fs
 from fsspec.registry import known_implementations
 
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
-from lakewarden.engine.storage.failures import failure, reason_of
-from lakewarden.engine.storage.port import Location
-from lakewarden.engine.storage.s3_options import s3fs_options, without_hadoop
+from lakewarden.engine.storage.port import Location, failure, reason_of
+from lakewarden.engine.storage.s3 import s3fs_options, without_hadoop
 
 _WITH_PASSWORD = re.compile(r"[^/@]*:[^/@]*@")
 # Names other engines use for a protocol fsspec knows.

@@ -19,8 +19,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.column_types import TypeChange, change_of_type, table_type
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.evolved_history import CarriedHistory, Field, Made, altered_history
-from lakewarden.engine.table.schema import META_COLUMNS, TableSchema, schema_from
-from lakewarden.engine.table.schema_history import SchemaHistory
+from lakewarden.engine.table.schema import META_COLUMNS, SchemaHistory, TableSchema, schema_from
 
 _PLACE = "the altered schema"
 _ELEMENT, _VALUE = "element", "value"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.table.schema_history import SchemaHistory, SchemaVersion
+from lakewarden.engine.table.schema import SchemaHistory, SchemaVersion
 
 LATEST_SCHEMA_KEY = "latest_schema"
 _PRIMITIVES = {

@@ -13,8 +13,6 @@ from typing import NoReturn, TypeVar
 import pyarrow as pa
 
 from lakewarden.engine.kernel.clock import Clock, ManualClock
-from lakewarden.engine.storage.failures import unavailable
-from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.paths import checked_file, joined
 from lakewarden.engine.storage.port import (
     Creation,
@@ -24,6 +22,9 @@ from lakewarden.engine.storage.port import (
     Storage,
     Unknown,
     Versioned,
+    listing,
+    ordered,
+    unavailable,
 )
 from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.storage.streams import PendingBuffer

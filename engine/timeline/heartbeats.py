@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instants.state import HeartbeatSign
-from lakewarden.engine.timeline.ledger.documents import (
+from lakewarden.engine.timeline.ledger.entries import (
     PRIVATE_FOLDER,
     format_document,
     parse_document,

@@ -2,9 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from lakewarden.engine.kernel.clock import Clock
+from lakewarden.engine.kernel.clock import Clock, Zone
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.timeline.instants.instant import epoch_ms, time_text
 
 SKEW_SECONDS_MAX = 300

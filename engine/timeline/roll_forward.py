@@ -8,12 +8,9 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Unsettled
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
-from lakewarden.engine.timeline.active import StateFile
-from lakewarden.engine.timeline.instants.instant import Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
-from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.instant import Instant, Layout, State, create_instant
 from lakewarden.engine.timeline.ledger.ledger import Ledger, assert_may_publish
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import StateFile, Timeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,13 @@ from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.rollback.execution import RolledBack
 from lakewarden.engine.transaction.state.claims import is_in_doubt
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled, scope_of
-from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.transaction.state.markers import delete_markers_of
 from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
-from lakewarden.engine.transaction.sweep.written_files import (
+from lakewarden.engine.transaction.sweep.sweep import (
     attempt_of,
+    clean_up_instant,
     find_written,
     remove_written,
 )

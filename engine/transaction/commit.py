@@ -6,20 +6,18 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from lakewarden.engine.conflicts.conflicts import (
+    KINDS,
     ConflictKind,
     ConflictStrategy,
     ObservedInstants,
     find_conflicts,
-    write_conflict,
-)
-from lakewarden.engine.conflicts.plan_conflicts import (
-    KINDS,
     find_live_conflicts,
     find_plan_conflicts,
     overlapping_plans,
     plan_conflict,
+    write_conflict,
 )
-from lakewarden.engine.conflicts.read_scopes import ReadScope
+from lakewarden.engine.conflicts.touched_groups import ReadScope
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
@@ -36,24 +34,25 @@ from lakewarden.engine.storage.port import Entry
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
-from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.attempts.attempt import Attempt, complete
 from lakewarden.engine.transaction.metadata_compaction import compact_after_commit
-from lakewarden.engine.transaction.preempt import may_be_preempted, preempt
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.fencing import fence_rivals
+from lakewarden.engine.transaction.start import may_be_preempted, preempt
+from lakewarden.engine.transaction.state.claims import fence_rivals
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.live_attempt import live_writes
-from lakewarden.engine.transaction.state.loading import reload_under_lock
 from lakewarden.engine.transaction.state.markers import read_markers
 from lakewarden.engine.transaction.state.rollback_plans import (
     pending_rollbacks,
     rolled_back_elsewhere,
 )
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
-from lakewarden.engine.transaction.sweep.sweep import sweep
-from lakewarden.engine.transaction.sweep.written_files import delete_paths, look_at_paths
+from lakewarden.engine.transaction.sweep.sweep import (
+    clean_up_instant,
+    delete_paths,
+    look_at_paths,
+    sweep,
+)
 
 FENCES_MAX = 10
 # A turn has to look at what was committed during the one before: the second is usually the last.

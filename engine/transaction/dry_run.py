@@ -13,23 +13,22 @@ from lakewarden.engine.transaction.recovery.due_instants import DueInstant, Fail
 from lakewarden.engine.transaction.recovery.failed_writes import Recovered, Repair
 from lakewarden.engine.transaction.rollback.execution import RolledBack, written_of
 from lakewarden.engine.transaction.rollback.metadata_rebuild import untrue_without
-from lakewarden.engine.transaction.rollback_checks import assert_may_be_taken_back
-from lakewarden.engine.transaction.rollback_request import earlier, metadata_of
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.ledger_end import scope_of
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.rollback_request import (
+    assert_may_be_taken_back,
+    earlier,
+    metadata_of,
+)
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
     load_for_writing,
     pending_ledgers,
     unpublished_in,
 )
+from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.rollback_plans import Rollbacks, pending_rollbacks
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
-from lakewarden.engine.transaction.sweep.written_files import (
-    find_written,
-    look_at_paths,
-    written_in,
-)
+from lakewarden.engine.transaction.sweep.sweep import find_written, look_at_paths, written_in
 
 
 def dry_run_recovery(context: Context, *, with_plans: bool = False) -> tuple[Recovered, ...]:

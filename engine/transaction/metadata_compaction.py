@@ -27,7 +27,7 @@ from lakewarden.engine.metadata.writing.compact import (
 from lakewarden.engine.metadata.writing.instants import completed_elsewhere
 from lakewarden.engine.metadata.writing.writer import Reported, refuse_unmaintained
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.run.interrupts import always_wanted
+from lakewarden.engine.run.processes import always_wanted
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.side_by_side import asks_ahead
 from lakewarden.engine.timeline.instants.instant import Action
@@ -39,9 +39,8 @@ from lakewarden.engine.timeline.ledger.ledger import (
 )
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.claims import append_claim
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
-from lakewarden.engine.transaction.state.loading import reload_under_lock
 
 # So much is folded faster than a caller notices; more is not waited for.
 WAITED_FOR_BYTES = 4 * 1024 * 1024

@@ -10,16 +10,19 @@ from enum import StrEnum
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    load_for_writing,
+    reload_under_lock,
+)
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 
 # What is pending and has nothing to take back, and how it comes to its end.
 _CONTINUED = {

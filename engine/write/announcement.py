@@ -4,6 +4,11 @@ The write knows them before it makes its first file. Cancellable plans look at a
 they commit, and give way. Writes that take part in early conflict detection look at each other's.
 Java reads the same in the inflight files of its own writes: each file group with the instant of its
 base file and the number of updates.
+
+Recording identity: what a write has found out about a table, or says first, is kept for all.
+
+Only properties change. After a crash before the write's commit the table says what its files tell,
+or it has no rows.
 """
 
 from collections.abc import Iterator
@@ -14,31 +19,65 @@ from lakewarden.engine.conflicts.conflicts import (
     ConflictStrategy,
     ObservedInstants,
     find_conflicts,
+    overlapping_plans,
     write_conflict,
 )
 from lakewarden.engine.conflicts.group_hashes import put_hashes
-from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
-from lakewarden.engine.conflicts.read_scopes import ReadScope
-from lakewarden.engine.conflicts.touched_groups import PLANNED, PRECEDENCE_KEY, Precedence
+from lakewarden.engine.conflicts.touched_groups import (
+    PLANNED,
+    PRECEDENCE_KEY,
+    Precedence,
+    ReadScope,
+)
 from lakewarden.engine.detection.rivals import Own, RivalFinder
 from lakewarden.engine.detection.strategies import DetectionRules, Strategy
 from lakewarden.engine.detection.watch import Watch
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.index.identity import identity_changed, record_of, recorded_identity
+from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
+from lakewarden.engine.index.settings import may_be_named
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import to_inflight
-from lakewarden.engine.transaction.preempt import may_be_preempted
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.fencing import fence_plans
-from lakewarden.engine.write.files.group_work import GroupWork
-from lakewarden.engine.write.files.spec import WriteSpec
+from lakewarden.engine.transaction.start import may_be_preempted
+from lakewarden.engine.transaction.state.claims import fence_plans
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
+from lakewarden.engine.write.files.spec import GroupWork, WriteSpec
 from lakewarden.engine.write.files.write_groups import goes_to_log
 from lakewarden.engine.write.plan import WritePlan
+
+
+def record_identity(context: Context, state: Snapshot, selection: IndexChoice) -> None:
+    """Record the index of a write, if nothing that says as much is recorded."""
+    recorded = recorded_identity(state.config)
+    if not _is_due(state, recorded, selection):
+        return
+    with context.lock.hold() as held:
+        snapshot = reload_under_lock(context)
+        now = snapshot
+        if recorded_identity(snapshot.config) != recorded or (
+            may_be_named(state) and not may_be_named(now)
+        ):
+            raise identity_changed("that was about to start")
+        held.assert_held()
+        update_properties(context.storage, record_of(selection, is_named=True))
+
+
+def _is_due(state: Snapshot, recorded: Identity | None, selection: IndexChoice) -> bool:
+    """Whether buckets were found from files, or a table without rows gets another identity."""
+    if recorded is None:
+        return selection.buckets is not None or (
+            may_be_named(state) and selection.identity != Identity(KeyScope.PARTITION)
+        )
+    is_partitioned = state.config.is_partitioned
+    return not selection.identity.equals_in_effect(recorded, is_partitioned=is_partitioned)
+
 
 _NO_LOCK = frozenset({"lock_held", "lock_unavailable"})
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.ordering import OrderingValues, ordering_values
-from lakewarden.engine.read.merge.partial import counting_values
+from lakewarden.engine.read.merge.entries import OrderingValues, ordering_values
+from lakewarden.engine.read.merge.fold import counting_values
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot

@@ -24,7 +24,7 @@ from lakewarden.engine.table.creation import (
     refuse_fixed,
 )
 from lakewarden.engine.table.properties_file import write_properties
-from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER, layout_of
+from lakewarden.engine.timeline.instants.instant import FOLDER_KEEPER, layout_of
 from lakewarden.engine.transaction.state.markers import TEMP_FOLDER
 from lakewarden.engine.write.metadata_table import (
     INDEX_SWITCHES,

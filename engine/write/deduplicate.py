@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import Operation
-from lakewarden.engine.index.key_copies import KeyCopies, key_copies
-from lakewarden.engine.index.repeated_keys import KeySearch
+from lakewarden.engine.index.repeated_keys import KeyCopies, KeySearch, key_copies
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.write.files.spec import GroupWork
 from lakewarden.engine.write.request import Incoming, Placement, WriteRequest
 
 Places = npt.NDArray[np.int64]

@@ -17,15 +17,13 @@ from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, flag, whole_number
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import table_config
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.ledger.entries import Claim
 from lakewarden.engine.transaction.attempts.attempt import assert_last
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
-from lakewarden.engine.write.files.group_work import GroupWork
-from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
+from lakewarden.engine.write.files.spec import GroupTask, GroupWork, WriteSpec, WrittenFile
 from lakewarden.engine.write.files.write_groups import planned_files, write_groups
-from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from lakewarden.engine.write.rows.prepare import keyed_rows

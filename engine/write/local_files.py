@@ -8,9 +8,8 @@ import pyarrow as pa
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, list_markers
-from lakewarden.engine.write.files.spec import WriteSpec, group_task
+from lakewarden.engine.write.files.spec import WriteSpec, WrittenFile, group_task
 from lakewarden.engine.write.files.write_groups import planned_files, write_groups
-from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.plan import WritePlan, arranged
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
 

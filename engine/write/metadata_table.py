@@ -21,8 +21,7 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 
 ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
 COLUMN_STATS_ENABLED = Setting(

@@ -1,9 +1,20 @@
-"""Operations: the writes that the front door offers, each as a request."""
+"""Operations: the writes that the front door offers, each as a request.
 
-from collections.abc import Sequence
-from typing import TypeAlias, TypeGuard, cast
+Plain rows: dictionaries, whose numbers have no width of their own.
+
+Python has one kind of whole number and one of fractions. Those that fit take the type of the
+table's column; taken for the widest type, they would widen the column of everybody.
+
+Sources: whatever holds rows, as an Arrow table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.widening import widen
@@ -21,7 +32,7 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.alteration import Alteration, ColumnChange, unsupported_change
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.write.plain_rows import PlainRows
+from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.request import ChosenPartitions, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import (
     DeleteKeys,
@@ -33,7 +44,124 @@ from lakewarden.engine.write.row_changes import (
     Values,
 )
 from lakewarden.engine.write.rows.exact import as_in
-from lakewarden.engine.write.sources import Given, Rows, incoming_rows, read_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlainRows:
+    """Rows as dictionaries; what a row lacks is null."""
+
+    rows: Sequence[Mapping[str, object]]
+
+    def __call__(self, state: Snapshot) -> Incoming:
+        return Incoming(self.table(state.schema().columns))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that occur, in the order of their first occurrence."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def table(self, wanted: pa.Schema) -> pa.Table:
+        """The rows in columns, of the wanted types as far as these take every value as it is."""
+        columns = {}
+        for name in self.names:
+            values = [row.get(name) for row in self.rows]
+            place = wanted.get_field_index(name)
+            columns[name] = _column(values, wanted.field(place).type if place >= 0 else None)
+        return pa.table(columns)
+
+
+def _column(values: Sequence[object], wanted: pa.DataType | None) -> pa.Array:
+    try:
+        found = pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise unreadable("list", error) from None
+    if wanted is None or found.type == wanted:
+        return found
+    if types.is_floating(found.type) and types.is_floating(wanted):
+        narrow = pa.array(values, wanted)
+        # What is too large for the narrow type has become infinite.
+        return narrow if pc.is_inf(narrow).equals(pc.is_inf(found)) else found
+    if not _same_up_to_widths(found.type, wanted):
+        return found
+    try:
+        return pa.array(values, wanted)
+    except (pa.ArrowInvalid, OverflowError):
+        return found
+
+
+def _same_up_to_widths(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether two types are the same up to the widths of the whole numbers in them."""
+    if types.is_integer(found) and types.is_integer(wanted):
+        return True
+    if types.is_list(found) and types.is_list(wanted):
+        return _same_up_to_widths(found.value_type, wanted.value_type)
+    if types.is_struct(found) and types.is_struct(wanted):
+        inner = {field.name: field.type for field in wanted}
+        return inner.keys() == {field.name for field in found} and all(
+            _same_up_to_widths(field.type, inner[field.name]) for field in found
+        )
+    return bool(found == wanted)
+
+
+def unreadable(kind: str, error: pa.ArrowException) -> InvalidRequest:
+    """What Arrow says of rows that it can't put into columns."""
+    return InvalidRequest(
+        "unreadable_rows",
+        what=f"The rows in this {kind} do not form columns.",
+        why=str(error).partition("\n")[0],
+        now="Give every value of a column the same type, or pass an Arrow table.",
+    )
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Anything that speaks Arrow's C stream interface: pandas, polars, DuckDB, ..."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+@runtime_checkable
+class ArrowArray(Protocol):
+    """Anything that is one Arrow record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> object: ...
+
+
+Rows: TypeAlias = ArrowStream | ArrowArray | Sequence[Mapping[str, object]]
+
+
+# What rows may be when they come to an operation.
+Given: TypeAlias = Rows | Incoming | DistributedRows
+
+
+def incoming_rows(rows: Given) -> Incoming | DistributedRows | PlainRows:
+    """The rows as a request has them: here, or where they are."""
+    if isinstance(rows, Incoming | DistributedRows):
+        return rows
+    found = read_rows(rows)
+    return found if isinstance(found, PlainRows) else Incoming(found)
+
+
+def read_rows(rows: Rows) -> pa.Table | PlainRows:
+    """The rows, without a copy where the source holds them in Arrow already."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+        return PlainRows(rows)
+    try:
+        if isinstance(rows, ArrowStream):
+            return pa.RecordBatchReader.from_stream(rows).read_all()
+        if isinstance(rows, ArrowArray):
+            return pa.Table.from_batches([pa.record_batch(rows)])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise unreadable(type(rows).__name__, error) from None
+    raise InvalidRequest(
+        "unsupported_rows",
+        what=f"Lakewarden cannot read rows from a {type(rows).__name__}.",
+        why="Rows come from an Arrow table or reader, a DataFrame, or a list of dictionaries.",
+        now="Pass one of these.",
+    )
+
 
 RowsOrKeys: TypeAlias = Given | Sequence[str | int]
 

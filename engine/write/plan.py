@@ -10,10 +10,10 @@ from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.changes import Located
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.transaction.state.markers import MarkerType
 from lakewarden.engine.transaction.state.settings import marker_types
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.write.files.spec import GroupWork
 from lakewarden.engine.write.outcome import FileIds
 
 Places = npt.NDArray[np.int64]

@@ -1,42 +1,208 @@
-"""The planner of writes: which file group takes which rows."""
+"""The planner of writes: which file group takes which rows.
 
-from dataclasses import replace
+Phases: how long each part of a write took.
+
+What a write knows of its rows and of the table before it begins an instant.
+
+The new keys of a plan: which of its rows have keys that no other write may bring meanwhile.
+
+The read scopes of a write: where rows of other writers would change what it does.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.conflicts.conflicts import ConflictStrategy, strategy_of
+from lakewarden.engine.conflicts.touched_groups import ReadScope
 from lakewarden.engine.file_groups.file_names import LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import summary
-from lakewarden.engine.index.key_file import key_columns
-from lakewarden.engine.index.kinds import IndexChoice
-from lakewarden.engine.index.latest_slices import latest_file_slices
-from lakewarden.engine.index.live_keys import without_dead
-from lakewarden.engine.index.locate import locate
-from lakewarden.engine.index.matches import Matches, no_matches
-from lakewarden.engine.index.moves import moved
-from lakewarden.engine.index.slice_keys import SliceKeys, any_key
+from lakewarden.engine.index.incoming import Matches, no_matches
+from lakewarden.engine.index.key_check import NewKeys, Places
+from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
+from lakewarden.engine.index.locate import latest_file_slices, locate
+from lakewarden.engine.index.moves import moved, without_dead
+from lakewarden.engine.index.slice_keys import SliceKeys, any_key, key_columns
+from lakewarden.engine.kernel.clock import Clock
+from lakewarden.engine.kernel.events import PROGRESS, Event, EventSink
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
+from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
+from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
+from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.timeline.timeline import ActiveTimeline
+from lakewarden.engine.write.distributed_rows import PreparedDistributedRows, RewriteWorkers
+from lakewarden.engine.write.files.spec import GroupWork
 from lakewarden.engine.write.plan import WritePlan
-from lakewarden.engine.write.request import Placement, Replacement, WriteRequest
-from lakewarden.engine.write.routing.divide import divide
-from lakewarden.engine.write.routing.route import new_rows, route
+from lakewarden.engine.write.request import Effect, Findings, Placement, Replacement, WriteRequest
+from lakewarden.engine.write.routing.route import divide, new_rows, route, without_planned
 from lakewarden.engine.write.routing.sizes import (
+    INSERTS_TO_LOGS,
     UNLIMITED,
     SizeLimits,
     known_record_bytes,
     record_bytes,
     size_limits,
 )
-from lakewarden.engine.write.routing.small_files import without_planned
+from lakewarden.engine.write.streams import Turn
+
+
+class Phases:
+    """Adds up seconds by phase, in the order in which phases first came."""
+
+    def __init__(self, clock: Clock, events: EventSink) -> None:
+        self._clock = clock
+        self._events = events
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        started = self._clock.elapsed_seconds()
+        self._events(Event(PROGRESS, {"step": name}))
+        try:
+            yield
+        finally:
+            spent = self._clock.elapsed_seconds() - started
+            self._seconds[name] = self._seconds.get(name, 0.0) + spent
+            self._events(Event(f"write.{name}", {"seconds": spent}))
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return dict(self._seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """Rows that are fit to be written, and the table as it was when they were."""
+
+    state: Snapshot
+    # The table's schema before the write, and the one to write with.
+    current: TableSchema
+    schema: TableSchema
+    index: IndexChoice
+    rows: KeyedRows
+    identity: Identity
+    indexes: tuple[IndexDefinition, ...] = ()
+    row_indexes: RowIndexes = field(default_factory=RowIndexes)
+    # Where the rows are, if only what the plan sees of them is here.
+    distributed: PreparedDistributedRows | None = None
+    rewrite_workers: RewriteWorkers | None = None
+    # What the write does, if its rows tell and not only the files.
+    effect: Effect | None = None
+    placement: Placement | None = None
+    # What the rows follow from.
+    findings: Findings = field(default_factory=Findings)
+    # Whether a commit would say nothing.
+    is_nothing: bool = False
+    # The turn of the batch that the rows are, if they are one of a stream.
+    turn: Turn | None = None
+
+    @property
+    def config(self) -> TableConfig:
+        return self.state.config
+
+    @property
+    def has_partitioned_record_index(self) -> bool:
+        return any(one.partition == RECORD_INDEX and one.is_partitioned for one in self.indexes)
+
+    @property
+    def has_one_place(self) -> bool:
+        """Whether there are partitions, and a record index that tells of one place of each key."""
+        has_index = self.config.has_metadata(RECORD_INDEX) and self.config.is_partitioned
+        return has_index and not self.has_partitioned_record_index
+
+    @property
+    def may_repeat_keys(self) -> bool:
+        """Whether keys may be in several partitions, and the record index tells of one place."""
+        return self.has_one_place and self.identity.scope is KeyScope.PARTITION
+
+    def fills_logs(self, settings: Settings, request: WriteRequest) -> bool:
+        """Whether logs of file groups take in new rows: only where the index has found the keys."""
+        is_found = request.finds_keys and self.index.tells_lives
+        is_on = settings[INSERTS_TO_LOGS] and self.config.table_type is TableType.MERGE_ON_READ
+        return is_on and is_found
+
+    def strategy(self, settings: Settings) -> ConflictStrategy:
+        """How the write conflicts with others."""
+        return strategy_of(settings, has_bucket_index=self.index.buckets is not None)
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def new_keys(
+    plan: WritePlan,
+    request: WriteRequest,
+    index: IndexChoice,
+    config: TableConfig,
+    findings: Findings,
+) -> NewKeys:
+    """The keys that a write took for new, deletes in vain, or has found absent.
+
+    Plain inserts take every row for new without a look, as they promise. What comes to one bucket
+    is in one file group, and conflicts there. Where files and a record index may both be asked, a
+    key that logs have deleted is known to the one and new to the other: all keys count then.
+    """
+    places = _NONE
+    if request.finds_keys:
+        places = np.concatenate([_brought(plan, index, config), _deleted_in_vain(plan)])
+    new = NewKeys(plan.rows, places, is_global=index.kind.is_global)
+    if findings.absent is None or not len(findings.absent):
+        return new
+    return new.beside(findings.absent, are_global=findings.absent_everywhere)
+
+
+def _brought(plan: WritePlan, index: IndexChoice, config: TableConfig) -> Places:
+    if index.buckets is not None:
+        return _NONE
+    inserted: Places = np.concatenate([_NONE, *(group.inserts for group in plan.groups)])
+    if config.has_metadata(RECORD_INDEX) and not index.kind.is_record_index:
+        inserted = np.arange(len(plan.rows))
+    brought: Places = inserted[~plan.rows.is_delete[inserted]]
+    return brought
+
+
+def _deleted_in_vain(plan: WritePlan) -> Places:
+    """Deletes of keys that the table lacks: no file group shows that another write brings them."""
+    is_vain = plan.rows.is_delete.copy()
+    for group in plan.groups:
+        is_vain[group.updates] = False
+        is_vain[group.departures] = False
+    return np.flatnonzero(is_vain)
+
+
+def read_scopes_of(
+    request: WriteRequest, plan: WritePlan, findings: Findings
+) -> tuple[ReadScope, ...]:
+    """A write that replaces partitions replaces all rows there, as of its commit."""
+    asked = () if request.read_scope is None else (request.read_scope,)
+    return (*asked, *findings.read_scopes, *_replaced(request, plan))
+
+
+def _replaced(request: WriteRequest, plan: WritePlan) -> tuple[ReadScope, ...]:
+    match request.replacement:
+        case Replacement.NOTHING:
+            return ()
+        case Replacement.TABLE:
+            return (ReadScope.everywhere(),)
+        case Replacement.TOUCHED_PARTITIONS:
+            partitions = plan.rows.partition_paths()
+        case _:
+            # Those that were chosen by what they hold are among the replaced ones.
+            named = request.partitions if isinstance(request.partitions, tuple) else ()
+            partitions = (*named, *plan.replaced_ids)
+    return (ReadScope(frozenset(partitions).__contains__),)
 
 
 class Planner:

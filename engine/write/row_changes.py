@@ -1,4 +1,7 @@
-"""Row changes: deletes, updates and merges that follow from what the table holds."""
+"""Row changes: deletes, updates and merges that follow from what the table holds.
+
+Newest rows: a source of changes with one row for each row of the table, by ordering values.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from lakewarden.engine.conflicts.read_scopes import Change, ReadScope
+from lakewarden.engine.conflicts.touched_groups import Change, ReadScope
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
+from lakewarden.engine.read.merge.entries import ordering_values
 from lakewarden.engine.read.merge.predicate import Filter
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.read.query.prune import may_hold_rows
@@ -21,11 +25,36 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
-from lakewarden.engine.write.change_set import ChangeSet, Changing
-from lakewarden.engine.write.newest_rows import newest_of_each
+from lakewarden.engine.write.change_set import ChangeSet, Changing, repeated_keys
 from lakewarden.engine.write.request import Effect, Findings, Incoming
-from lakewarden.engine.write.rows.places import Places, keys_only
-from lakewarden.engine.write.rows.prepare import has_partition
+from lakewarden.engine.write.rows.places import Places, keys_only, places_of
+from lakewarden.engine.write.rows.prepare import fitted, has_partition
+
+
+def newest_of_each(
+    source: pa.Table, state: Snapshot, *, by_partition: bool
+) -> tuple[pa.Table, Places]:
+    """The newest source row of each key, and their places; refused where none is the newest."""
+    places = places_of(source, state)
+    is_repeated = places.are_repeated(by_partition=by_partition)
+    if not is_repeated.any():
+        return source, places
+    rules = state.config.merge
+    if not rules.ordering_fields or not set(rules.ordering_names) <= set(source.column_names):
+        raise repeated_keys(places.only(is_repeated), "The rows")
+    columns = pa.schema([state.schema().columns.field(name) for name in rules.ordering_names])
+    ranks = ordering_values(rules.ordering(fitted(source, columns)), len(source)).ranks()
+    names = places.names(by_partition=by_partition)
+    codes = names.dictionary_encode().indices.to_numpy()
+    newest = np.full(len(source), -1)
+    np.maximum.at(newest, codes, ranks)
+    is_newest = ranks == newest[codes]
+    kept = places.only(is_newest)
+    still = kept.are_repeated(by_partition=by_partition)
+    if still.any():
+        raise repeated_keys(kept.only(still), "The rows")
+    return source.filter(pa.array(is_newest)), kept
+
 
 # What a column becomes: a value for all rows, or an expression over the row's columns.
 Values: TypeAlias = Mapping[str, object]

@@ -20,7 +20,7 @@ from lakewarden.engine.kernel.events import Event, Figures
 from lakewarden.engine.metadata.reading.key_cache import Lookups
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.ledger.streams import (
     RECENT_MAX,
@@ -35,8 +35,7 @@ from lakewarden.engine.timeline.timeline import Timeline
 from lakewarden.engine.transaction.cancel.cancel import acknowledge
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.ledger_end import this_process
-from lakewarden.engine.write.request import Effect, StreamBatch
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit, Effect, StreamBatch
 
 # The key in the extra metadata of a batch's commit.
 STREAM_KEY = "lakewarden.stream"

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
-from lakewarden.engine.detection.giving_way import begins_again
+from lakewarden.engine.detection.rivals import begins_again
 from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.replace import RequestedReplace
@@ -19,15 +19,14 @@ from lakewarden.engine.index.kinds import IndexChoice
 from lakewarden.engine.index.options import KEY_CACHE_BYTES, KEY_CACHE_FOLDER
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.metadata.reading.kept_keys import snapshots_in
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
-from lakewarden.engine.metadata.reading.key_snapshots import snapshots_in
 from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
 from lakewarden.engine.read.query.answer import naming_removals
-from lakewarden.engine.run.interrupts import stopping_on_signal
+from lakewarden.engine.run.processes import stopping_on_signal
 from lakewarden.engine.snapshot import Loaded, Snapshot
 from lakewarden.engine.table.config import TableConfig, TableType, table_config
-from lakewarden.engine.table.keygen.key_scheme import keyed_at
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows, keyed_at
 from lakewarden.engine.table.schema import TableSchema
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
@@ -36,8 +35,7 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.recovery.failed_writes import load_recovered
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.write.announcement import WriteIntent, announce
-from lakewarden.engine.write.at_commit import AtCommit
+from lakewarden.engine.write.announcement import WriteIntent, announce, record_identity
 from lakewarden.engine.write.distributed_rows import (
     LOCAL_REWRITE_BYTES_MAX,
     DistributedRows,
@@ -46,32 +44,32 @@ from lakewarden.engine.write.distributed_rows import (
     RewriteWorkers,
     RowPreparation,
 )
-from lakewarden.engine.write.files.spec import WriteSpec
-from lakewarden.engine.write.files.written import WrittenFile
-from lakewarden.engine.write.identity import record_identity
+from lakewarden.engine.write.files.spec import WriteSpec, WrittenFile
 from lakewarden.engine.write.local_files import listed_paths, local_files
 from lakewarden.engine.write.metadata_table import ensure_metadata_table
-from lakewarden.engine.write.outcome import commit_metadata, table_change
-from lakewarden.engine.write.phases import Phases
+from lakewarden.engine.write.outcome import AtCommit, commit_metadata, history_to_keep, table_change
 from lakewarden.engine.write.plan import WritePlan, markers_of, rewritten_bytes
-from lakewarden.engine.write.plan_keys import new_keys
-from lakewarden.engine.write.planner import Planner
-from lakewarden.engine.write.prepared import Prepared
-from lakewarden.engine.write.read_scopes import read_scopes_of
-from lakewarden.engine.write.replaced_rows import ReplacedRows, replaced_rows
+from lakewarden.engine.write.planner import Phases, Planner, Prepared, new_keys, read_scopes_of
+from lakewarden.engine.write.replaced_rows import (
+    ReplacedRows,
+    kept_indexes,
+    refuse_second_homes,
+    replaced_rows,
+)
 from lakewarden.engine.write.request import (
+    Commit,
     Effect,
     Findings,
     Incoming,
     Replacement,
     WriteRequest,
+    committed,
+    count_rows,
+    nothing_committed,
 )
-from lakewarden.engine.write.result import Commit, committed, count_rows, nothing_committed
 from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.rows.prepare import with_deletes
-from lakewarden.engine.write.schema_keeping import history_to_keep
-from lakewarden.engine.write.second_homes import kept_indexes, refuse_second_homes
 from lakewarden.engine.write.settings import (
     CONFLICT_RETRIES,
     EVOLVE,

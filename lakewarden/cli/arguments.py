@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from lakewarden.cli.call_arguments import (
+    COMMANDS,
+    OTHERS,
     CallCommand,
+    CommandParser,
     add_arguments,
+    bad_arguments,
     call_command,
+    command_names,
     spelled_out,
+    unknown_command,
     usage,
 )
-from lakewarden.cli.call_names import COMMANDS, OTHERS, command_names, unknown_command
 from lakewarden.cli.command_line import CommandLine
 from lakewarden.cli.output import FORMATS
-from lakewarden.cli.parser import CommandParser, bad_arguments
 from lakewarden.engine.read.query.plan_query import Mode
 from lakewarden.procedures.declaring.declaration import Procedure
 

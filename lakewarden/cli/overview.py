@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from lakewarden.cli.arguments import own_options
-from lakewarden.cli.call_names import COMMANDS, OWN, known_names, option_names
-from lakewarden.cli.parser import bad_arguments
+from lakewarden.cli.call_arguments import COMMANDS, OWN, bad_arguments, known_names, option_names
 from lakewarden.procedures.chapters import CHAPTERS, procedures_of
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakewarden.procedures.declaring.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import SqlType
 
 Row = tuple[object, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.storage.local_root import absolute
+from lakewarden.engine.storage.local_folders import absolute
 from lakewarden.engine.storage.protocols import scheme_of
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.inspection.files.sizes import Spread, amplifications, spreads
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.engine.services.inspection.files.slice_view import Spread, amplifications, spreads
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -15,7 +15,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 ALL = "ALL"
 

@@ -1,4 +1,7 @@
-"""`show_fsview_all` and `show_fsview_latest`: file groups and slices as readers see them."""
+"""`show_fsview_all` and `show_fsview_latest`: file groups and slices as readers see them.
+
+Arguments of the views of files.
+"""
 
 from abc import ABC
 from collections.abc import Iterable, Sequence
@@ -15,7 +18,7 @@ from lakewarden.engine.services.inspection.files.slice_view import (
     latest_slices,
 )
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -24,15 +27,17 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.files.arguments import (
-    ExcludeCompaction,
-    IncludeInFlight,
-    IncludeMax,
-    MaxInstant,
-    PathRegex,
-    names_text,
-)
+
+MaxInstant = Annotated[str, "Only files from before this instant."]
+IncludeMax = Annotated[bool, "Also files of that instant."]
+IncludeInFlight = Annotated[bool, "Also files whose write has not completed."]
+ExcludeCompaction = Annotated[bool, "As if no compaction were pending."]
+PathRegex = Annotated[str, "Only partitions whose path is like this: 'city=O*'; all without it."]
+
+
+def names_text(names: list[str]) -> str:
+    """File names as one text."""
+    return f"[{', '.join(names)}]"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from lakewarden.engine.services.inspection.files.logs import (
     merged_records,
     records_of,
 )
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -22,7 +22,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 # The names that Hudi has for them.
 BLOCK_TYPES: Mapping[BlockKind, str] = {

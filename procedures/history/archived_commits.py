@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.services.inspection.history.writes import decode_write, stats_of
+from lakewarden.engine.services.inspection.history.history import decode_write, stats_of
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -13,7 +13,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import EndTime, StartTime, span_of
 from lakewarden.procedures.history.commits import (
     ArchivedCommitRow,

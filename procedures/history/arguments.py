@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from lakewarden.engine.kernel.zones import Zone
-from lakewarden.engine.read.query.times import parse_time
+from lakewarden.engine.kernel.clock import Zone
+from lakewarden.engine.read.query.plan_query import parse_time
 from lakewarden.engine.services.inspection.history.history import TimeSpan
 
 ShowArchived = Annotated[bool, "Also those that have left the active timeline."]

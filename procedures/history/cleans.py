@@ -11,10 +11,14 @@ from lakewarden.engine.formats.instant_metadata.clean import (
     CleanPartition,
     CleanPlan,
 )
-from lakewarden.engine.services.inspection.history.history import History, state_word
-from lakewarden.engine.services.inspection.history.services import clean_plans, cleans
+from lakewarden.engine.services.inspection.history.history import (
+    History,
+    clean_plans,
+    cleans,
+    state_word,
+)
 from lakewarden.engine.timeline.instants.instant import Instant
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -23,7 +27,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import ShowArchived
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
-from lakewarden.engine.services.inspection.history.history import Recorded
-from lakewarden.engine.services.inspection.history.writes import (
+from lakewarden.engine.services.inspection.history.history import (
     Lead,
+    Recorded,
     compare,
     decode_write,
     figures_of,
@@ -15,7 +15,7 @@ from lakewarden.engine.services.inspection.history.writes import (
     stats_of,
 )
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -24,7 +24,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import OfInstant
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.formats.instant_metadata.replace import ClusteringPlan
-from lakewarden.engine.services.inspection.history.history import state_word
-from lakewarden.engine.services.inspection.history.services import (
+from lakewarden.engine.services.inspection.history.history import (
     clustering_plans,
     compaction_plans,
+    state_word,
 )
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -19,7 +19,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_compaction")

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.inspection.history.services import removals, rollbacks
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.engine.services.inspection.history.history import removals, rollbacks
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -14,7 +14,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.history.arguments import OfInstant
 
 

@@ -15,7 +15,7 @@ from lakewarden.engine.services.inspection.history.steps import (
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -25,7 +25,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import listed, moment_of, one_word
 from lakewarden.procedures.history.arguments import EndTime, ShowArchived, StartTime, span_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.services.inspection.column_statistics import Overlap
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Also,
     Call,
@@ -17,7 +17,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import listed, value_text
 
 PartitionPaths = Annotated[str, "Paths of partitions, separated by commas; all without any."]

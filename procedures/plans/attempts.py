@@ -8,7 +8,7 @@ from typing import Annotated
 
 from lakewarden.engine.services.inspection.state.attempts import HeartbeatView, LedgerRow
 from lakewarden.engine.services.inspection.state.rivals import RivalView
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -18,7 +18,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import moment_of
 from lakewarden.table import Table
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.services.inspection.state.blockers import Blocker
 from lakewarden.engine.services.inspection.state.health import HealthRow
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -17,7 +17,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("table_health")

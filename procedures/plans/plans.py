@@ -9,9 +9,9 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.services.inspection.state.plans import Explained, PendingPlan
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation
-from lakewarden.engine.transaction.state.service import Service
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.engine.transaction.cancel.cancel import Cancellation
+from lakewarden.engine.transaction.state.context import Service
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -22,7 +22,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import moment_of, one_word
 from lakewarden.table import Table
 from lakewarden.table_service_handle import TableServiceHandle

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from lakewarden.engine.services.streams import StreamView
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -16,7 +16,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import moment_of
 
 

@@ -16,22 +16,20 @@ from lakewarden.engine.services.clustering.settings import (
     SORT_COLUMNS,
     LayoutStrategy,
 )
-from lakewarden.engine.table.partitions import PartitionField, PartitionKind
+from lakewarden.engine.table.config import PartitionField, PartitionKind
 from lakewarden.procedures.conditions.row_filter import row_filter
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Column,
     DryRun,
     Options,
+    SqlType,
     TableName,
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.kept_files import NeedDelete, refuse_delete
-from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.declaring.sql_types import SqlType
-from lakewarden.procedures.declaring.texts import listed, one_word
+from lakewarden.procedures.declaring.texts import NeedDelete, listed, one_word, refuse_delete
 from lakewarden.procedures.services.plan_call import (
     Cancellable,
     Instants,

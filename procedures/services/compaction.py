@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import procedure
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.services.plan_call import PlanCall, PlanRow
 
 

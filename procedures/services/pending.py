@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Annotated
 
 from lakewarden.engine.transaction.reset import ResetOutcome
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -16,7 +16,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_inflight_commits")

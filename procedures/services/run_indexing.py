@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import procedure
-from lakewarden.procedures.declaring.opening import open_table
-from lakewarden.procedures.indexes.arguments import IndexColumns, IndexOptions, IndexTypeName
+from lakewarden.procedures.indexes.indexes import IndexColumns, IndexOptions, IndexTypeName
 from lakewarden.procedures.services.plan_call import PlanCall, PlanRow, plan_row
 from lakewarden.service_calls import PlanOutcome, ServiceOperation
 

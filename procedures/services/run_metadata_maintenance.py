@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from lakewarden.engine.services.metadata_table.result import MetadataService, MetadataStep
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.engine.services.metadata_table.service import MetadataService, MetadataStep
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -14,7 +14,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import listed, one_word
 
 

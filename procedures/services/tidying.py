@@ -6,19 +6,20 @@ from datetime import datetime
 from typing import Annotated
 
 from lakewarden.engine.kernel.settings import Setting
-from lakewarden.engine.services.archive.result import Archived
+from lakewarden.engine.services.archive.run import Archived
 from lakewarden.engine.services.removal import DAYS_RETAINED, POLICY
-from lakewarden.engine.services.retention.archive_settings import KEEP_MAX_COMMITS, KEEP_MIN_COMMITS
-from lakewarden.engine.services.retention.clean_result import Cleaned, Finished
-from lakewarden.engine.services.retention.clean_settings import (
+from lakewarden.engine.services.retention.clean_plan import Cleaned, Finished
+from lakewarden.engine.services.retention.settings import (
     CLEAN_POLICY,
     COMMITS_RETAINED,
     HOURS_RETAINED,
+    KEEP_MAX_COMMITS,
+    KEEP_MIN_COMMITS,
     TRIGGER_COMMITS,
     TRIGGER_STRATEGY,
     VERSIONS_RETAINED,
 )
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -27,7 +28,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import moment_of, one_word
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Also,
     Call,
@@ -14,7 +14,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import listed, one_word
 
 if TYPE_CHECKING:

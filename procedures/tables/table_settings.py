@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.effective import EffectiveSetting, effective_settings, setting_text
-from lakewarden.engine.services.hudi_settings import understood
-from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.services.options import (
+    ALL_SETTINGS,
+    EffectiveSetting,
+    effective_settings,
+    setting_text,
+    understood,
+)
 from lakewarden.environment import environment_settings
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     Filter,
@@ -19,7 +23,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 
 
 @procedure("show_config")

@@ -1,15 +1,80 @@
-"""Answers: what goes back over the bridge, a value or an error; Python never raises there."""
+"""Answers: what goes back over the bridge, a value or an error; Python never raises there.
+
+SQLSTATEs: what an error is called where SQL clients look for it.
+
+Syntax errors: where a statement of ours stops making sense, and what was to stand there.
+"""
 
 import logging
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from lakewarden.engine.kernel.errors import Defect, InvalidRequest, LakewardenError, Unavailable
-from lakewarden.sql_ext.session.sql_states import sql_state
-from lakewarden.sql_ext.session.syntax_error import StatementError
+from lakewarden.engine.kernel.errors import (
+    Conflict,
+    CorruptTable,
+    Defect,
+    InvalidRequest,
+    LakewardenError,
+    Unavailable,
+    Unsettled,
+)
+
+_OF_KIND: Mapping[type[LakewardenError], str] = {
+    # Syntax error or access rule violation.
+    InvalidRequest: "42000",
+    # Serialization failure: the client may try again.
+    Conflict: "40001",
+    # Connection failure.
+    Unavailable: "08006",
+    # Statement completion unknown.
+    Unsettled: "40003",
+    # Data corrupted.
+    CorruptTable: "XX001",
+    # Internal error.
+    Defect: "XX000",
+}
+OF_CODE: Mapping[str, str] = {
+    "unknown_procedure": "42883",
+    "unknown_argument": "4274K",
+    "repeated_argument": "4274K",
+    "missing_argument": "4274K",
+    "too_many_arguments": "42605",
+    "bad_argument": "42804",
+    "unknown_table": "42P01",
+    "unknown_database": "42704",
+    "bad_table_name": "42602",
+    "not_a_table": "42809",
+    "path_not_allowed": "42501",
+    "read_only": "42501",
+    "statement_not_allowed": "42501",
+    "folder_of_table": "42501",
+    "interrupted": "57014",
+}
+
+
+def sql_state(error: LakewardenError) -> str:
+    """The SQLSTATE of an error, by its code or else by its kind."""
+    of_kind = next((state for kind, state in _OF_KIND.items() if isinstance(error, kind)), "XX000")
+    return OF_CODE.get(error.code, of_kind)
+
+
+class StatementError(Exception):
+    """A statement that can't be parsed; Spark shows it with its own pointer at the word."""
+
+    def __init__(self, statement: str, offset: int, word: str, hint: str) -> None:
+        before = statement[:offset]
+        self.parts: Mapping[str, object] = {
+            "statement": statement,
+            "line": before.count("\n") + 1,
+            "position": offset - (before.rfind("\n") + 1),
+            "word": f"'{word}'" if word else "end of input",
+            "hint": hint,
+        }
+        super().__init__(hint)
+
 
 # What the JVM's unpickler knows in full.
 PROTOCOL = 2

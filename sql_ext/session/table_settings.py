@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from lakewarden.engine.storage.s3_options import HADOOP
+from lakewarden.engine.storage.s3 import HADOOP
 from lakewarden.storage_options import PREFIX
 
 _PREFIXES = ("hoodie.", "lakewarden.")

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.procedures.binding import Row, invoke
 from lakewarden.procedures.declaring.caller import Caller, PlainCaller
 from lakewarden.procedures.declaring.declaration import Procedure
-from lakewarden.procedures.invocation import Row, invoke
 from lakewarden.sql_ext.session.answers import error_parts
 
 # What becomes of errors: the planner asks for them to be reported, as a worker's have stacks.

@@ -13,8 +13,13 @@ from lakewarden.engine.metadata.reading.files import (
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.services.inspection.files.slice_view import ViewRequest, all_slices
-from lakewarden.engine.services.inspection.history.history import EVER, Recorded, state_word
-from lakewarden.engine.services.inspection.history.writes import decode_write, figures_of_write
+from lakewarden.engine.services.inspection.history.history import (
+    EVER,
+    Recorded,
+    decode_write,
+    figures_of_write,
+    state_word,
+)
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
 from lakewarden.table import Table
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakewarden.procedures.declaring.caller import TableAddress
-from lakewarden.procedures.declaring.opening import named_place
-from lakewarden.procedures.invocation import Row
+from lakewarden.procedures.binding import Row
+from lakewarden.procedures.declaring.caller import TableAddress, named_place
 from lakewarden.sql_ext.session.statement import Statement
 from lakewarden.sql_ext.table_functions.handler import rows
 from lakewarden.sql_ext.table_functions.registration import TABLE_FUNCTIONS

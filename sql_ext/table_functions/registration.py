@@ -11,12 +11,14 @@ from lakewarden.procedures.declaring.declaration import Procedure
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.sql_ext.session.permitted import permissions_of
 from lakewarden.sql_ext.session.table_settings import table_settings
-from lakewarden.sql_ext.table_functions.all_sessions import publish
-from lakewarden.sql_ext.table_functions.attempts import Attempts
-from lakewarden.sql_ext.table_functions.files import Files
+from lakewarden.sql_ext.table_functions.functions import (
+    Attempts,
+    Files,
+    MissingPartitions,
+    Partitions,
+    publish,
+)
 from lakewarden.sql_ext.table_functions.handler import handler
-from lakewarden.sql_ext.table_functions.missing_partitions import MissingPartitions
-from lakewarden.sql_ext.table_functions.partitions import Partitions
 from lakewarden.storage_options import storage_options
 
 if TYPE_CHECKING:

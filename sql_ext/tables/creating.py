@@ -1,4 +1,7 @@
-"""Creating: CREATE TABLE as the engine's creation of a table, or a look at the one there is."""
+"""Creating: CREATE TABLE as the engine's creation of a table, or a look at the one there is.
+
+Altering: ALTER TABLE and COMMENT ON as changes of a table's columns and properties.
+"""
 
 import difflib
 import json
@@ -10,16 +13,17 @@ from pyspark.sql.types import StructType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import refuse_unknown
-from lakewarden.engine.services.hudi_settings import understood
-from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.alteration import ColumnChange, of_mapping
 from lakewarden.engine.table.config import PROPERTIES_PATH
 from lakewarden.engine.table.description import SHORT_NAMES, described, refuse_other
 from lakewarden.engine.table.keygen.partition_paths import TIMESTAMPS_AS_TEXT, TIMESTAMPS_KEY
 from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
+from lakewarden.engine.write.operations import alter as altered_columns
 from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.source_writer import arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
@@ -183,3 +187,34 @@ def _refuse_other(table: Table, wanted: Wanted) -> None:
         why=f"It has {', '.join(there)}; its partition columns: {', '.join(fields) or 'none'}.",
         now="Leave out columns and partitions: the table has them.",
     )
+
+
+Changes = Sequence[Mapping[str, object]]
+
+
+def alter(table: Table, changes: Changes) -> None:
+    """Make the changes; properties that only the catalog keeps are none of the table's."""
+    columns = [_column(one) for one in changes if one["kind"] not in ("set", "unset")]
+    if columns:
+        table.write(altered_columns(columns))
+        return
+    unset = [str(one["key"]) for one in changes if one["kind"] == "unset"]
+    table.set_settings(
+        table_properties(properties_in(changes)), tuple(table_properties(dict.fromkeys(unset, "")))
+    )
+
+
+def properties_in(changes: Changes) -> dict[str, str]:
+    """The properties that are set."""
+    return {str(one["key"]): str(one["value"]) for one in changes if one["kind"] == "set"}
+
+
+def _column(said: Mapping[str, object]) -> ColumnChange:
+    return of_mapping(said, _type(said.get("type")))
+
+
+def _type(said: object) -> pa.DataType | None:
+    """A type of Spark's, in the JSON of a column."""
+    if said is None:
+        return None
+    return arrow_columns(StructType.fromJson(json.loads(str(said)))).field(0).type

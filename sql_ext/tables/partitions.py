@@ -8,9 +8,9 @@ import pyarrow as pa
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.config import PartitionKind
 from lakewarden.engine.table.keygen.partition_paths import partition_paths, timestamp_texts
-from lakewarden.engine.table.partitions import PartitionKind
-from lakewarden.engine.write.files.partition_files import ensure_partition
+from lakewarden.engine.write.files.write_groups import ensure_partition
 from lakewarden.sql_ext.tables.reading import MICROS_PREFIX
 from lakewarden.table import Table
 

@@ -12,16 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewarden.data_source import AS_OF, FORMAT, asked_scan, asks_for_changes, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.needs import Need, Term
-from lakewarden.engine.read.merge.group_changes import CHANGE_SCHEMA
 from lakewarden.engine.read.merge.predicate import Condition, bind_filter
+from lakewarden.engine.read.merge.row_changes import CHANGE_SCHEMA
 from lakewarden.engine.read.query.answer import naming_removals
 from lakewarden.engine.read.query.captured import CapturedScan
-from lakewarden.engine.read.query.plan_query import Query
-from lakewarden.engine.read.query.times import parse_time
+from lakewarden.engine.read.query.plan_query import Query, parse_time
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.spark.scan.captured_frames import planned_frame
-from lakewarden.engine.spark.scan.frames import local_frame, scan_frame
+from lakewarden.engine.spark.scan.frames import local_frame, planned_frame, scan_frame
 from lakewarden.engine.spark.scan.where import sql_condition
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.port import Location

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from lakewarden.engine.services.hudi_settings import check_values, understood
-from lakewarden.engine.services.options import ALL_SETTINGS
+from lakewarden.engine.services.options import ALL_SETTINGS, check_values, understood
 from lakewarden.storage_options import is_for_storage
 
 

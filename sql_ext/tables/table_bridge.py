@@ -10,7 +10,7 @@ from lakewarden.data_source import named_options
 from lakewarden.procedures.declaring.permissions import resolved
 from lakewarden.source_writer import check_options
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
-from lakewarden.sql_ext.tables import altering, creating, reading, writing
+from lakewarden.sql_ext.tables import creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, add, drop, shown
 from lakewarden.sql_ext.tables.statement_options import said_options, session_settings
 from lakewarden.table import Table
@@ -160,8 +160,8 @@ class TableBridge(ABC):
     ) -> None:
         """Change columns and properties of a table."""
         self.check_change("ALTER TABLE", [path], permissions)
-        check_settings(permissions_in(permissions), altering.properties_in(changes))
-        altering.alter(_opened(path, options, settings, permissions), changes)
+        check_settings(permissions_in(permissions), creating.properties_in(changes))
+        creating.alter(_opened(path, options, settings, permissions), changes)
 
     def show_partitions(
         self,

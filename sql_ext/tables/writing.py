@@ -2,20 +2,25 @@
 
 What a statement reads of the table it writes to is read at the very moment that conflicts with
 other writers are judged by, and anew if the write has to begin anew.
+
+Changed rows: what Spark's plan of an UPDATE or MERGE says of each row, as a change set.
+
+The plan gives each row an operation, the values it shall have, and those it was found by.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from lakewarden.engine.conflicts.read_scopes import ReadScope
+from lakewarden.engine.conflicts.touched_groups import ReadScope
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -26,12 +31,13 @@ from lakewarden.engine.spark.workers.types import quoted
 from lakewarden.engine.spark.write.incoming import fetched, incoming_frame
 from lakewarden.engine.table.description import OPERATION
 from lakewarden.engine.table.keygen.partition_paths import partition_paths
+from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.write.change_set import ChangeSet, Changing
 from lakewarden.engine.write.distributed_rows import DistributedRows
 from lakewarden.engine.write.request import Derivation, Incoming, Replacement, WriteRequest
 from lakewarden.engine.write.row_changes import Merge
 from lakewarden.engine.write.rows.exact import as_in
-from lakewarden.engine.write.statement_settings import (
+from lakewarden.engine.write.settings import (
     BULK_INSERT,
     DROP_DUPLICATES,
     DUPLICATES,
@@ -40,7 +46,6 @@ from lakewarden.engine.write.statement_settings import (
     OVERWRITE_MODE,
     OVERWRITE_OPERATION,
 )
-from lakewarden.sql_ext.tables.changed_rows import ORIGINAL, change_set, originals
 from lakewarden.sql_ext.tables.reading import constant, location_of
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS, HeldSnapshots
 from lakewarden.sql_ext.tables.statement_options import (
@@ -49,6 +54,36 @@ from lakewarden.sql_ext.tables.statement_options import (
     write_options,
 )
 from lakewarden.table import Table
+
+CHANGE_OPERATION = "__operation"
+ORIGINAL = "__original_"
+# The numbers by which Spark's rewritten plans tell what becomes of a row.
+DELETE, UPDATE = 1, 2
+
+
+def originals(names: Sequence[str]) -> list[str]:
+    """The columns by whose old values rows were found."""
+    return [name for name in names if name.startswith(ORIGINAL)]
+
+
+def change_set(rows: pa.Table, columns: pa.Schema) -> ChangeSet:
+    """The rows of a plan by what becomes of them."""
+    operation = np.asarray(rows.column(CHANGE_OPERATION))
+    is_gone, is_old = pa.array(operation == DELETE), pa.array(operation == UPDATE)
+    is_added = pa.array((operation != DELETE) & (operation != UPDATE))
+    found = originals(rows.column_names)
+    old = rows.select(found).rename_columns([name.removeprefix(ORIGINAL) for name in found])
+    new = rows.select([name for name in rows.column_names if name in columns.names])
+    if RECORD_KEY in old.column_names:
+        # Keys that Hudi generated are in no column of the rows; a new row gets one.
+        new = new.append_column(RECORD_KEY, old.column(RECORD_KEY))
+    return ChangeSet(
+        gone=old.filter(is_gone),
+        old=old.filter(is_old),
+        new=new.filter(is_old),
+        added=new.filter(is_added),
+    )
+
 
 _INSERTS = {
     "insert": Operation.INSERT,

@@ -14,8 +14,7 @@ from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.ids import SeededIds
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage

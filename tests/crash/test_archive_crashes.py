@@ -11,18 +11,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from lakewarden.engine.services.archive.metadata import archive_metadata
-from lakewarden.engine.services.archive.run import archive, run_timeline_compaction
+from lakewarden.engine.services.archive.run import (
+    archive,
+    archive_metadata,
+    run_timeline_compaction,
+)
 from lakewarden.engine.services.retention.archive_plan import ArchiveLimits
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
-from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.writer import LsmLimits
 from lakewarden.engine.timeline.instants.instant import Instant
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import Timeline, load_active
 from tests.crash.dying_operations import SWEPT_AFTER_MS
 from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.writing.shapes import Shape

@@ -16,8 +16,7 @@ from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.cancel.cancel import Cleanup, Ending, cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from tests.engine.services.service_table import contents
 from tests.rfc.plans import IS_SIMULATION, KINDS, LAZY, Kind, Trial, calls_of

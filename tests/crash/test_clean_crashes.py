@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.retention.clean_result import Cleaned
+from lakewarden.engine.services.retention.clean_plan import Cleaned
 from lakewarden.engine.services.savepoint.run import savepoint
 from lakewarden.engine.storage.port import Storage
 from tests.crash.dying_operations import DEAD_AFTER_MS, Death, killed

@@ -7,8 +7,11 @@ from functools import cache
 import pytest
 
 from lakewarden.engine.metadata.reading.table import load_metadata_table
-from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
+from lakewarden.engine.services.metadata_table.service import (
+    MetadataMaintenance,
+    MetadataService,
+    maintain_metadata_table,
+)
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans

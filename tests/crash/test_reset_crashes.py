@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution
 from lakewarden.engine.testing.fault_plan import FaultPlan, crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.transaction.reset import ResetOutcome, reset

@@ -14,7 +14,7 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
-from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES
+from lakewarden.engine.metadata.encoding.records import NO_ENTRIES
 from lakewarden.engine.write.replaced_rows import ReplacedRows
 from lakewarden.engine.write.rows.evolve import evolved
 from tests.histories.history import History, play

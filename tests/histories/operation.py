@@ -6,7 +6,7 @@ from random import Random
 from typing import Protocol
 
 from lakewarden import Table
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit
 from tests.histories.table_model import Past, Rows
 
 

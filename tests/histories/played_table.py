@@ -9,10 +9,9 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.kernel.ids import SeededIds
+from lakewarden.engine.metadata.reading.kept_keys import KeySnapshots
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
-from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage

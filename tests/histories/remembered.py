@@ -18,18 +18,17 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.slices import Completions, FileGroup, Visibility
 from lakewarden.engine.formats.hfile import HFile, HFileEntries
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec
 from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.metadata.encoding.records import Run, Versions, decode_runs
 from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Entry, Storage
-from lakewarden.engine.timeline.active import ActiveTimeline, Contents, active_timeline
-from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.instant import Layout
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Contents, active_timeline
 
 REMEMBERED = 2_000
 

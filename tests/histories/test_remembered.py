@@ -1,6 +1,6 @@
 """What is remembered while tables are played changes no answer, and is put back."""
 
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec
 from tests.histories.history import History, play
 from tests.histories.remembered import remembering
 

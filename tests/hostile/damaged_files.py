@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.hfile import write_hfile
-from lakewarden.engine.formats.hfile.layout import TRAILER_SIZE
+from lakewarden.engine.formats.hfile.blocks import TRAILER_SIZE
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
 from lakewarden.engine.formats.log.block import BlockKind, Header

@@ -40,9 +40,9 @@ from lakewarden.engine.formats.instant_metadata.savepoint import (
     SavepointMetadata,
     SavepointPartition,
 )
-from lakewarden.engine.metadata.encoding.log_files import group_log
+from lakewarden.engine.metadata.encoding.records import group_log
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
-from lakewarden.engine.metadata.entries.files_entries import files_entries
+from lakewarden.engine.metadata.entries.content import files_entries
 
 # Of what is planned and pending, and of writes that are dead.
 PENDING = "20260101000000000"

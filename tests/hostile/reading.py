@@ -9,8 +9,7 @@ from lakewarden.engine.formats.hfile import HFile
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.formats.range_source import BufferSource
 from lakewarden.engine.read.merge.base_file import BaseReader

@@ -14,9 +14,8 @@ from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.services.archive.run import archive
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, Drafted, PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
-from lakewarden.engine.services.planning.selection import Draft, Drafted
 from lakewarden.engine.services.restore.run import restore
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.snapshot import Snapshot
@@ -27,9 +26,12 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.commit import Outcome
 from lakewarden.engine.transaction.rollback_request import rollback
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    Service,
+    load_for_writing,
+)
 from lakewarden.engine.transaction.window.window import INCREMENTAL
 from tests.incremental.planning_table import OpenWrite, ToyTable
 

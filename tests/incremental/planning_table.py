@@ -16,8 +16,7 @@ from lakewarden.engine.formats.instant_metadata import replace as clustering
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.effective import effective_blocks
-from lakewarden.engine.formats.log.reader import read_blocks
+from lakewarden.engine.formats.log.reader import effective_blocks, read_blocks
 from lakewarden.engine.formats.log.write import BlockOrigin, encode_block
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.snapshot import load_snapshot
@@ -28,8 +27,7 @@ from lakewarden.engine.timeline.instants.instant import Action, State
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome, Receipt, commit, outputs_of
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
 from tests.engine.transaction.transaction_table import PROPERTIES, TransactionTable, Writer
 

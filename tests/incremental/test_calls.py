@@ -5,9 +5,8 @@ import pytest
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest
 from lakewarden.engine.services.planning.schedule import TableService, draft
-from lakewarden.engine.services.planning.selection import Draft
 from lakewarden.engine.testing.fault_plan import StorageCall
 from lakewarden.engine.testing.faults import FaultyStorage
 from tests.incremental.names_only import SETTINGS, TOUCHED, partition_of, touched_table

@@ -6,8 +6,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.testing.faults import FaultyStorage
-from lakewarden.engine.transaction.cancel.cancel import acknowledge, cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.cancel.cancel import Cleanup, Ending, acknowledge, cancel
 from lakewarden.engine.transaction.start import start
 from tests.engine.services.service_table import ServiceWorld
 from tests.incremental.names_only import LARGE, Names, empty_table

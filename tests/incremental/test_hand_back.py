@@ -6,16 +6,14 @@ from dataclasses import replace
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, Drafted, PlanRequest, Reason
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.commit import Outcome
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Context, Service
 from tests.incremental.compaction_cases import CASE
 from tests.incremental.histories import STEPS, History
 from tests.incremental.planning_table import ToyTable

@@ -10,11 +10,9 @@ import pytest
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.services.execution.execute import execute, pending_plans
-from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.log_compaction.service import BLOCKS_MIN, LOG_COMPACTION
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest
 from lakewarden.engine.services.planning.schedule import draft, schedule
-from lakewarden.engine.services.planning.selection import Draft
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.window.window import INCREMENTAL
 from tests.engine.services.service_table import MOR, ServiceWorld, new_service_world, rows

@@ -5,9 +5,8 @@ import pytest
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, draft, schedule
-from lakewarden.engine.services.planning.selection import Draft
 from tests.incremental.planning_table import COW, MOR, ToyTable
 
 OLD = FileGroupId("2023-11-08", "f1"), FileGroupId("2023-11-08", "f2")

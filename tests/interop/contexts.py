@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage

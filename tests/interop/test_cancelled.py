@@ -6,15 +6,14 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.cancel.cancel import Cleanup, Ending, cancel
 from lakewarden.engine.transaction.start import start
 from lakewarden.engine.transaction.state.context import Context
 from tests.interop.agreement import Agreement

@@ -12,12 +12,12 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.retention.clean_result import Cleaned
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.retention.clean_plan import Cleaned
+from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.publish import publish
-from lakewarden.engine.transaction.cancel.cancellation import Ending
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.cancel.cancel import Ending
+from lakewarden.engine.transaction.state.context import load_for_writing
 from tests.canonical import canonical_rows, difference
 from tests.engine.services.clean.golden_cleans import context_of
 from tests.golden_tables import GoldenTable

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.execution.execute import execute, pending_plans

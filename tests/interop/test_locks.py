@@ -13,8 +13,7 @@ from kazoo.client import KazooClient
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.locks.table_lock import TableLock
+from lakewarden.engine.locks.table_lock import TableLock, open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage

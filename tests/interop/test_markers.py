@@ -16,7 +16,7 @@ from typing import cast
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.detection.giving_way import GAVE_WAY
+from lakewarden.engine.detection.rivals import GAVE_WAY
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.run.executor import LocalExecutor

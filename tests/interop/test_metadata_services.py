@@ -7,8 +7,11 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.reading.table import load_metadata_table
-from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
+from lakewarden.engine.services.metadata_table.service import (
+    MetadataMaintenance,
+    MetadataService,
+    maintain_metadata_table,
+)
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import load_config

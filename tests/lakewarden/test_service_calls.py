@@ -7,8 +7,8 @@ import pytest
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.services.inspection.state.plans import Verdict
-from lakewarden.engine.services.planning.selection import Reason, Refusal
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.services.planning.plan_request import Reason, Refusal
+from lakewarden.engine.transaction.cancel.cancel import Ending
 from lakewarden.previews import Preview
 from lakewarden.table_service_handle import Plan, TableServiceHandle
 from tests.engine.services.service_table import MOR, inserted, new_service_world, updated

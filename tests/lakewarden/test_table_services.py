@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lakewarden import Conflict, InvalidRequest, Table
-from lakewarden.engine.services.planning.selection import Refusal
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.services.planning.plan_request import Refusal
+from lakewarden.engine.transaction.cancel.cancel import Ending
 from lakewarden.table_service_handle import Plan, Preview
 from tests.engine.services.service_table import COW, MOR, inserted, updated
 from tests.writing.shapes import Shape, carry_out

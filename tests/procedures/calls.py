@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import kept_settings, load_config
 from lakewarden.engine.transaction.state.context import Context
+from lakewarden.procedures.binding import invoke
 from lakewarden.procedures.declaring.caller import Caller, PlainCaller
-from lakewarden.procedures.declaring.sql_types import SqlType
-from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.declaring.declaration import SqlType
 from lakewarden.procedures.registry import procedure_named
 
 Rows = list[dict[str, Any]]

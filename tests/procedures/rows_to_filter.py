@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lakewarden.procedures.declaring.declaration import Column
-from lakewarden.procedures.declaring.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import Column, SqlType
 
 COLUMNS = tuple(
     Column(name, type_, "", name)

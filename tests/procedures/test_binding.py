@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.binding import bind
+from lakewarden.procedures.binding import bind, invoke
 from lakewarden.procedures.declaring.caller import Caller, PlainCaller
 from lakewarden.procedures.declaring.declaration import (
     Also,
@@ -18,7 +18,6 @@ from lakewarden.procedures.declaring.declaration import (
     procedure,
 )
 from lakewarden.procedures.declaring.permissions import Permissions
-from lakewarden.procedures.invocation import invoke
 
 
 @procedure("sample", is_mutating=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.invocation import invoke
+from lakewarden.procedures.binding import invoke
 from lakewarden.procedures.reference import example
 from lakewarden.procedures.reference_page import page
 from lakewarden.procedures.registry import PROCEDURES

@@ -20,7 +20,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from lakewarden import Table
-from lakewarden.engine.detection.giving_way import GAVE_WAY
+from lakewarden.engine.detection.rivals import GAVE_WAY
 from lakewarden.engine.detection.strategies import DETECTION, STRATEGY, Strategy
 from lakewarden.engine.file_groups.file_names import parse_file_name
 from lakewarden.engine.kernel.errors import LakewardenError

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.execution.execute import execute

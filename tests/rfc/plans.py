@@ -15,8 +15,7 @@ from lakewarden.engine.locks.table_lock import Patience, TableLock
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution, execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
@@ -26,8 +25,7 @@ from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation
+from lakewarden.engine.transaction.cancel.cancel import Cancellation, cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.sweep.sweep import sweep
 from tests.engine.services.service_table import (

@@ -9,8 +9,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.cancel.cancel import Ending, cancel
 from lakewarden.engine.transaction.start import start
 from tests.engine.services.service_table import COW, MOR, ServiceWorld, new_service_world, rows
 from tests.rfc.plans import SWEPT_AFTER_MS

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation, Cleanup, Ending
+from lakewarden.engine.transaction.cancel.cancel import Cancellation, Cleanup, Ending
 from tests.rfc.plans import IS_SIMULATION, KINDS, Answer, Kind, Trial, calls_of, codes
 
 SEEDS = 1000 if IS_SIMULATION else 30

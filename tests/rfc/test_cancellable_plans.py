@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.state import LedgerEnd

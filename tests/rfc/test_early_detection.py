@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from lakewarden.engine.detection.giving_way import GAVE_WAY
+from lakewarden.engine.detection.rivals import GAVE_WAY
 from lakewarden.engine.detection.strategies import Strategy
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, Unavailable
@@ -21,8 +21,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
-from lakewarden.engine.storage.failures import unavailable
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, unavailable
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.cancel.cancel import cancel

@@ -11,11 +11,10 @@ from typing import cast
 import pytest
 
 from lakewarden.engine.kernel.errors import LakewardenError
-from lakewarden.engine.run.background import ManualBackground
+from lakewarden.engine.run.executor import ManualBackground
 from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.storage.failures import unavailable
-from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER
+from lakewarden.engine.storage.port import Storage, unavailable
+from lakewarden.engine.timeline.instants.instant import FOLDER_KEEPER
 from tests.engine.transaction.hooked import Hook
 from tests.rfc.plans import (
     BUSY,

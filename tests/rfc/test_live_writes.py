@@ -15,7 +15,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute

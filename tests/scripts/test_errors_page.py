@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from lakewarden.engine.kernel.errors import REPORT, Defect
-from lakewarden.sql_ext.session.sql_states import OF_CODE
+from lakewarden.sql_ext.session.answers import OF_CODE
 from scripts.error_texts import CHECKOUT, ErrorText, Module, error_texts
 from scripts.errors_page import page
 from scripts.java_texts import java_texts

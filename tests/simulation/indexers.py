@@ -26,8 +26,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback_request import rollback
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.transaction.sweep.sweep import sweep
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter

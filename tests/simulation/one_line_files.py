@@ -10,15 +10,24 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
 from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by
 from lakewarden.engine.file_groups.listing import StorageListing
-from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import (
+    FileGroupId,
+    FileSlice,
+    file_groups,
+    load_visibility,
+)
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata import replace as clustering
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Draft, Drafted, Reason, Refusal
+from lakewarden.engine.services.planning.plan_request import (
+    Draft,
+    Drafted,
+    PlanRequest,
+    Reason,
+    Refusal,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instants.instant import Action, Instant
@@ -28,11 +37,14 @@ from lakewarden.engine.transaction.abort_attempt import abort_attempt_after
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
 from lakewarden.engine.transaction.commit import Outcome, Receipt, commit, outputs_of
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import (
+    Context,
+    Service,
+    is_cancellable,
+    load_for_writing,
+)
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
 from lakewarden.engine.transaction.window.window import find_window
 
 PARTITIONS = ("p=a", "p=b")

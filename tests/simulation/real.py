@@ -13,8 +13,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.schedule import TableService
 from lakewarden.engine.storage.memory import MemoryStorage
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Context, Service
 from lakewarden.engine.write import operations
 from lakewarden.engine.write.writer import TableWriter
 from lakewarden.table import Table

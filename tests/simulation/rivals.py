@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from lakewarden import Table
-from lakewarden.engine.detection.giving_way import GAVE_WAY
+from lakewarden.engine.detection.rivals import GAVE_WAY
 from lakewarden.engine.detection.strategies import DETECTION, STRATEGY, Strategy
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.clean.leftovers import delete_leftovers
+from lakewarden.engine.services.clean.run import delete_leftovers
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER
-from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER
+from lakewarden.engine.timeline.instants.instant import FOLDER_KEEPER
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants

@@ -14,16 +14,18 @@ from lakewarden.engine.formats.properties import format_properties
 from lakewarden.engine.kernel.errors import LakewardenError, Unsettled
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, Drafted, PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
-from lakewarden.engine.services.planning.selection import Draft, Drafted
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
 from lakewarden.engine.transaction.cancel.cancel import Ending, cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    Service,
+    load_for_writing,
+)
 from lakewarden.engine.transaction.sweep.sweep import sweep
 from lakewarden.engine.transaction.window.window import INCREMENTAL
 from tests.simulation.locks import LockKind

@@ -6,9 +6,8 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
-from lakewarden.engine.storage.failures import unavailable
 from lakewarden.engine.storage.memory import MemoryStorage
-from lakewarden.engine.storage.port import Creation, Storage, Unknown
+from lakewarden.engine.storage.port import Creation, Storage, Unknown, unavailable
 from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingBuffer
 from tests.simulation.scheduler import Actor, Killed, Scheduler

@@ -17,11 +17,9 @@ from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import Service
-from lakewarden.engine.transaction.sweep import written_files
-from lakewarden.engine.transaction.sweep.written_files import find_written, remove_written
+from lakewarden.engine.transaction.state.context import Context, Service, load_for_writing
+from lakewarden.engine.transaction.sweep import sweep
+from lakewarden.engine.transaction.sweep.sweep import find_written, remove_written
 from tests.simulation import broken_storages
 from tests.simulation.locks import LockKind
 from tests.simulation.one_line_files import LINE_SERVICES, Touch, ingest
@@ -116,7 +114,7 @@ def test_with_strangers_a_promise_is_broken_without(
 
 
 def test_a_promise_is_broken_without_law_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_files, "assert_may_delete", lambda ledger, attempt: None)
+    monkeypatch.setattr(sweep, "assert_may_delete", lambda ledger, attempt: None)
     assert violations(STRANGERS["law 1"]) is not None
 
 

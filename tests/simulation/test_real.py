@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Service
 from tests.simulation.campaign import SEEDS, Campaign, campaigns
 from tests.simulation.locks import LockKind
 from tests.simulation.real import RealRun, RealRunWithMetadata

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Service
 from tests.simulation import broken_storages
 from tests.simulation.campaign import campaigns
 from tests.simulation.locks import LockKind

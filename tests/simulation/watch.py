@@ -16,8 +16,14 @@ from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
 from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Entry
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER, Layout
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    FOLDER_KEEPER,
+    Action,
+    Instant,
+    Layout,
+    State,
+)
 from lakewarden.engine.timeline.ledger.entries import (
     Cancelled,
     Claim,
@@ -29,8 +35,8 @@ from lakewarden.engine.timeline.ledger.entries import (
 from lakewarden.engine.timeline.ledger.entries import Entry as LedgerEntry
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
 from lakewarden.engine.transaction.commit import outputs_of
+from lakewarden.engine.transaction.state.context import TABLE_SERVICES
 from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope, plan_scope
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 from tests.simulation.one_line_files import Line, merged, parse_line, token
 from tests.simulation.scheduler import Violation
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.sql_ext.rewriting import rewritten
-from lakewarden.sql_ext.session.syntax_error import StatementError
+from lakewarden.sql_ext.session.answers import StatementError
 
 CREATE = "CALL lakewarden.system.create_index(`index_name` => 'i', `table` => '`t`', "
 DROP = "CALL lakewarden.system.drop_index(`index_name` => 'i', `table` => '`t`'"

@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewarden import Table
+from lakewarden.procedures.binding import invoke
 from lakewarden.procedures.declaring.caller import PlainCaller, TableAddress
 from lakewarden.procedures.declaring.permissions import Permissions
-from lakewarden.procedures.invocation import invoke
 from lakewarden.sql_ext.table_functions import TABLE_FUNCTIONS, register
 from lakewarden.sql_ext.table_functions.handler import reported
 from lakewarden.sql_ext.table_functions.known_tables import OneTable

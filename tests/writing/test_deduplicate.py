@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakewarden import Conflict, Table
-from lakewarden.engine.index.key_copies import BY_COMMIT, BY_FILE_GROUP, BY_ORDERING, BY_POSITION
+from lakewarden.engine.index.repeated_keys import BY_COMMIT, BY_FILE_GROUP, BY_ORDERING, BY_POSITION
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from tests.writing.rivals import OnceFound

@@ -16,7 +16,7 @@ import pytest
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.services.inspection.validation.finding import CheckVerdict
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit
 
 SCHEMA = pa.schema(
     [

@@ -9,7 +9,7 @@ from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.evolved_history import carried_history
-from lakewarden.engine.table.schema_history import SchemaHistory, parse_schema_history
+from lakewarden.engine.table.schema import SchemaHistory, parse_schema_history
 from tests.golden_tables import GoldenTable
 
 NAME = "cow_schema_on_read"

@@ -15,8 +15,7 @@ from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.timeline.ledger.streams import stream_folder
 from lakewarden.engine.write.operations import apply_changes
-from lakewarden.engine.write.request import StreamBatch
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit, StreamBatch
 from lakewarden.engine.write.streams import STREAM_KEY
 from tests.crash.dying_operations import (
     DEAD_AFTER_MS,

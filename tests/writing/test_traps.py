@@ -22,8 +22,7 @@ from lakewarden.engine.formats.log.block import Header
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage

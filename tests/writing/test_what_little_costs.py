@@ -9,7 +9,7 @@ from lakewarden import Table
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.faults import FaultyStorage
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("name", pa.string())]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import fastavro
 
 from lakewarden.engine.formats.avro.schema import parse_schema
-from lakewarden.engine.formats.avro.walk_alone import Walker
+from lakewarden.engine.formats.avro.walk import Walker
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, corrupt
 
 # Far above any plan or commit, far below what would trouble a machine.

@@ -1,12 +1,189 @@
-"""Blocks of one file: fetched by range, neighbours together, checked and unpacked."""
+"""Blocks of one file: fetched by range, neighbours together, checked and unpacked.
 
+The frame of an HFile: magics, block headers, and the numbers that readers and writers share.
+
+A file is data blocks, then meta blocks, then what is loaded on opening (data index, meta index,
+file info), then the trailer. Every integer is big-endian.
+
+Packing of blocks: gzip by Intel's library where there is one, by the standard one elsewhere.
+"""
+
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
+from types import ModuleType
 
-from lakewarden.engine.formats.hfile.layout import DATA, HEADER_SIZE, Codec, parse_header
-from lakewarden.engine.formats.hfile.packing import expanded_bytes_max, unpack
 from lakewarden.engine.formats.range_source import RangeSource
-from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
+
+DATA = b"DATABLK*"
+LEAF_INDEX = b"IDXLEAF2"
+INTERMEDIATE_INDEX = b"IDXINTE2"
+ROOT_INDEX = b"IDXROOT2"
+META = b"METABLKc"
+FILE_INFO = b"FILEINF2"
+TRAILER = b'TRABLK"$'
+
+TRAILER_SIZE = 4096
+MAJOR_VERSION = 3
+BYTES_PER_CHECKSUM = 16384
+NO_CHECKSUM = 0
+NO_OFFSET = -1
+
+# Magic, size on disk behind the header, size when unpacked, offset of the previous block of the
+# kind, checksum type, bytes per checksum, size on disk with the header and without the checksums.
+_HEADER = struct.Struct(">8siiqbii")
+HEADER_SIZE = _HEADER.size
+
+# A cell of a data block: int32 key and value sizes, then the key (int16 size, content, and a suffix
+# that is the same in every cell: no family, the highest timestamp, type Put), the value, a version.
+KEY_SUFFIX = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
+CELL_VERSION = b"\x00"
+CELL_SIZES_BYTES = 8
+CONTENT_SIZE_BYTES = 2
+CONTENT_OFFSET = CELL_SIZES_BYTES + CONTENT_SIZE_BYTES
+# What a key has besides its content, and what a cell has besides key content and value.
+KEY_EXTRA_BYTES = CONTENT_SIZE_BYTES + len(KEY_SUFFIX)
+CELL_EXTRA_BYTES = CELL_SIZES_BYTES + len(CELL_VERSION)
+CELL_BYTES_MIN = CELL_EXTRA_BYTES + KEY_EXTRA_BYTES
+# The longest key whose length fits in the int16 before it.
+KEY_BYTES_MAX = (1 << 15) - 1
+
+
+class Codec(IntEnum):
+    """How the blocks of a file are packed, by the number in its trailer."""
+
+    GZIP = 1
+    NONE = 2
+
+
+# Codecs of HBase that Hudi never chooses.
+_OTHER_CODECS = {0: "LZO", 3: "SNAPPY", 4: "LZ4", 5: "BZIP2", 6: "ZSTD"}
+
+
+def codec_of(number: int, path: str, offset: int) -> Codec:
+    """The codec with a number; those that HBase has besides ours are refused by name."""
+    if number in _OTHER_CODECS:
+        name = _OTHER_CODECS[number]
+        raise InvalidRequest(
+            "unsupported_hfile_codec",
+            what=f"{path} is compressed with {name}.",
+            why="Hudi's HFiles use GZIP or no compression.",
+            now="Write the file again with hoodie.hfile.compression.algorithm=GZ.",
+            path=path,
+            codec=name,
+        )
+    try:
+        return Codec(number)
+    except ValueError as cause:
+        raise corrupt(path, offset, f"There is no HFile codec {number}.") from cause
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """The 33 bytes before a block's content."""
+
+    kind: bytes
+    packed_bytes: int
+    unpacked_bytes: int
+    checksum_bytes: int
+
+    @property
+    def block_bytes(self) -> int:
+        """From this header to the next."""
+        return HEADER_SIZE + self.packed_bytes + self.checksum_bytes
+
+
+def parse_header(raw: bytes | memoryview, at: int, path: str, offset: int) -> BlockHeader:
+    """The header at a position of `raw`; `offset` is where that is in the file."""
+    if len(raw) - at < HEADER_SIZE:
+        raise corrupt(path, offset, "A block header is cut off.")
+    kind, behind_header, unpacked, _, _, _, framed = _HEADER.unpack_from(raw, at)
+    packed = framed - HEADER_SIZE
+    if unpacked < 0 or not 0 <= packed <= behind_header:
+        raise corrupt(path, offset, "The sizes in a block header contradict each other.")
+    return BlockHeader(kind, packed, unpacked, behind_header - packed)
+
+
+def frame(kind: bytes, packed: bytes | memoryview, unpacked_bytes: int) -> tuple[bytes, bytes]:
+    """What stands before and behind a block's packed content.
+
+    Like the Java writer of Hudi: no previous offset, and empty checksum slots.
+    """
+    framed = HEADER_SIZE + len(packed)
+    checksums = bytes(4 * -(-framed // BYTES_PER_CHECKSUM))
+    header = _HEADER.pack(
+        kind,
+        len(packed) + len(checksums),
+        unpacked_bytes,
+        NO_OFFSET,
+        NO_CHECKSUM,
+        BYTES_PER_CHECKSUM,
+        framed,
+    )
+    return header, checksums
+
+
+gzip_library: ModuleType
+try:
+    from isal import isal_zlib as gzip_library
+except ImportError:
+    gzip_library = zlib
+
+# A gzip stream with its own header, in zlib's counting of window bits.
+_GZIP_STREAM = 31
+# Each library's own scale. At level 1 Intel's packs record index entries as small as zlib's 6.
+_LEVEL = 6 if gzip_library is zlib else 1
+
+# Deflate cannot do better than 1032 to 1: what claims more is refused before any memory is taken.
+DEFLATE_RATIO_MAX = 1032
+_DEFLATE_SLACK = 1024
+# Java's arrays end at 2 GiB; half of that is more than any block of a sane table.
+BLOCK_BYTES_MAX = 1 << 30
+# Only bloom filters of few values pack better, some hundred to one: each is as long as a full one.
+EXPANSION_MAX = 100
+BLOCK_BYTES_FREE = 16 << 20
+# The filters of so many files with few rows stand in one file: some hundred of them.
+FILE_BYTES_FREE = 64 << 20
+
+_ERRORS: tuple[type[Exception], ...] = (zlib.error, gzip_library.error)
+
+
+def pack(content: bytes | memoryview, codec: Codec) -> bytes | memoryview:
+    """A block's content as it goes to the file."""
+    if codec is Codec.NONE:
+        return content
+    packed: bytes = gzip_library.compress(content, _LEVEL, _GZIP_STREAM)
+    return packed
+
+
+def unpack(packed: bytes | memoryview, unpacked_bytes: int, path: str, offset: int) -> bytes:
+    """The content of a gzip block, which is exactly as long as its header says."""
+    _check_claim(len(packed), unpacked_bytes, path, offset)
+    stream = gzip_library.decompressobj(_GZIP_STREAM)
+    try:
+        # One byte more than promised shows a longer block, and lets the stream check its end.
+        content: bytes = stream.decompress(packed, unpacked_bytes + 1)
+    except _ERRORS as cause:
+        raise corrupt(path, offset, f"A block does not unpack: {cause}.") from cause
+    if len(content) != unpacked_bytes or not stream.eof:
+        raise corrupt(path, offset, "A block unpacks to another size than its header says.")
+    return content
+
+
+def expanded_bytes_max(packed_bytes: int) -> int:
+    """How much some bytes may unpack to in all, so that a small file takes no large memory."""
+    return max(packed_bytes * EXPANSION_MAX, FILE_BYTES_FREE)
+
+
+def _check_claim(packed_bytes: int, unpacked_bytes: int, path: str, offset: int) -> None:
+    possible = packed_bytes * DEFLATE_RATIO_MAX + _DEFLATE_SLACK
+    likely = max(packed_bytes * EXPANSION_MAX, BLOCK_BYTES_FREE)
+    if unpacked_bytes > min(possible, BLOCK_BYTES_MAX, likely):
+        raise corrupt(path, offset, f"A block claims to unpack to {unpacked_bytes} bytes.")
+
 
 DEFAULT_CACHE_BYTES = 32 << 20
 

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakewarden.engine.formats.hfile.blocks import BlockSpan
-from lakewarden.engine.formats.hfile.layout import (
+from lakewarden.engine.formats.hfile.blocks import (
     CELL_BYTES_MIN,
     CELL_EXTRA_BYTES,
     CELL_SIZES_BYTES,
     CONTENT_OFFSET,
     KEY_EXTRA_BYTES,
+    BlockSpan,
 )
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 

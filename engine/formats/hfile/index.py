@@ -1,18 +1,180 @@
-"""Block indexes: which block begins with which key, in one or in several levels."""
+"""Block indexes: which block begins with which key, in one or in several levels.
 
+Where cells begin: proved by laying cells end to end, as fast as a regular expression runs.
+
+Some bytes may look like a cell and be the inside of a value, so a place found by searching counts
+only when whole cells from the block's start on end right before it. A cell's length depends on the
+8 bytes it begins with, and a file has few different ones. Each becomes a branch of a pattern:
+these 8 bytes, then that many more. Matching the pattern over and over is the walk.
+
+Searching data blocks: exact keys by their bytes, prefixes by bisection over the cells.
+"""
+
+import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lakewarden.engine.formats.hfile.blocks import BlockPlace
-from lakewarden.engine.formats.hfile.layout import (
+import numpy as np
+
+from lakewarden.engine.formats.hfile.blocks import (
+    CELL_BYTES_MIN,
+    CELL_EXTRA_BYTES,
+    CELL_SIZES_BYTES,
+    CELL_VERSION,
+    CONTENT_OFFSET,
     CONTENT_SIZE_BYTES,
     HEADER_SIZE,
     INTERMEDIATE_INDEX,
+    KEY_EXTRA_BYTES,
+    KEY_SUFFIX,
     LEAF_INDEX,
+    BlockPlace,
+    BlockSpan,
+)
+from lakewarden.engine.formats.hfile.cells import (
+    CellRun,
+    HFileEntries,
+    broken_cell,
+    cell_positions,
+    cut_out,
 )
 from lakewarden.engine.kernel.errors import corrupt
+
+_SIZES = struct.Struct(">ii")
+# A pattern is tried branch by branch, so it knows only the most frequent sizes.
+_BRANCHES_MAX = 32
+# Cells to walk in a plain loop before the pattern is made, and before each time it is made again.
+_FIRST_LESSON = 64
+_LAST_LESSON = 1 << 14
+# Cells to walk in a plain loop, where the pattern did not know one, before it is tried again.
+_PLAIN_CELLS = 8
+_NOTHING = re.compile(b"")
+
+
+class BrokenCell(ValueError):
+    """A cell that does not fit in its block; the reader that knows the file names the place."""
+
+
+class Stride:
+    """Walks over cells, and learns the sizes that a file's cells have."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[bytes] = Counter()
+        self._pattern = _NOTHING
+        self._lesson = _FIRST_LESSON
+        self._learned = 0
+
+    def boundary(self, block: bytes, start: int, target: int) -> int:
+        """The last place at or before `target` where a cell begins; one begins at `start`."""
+        while start < target:
+            matched = self._pattern.match(block, start, target)
+            assert matched is not None, "the pattern also matches no cell at all"
+            start = matched.end()
+            for _ in range(_PLAIN_CELLS):
+                if start == target:
+                    break
+                behind = start + cell_size(block, start)
+                if behind > target:
+                    return start
+                self._learn(block[start : start + CELL_SIZES_BYTES])
+                start = behind
+        return start
+
+    def _learn(self, sizes: bytes) -> None:
+        if self._lesson > _LAST_LESSON:
+            return
+        self._seen[sizes] += 1
+        self._learned += 1
+        if self._learned == self._lesson:
+            self._lesson *= 2
+            self._learned = 0
+            self._pattern = _pattern([most for most, _ in self._seen.most_common(_BRANCHES_MAX)])
+
+
+def cell_size(block: bytes, at: int) -> int:
+    """The length of the cell at a place."""
+    if len(block) - at < CELL_BYTES_MIN:
+        raise BrokenCell
+    key_size, value_size = _SIZES.unpack_from(block, at)
+    if key_size < KEY_EXTRA_BYTES or value_size < 0:
+        raise BrokenCell
+    size: int = CELL_EXTRA_BYTES + key_size + value_size
+    return size
+
+
+def _pattern(sizes: list[bytes]) -> re.Pattern[bytes]:
+    branches = b"|".join(
+        re.escape(size) + b".{%d}" % (cell_size(size.ljust(CELL_BYTES_MIN), 0) - CELL_SIZES_BYTES)
+        for size in sizes
+    )
+    # Possessive: cells that were walked over are never given back.
+    return re.compile(b"(?s:(?:" + branches + b")*+)")
+
+
+# What every key is followed by: a family of no length.
+_NO_FAMILY = KEY_SUFFIX[:1]
+
+
+def entries_of_keys(
+    span: BlockSpan, keys: Sequence[bytes], stride: Stride, path: str
+) -> Iterator[tuple[bytes, bytes]]:
+    """Key and value of each cell with one of the ascending keys; several where a key repeats."""
+    block, at, end = span.in_bytes()
+    try:
+        for key in keys:
+            pattern = len(key).to_bytes(CONTENT_SIZE_BYTES, "big") + key + _NO_FAMILY
+            at = _find(block, at, end, pattern, stride)
+            while block.startswith(pattern, at + CELL_SIZES_BYTES, end):
+                behind = at + cell_size(block, at)
+                key_size = int.from_bytes(block[at : at + 4], "big")
+                if behind > end or key_size != len(key) + KEY_EXTRA_BYTES:
+                    raise BrokenCell
+                value_start = at + CELL_SIZES_BYTES + key_size
+                yield key, block[value_start : behind - len(CELL_VERSION)]
+                at = behind
+    except BrokenCell as cause:
+        raise broken_cell(path, span.block_offset) from cause
+
+
+def _find(block: bytes, at: int, end: int, pattern: bytes, stride: Stride) -> int:
+    """The first cell from `at` on whose key fits the pattern; some cell before it otherwise."""
+    start = at + CELL_SIZES_BYTES
+    while (match := block.find(pattern, start, end)) >= 0:
+        found = match - CELL_SIZES_BYTES
+        at = stride.boundary(block, at, found)
+        if at == found:
+            break
+        start = match + 1
+    return at
+
+
+def entries_of_prefixes(run: CellRun, prefixes: Sequence[bytes]) -> HFileEntries:
+    """The cells whose keys begin with one of the prefixes."""
+
+    def key_at(position: np.int64) -> bytes:
+        start = int(position) + CONTENT_OFFSET
+        size = int.from_bytes(run.buffer[start - CONTENT_SIZE_BYTES : start], "big")
+        return bytes(run.buffer[start : start + size])
+
+    positions = cell_positions(run)
+    is_wanted = np.zeros(len(positions), np.bool_)
+    for prefix in prefixes:
+        first = bisect_left(positions, prefix, key=key_at)
+        end = following(prefix)
+        last = len(positions) if end is None else bisect_left(positions, end, first, key=key_at)
+        is_wanted[first:last] = True
+    return cut_out(run, positions[is_wanted])
+
+
+def following(prefix: bytes) -> bytes | None:
+    """The smallest key behind all that begin with a prefix; None when there cannot be any."""
+    shortened = prefix.rstrip(b"\xff")
+    return shortened[:-1] + bytes((shortened[-1] + 1,)) if shortened else None
+
 
 # Offset and size of the block, and the first byte of the key's length.
 _ROOT_ENTRY = struct.Struct(">qib")

@@ -11,9 +11,14 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.formats.hfile import file_info
+from lakewarden.engine.formats.hfile import trailer
 from lakewarden.engine.formats.hfile.blocks import (
+    FILE_INFO,
+    KEY_BYTES_MAX,
+    META,
     RANGE_BYTES_MAX,
+    ROOT_INDEX,
+    TRAILER_SIZE,
     BlockCache,
     BlockReader,
     BlockSpan,
@@ -26,20 +31,20 @@ from lakewarden.engine.formats.hfile.cells import (
     concatenate,
     cut_out,
 )
-from lakewarden.engine.formats.hfile.index import BlockIndex, check_places, parse_root, read_levels
-from lakewarden.engine.formats.hfile.layout import (
-    FILE_INFO,
-    KEY_BYTES_MAX,
-    META,
-    ROOT_INDEX,
-    TRAILER_SIZE,
+from lakewarden.engine.formats.hfile.index import (
+    BlockIndex,
+    Stride,
+    check_places,
+    entries_of_keys,
+    entries_of_prefixes,
+    following,
+    parse_root,
+    read_levels,
 )
-from lakewarden.engine.formats.hfile.search import entries_of_keys, entries_of_prefixes, following
-from lakewarden.engine.formats.hfile.stride import Stride
 from lakewarden.engine.formats.hfile.trailer import parse_trailer
 from lakewarden.engine.formats.range_source import RangeSource
+from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.errors import InvalidRequest, corrupt
-from lakewarden.engine.kernel.lazy import lazy
 
 # A key and a place, as values of Python.
 _INDEX_ENTRY_BYTES = 256
@@ -73,7 +78,7 @@ class HFile:
     @property
     def schema_text(self) -> str:
         """The Avro schema of the values."""
-        schema = self.info(file_info.SCHEMA)
+        schema = self.info(trailer.SCHEMA)
         if schema is None:
             raise corrupt(self.path, self._trailer.file_info_offset, "The file has no schema.")
         try:
@@ -188,8 +193,8 @@ class HFile:
         for place in places:
             check_places([place], self._tail, self.path)
         self._meta_places = dict(zip(names, places, strict=True))
-        self._info = file_info.parse_file_info(info, self.path, info_offset)
-        if not file_info.has_plain_versions(self._info):
+        self._info = trailer.parse_file_info(info, self.path, info_offset)
+        if not trailer.has_plain_versions(self._info):
             raise corrupt(self.path, info_offset, "The cells do not end with an empty version.")
 
     def _expect(self, kind: bytes, blocks: Iterator[tuple[int, bytes, bytes]]) -> tuple[int, bytes]:

@@ -1,9 +1,16 @@
-"""The trailer: the last 4096 bytes of an HFile, from which everything else is found."""
+"""The trailer: the last 4096 bytes of an HFile, from which everything else is found.
 
+As much of protobuf as trailers and file infos need: varints and length-delimited fields.
+
+The file info block: names and values about a file as a whole.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.hfile.layout import (
+from lakewarden.engine.formats.hfile.blocks import (
     CELL_BYTES_MIN,
+    DEFLATE_RATIO_MAX,
     HEADER_SIZE,
     MAJOR_VERSION,
     NO_OFFSET,
@@ -12,16 +19,149 @@ from lakewarden.engine.formats.hfile.layout import (
     Codec,
     codec_of,
 )
-from lakewarden.engine.formats.hfile.packing import DEFLATE_RATIO_MAX
-from lakewarden.engine.formats.hfile.protobuf import (
-    MalformedProtobuf,
-    bytes_field,
-    delimited,
-    number_field,
-    read_delimited,
-    read_fields,
-)
 from lakewarden.engine.kernel.errors import corrupt
+
+_VARINT, _DELIMITED = 0, 2
+_FIXED_WIDTHS = {1: 8, 5: 4}
+_UINT64 = (1 << 64) - 1
+_VARINT_BYTES_MAX = 10
+
+
+class MalformedProtobuf(ValueError):
+    """The bytes are no message; the reader that knows the file turns this into `CorruptTable`."""
+
+
+def read_varint(content: bytes, at: int, end: int) -> tuple[int, int]:
+    """An unsigned varint and the position behind it."""
+    value = 0
+    for index, octet in enumerate(content[at : min(at + _VARINT_BYTES_MAX, end)]):
+        value |= (octet & 0x7F) << (7 * index)
+        if octet < 0x80:
+            return value & _UINT64, at + index + 1
+    raise MalformedProtobuf("A varint is cut off or too long.")
+
+
+def read_delimited(content: bytes, at: int, end: int) -> tuple[bytes, int]:
+    """Bytes that follow their length, and the position behind them."""
+    length, at = read_varint(content, at, end)
+    if length > end - at:
+        raise MalformedProtobuf("A field is longer than what holds it.")
+    return content[at : at + length], at + length
+
+
+def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message in order: number and value."""
+    at, end = 0, len(message)
+    value: int | bytes
+    while at < end:
+        tag, at = read_varint(message, at, end)
+        kind = tag & 7
+        if kind == _VARINT:
+            value, at = read_varint(message, at, end)
+        elif kind == _DELIMITED:
+            value, at = read_delimited(message, at, end)
+        elif kind in _FIXED_WIDTHS:
+            value, at = _read_fixed(message, at, _FIXED_WIDTHS[kind])
+        else:
+            raise MalformedProtobuf(f"There is no wire type {kind}.")
+        yield tag >> 3, value
+
+
+def _read_fixed(message: bytes, at: int, width: int) -> tuple[int, int]:
+    if width > len(message) - at:
+        raise MalformedProtobuf("A field is longer than what holds it.")
+    return int.from_bytes(message[at : at + width], "little"), at + width
+
+
+def varint(value: int) -> bytes:
+    """A number as varint; a negative one as the 64 bits of its two's complement."""
+    value &= _UINT64
+    octets = bytearray()
+    while value > 0x7F:
+        octets.append(value & 0x7F | 0x80)
+        value >>= 7
+    octets.append(value)
+    return bytes(octets)
+
+
+def delimited(content: bytes) -> bytes:
+    """Bytes behind their length."""
+    return varint(len(content)) + content
+
+
+def number_field(number: int, value: int) -> bytes:
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    return varint(number << 3 | _DELIMITED) + delimited(value)
+
+
+SCHEMA = "schema"
+LAST_KEY = "hfile.LASTKEY"
+AVERAGE_KEY_LENGTH = "hfile.AVG_KEY_LEN"
+AVERAGE_VALUE_LENGTH = "hfile.AVG_VALUE_LEN"
+CREATED_MS = "hfile.CREATE_TIME_TS"
+KEY_VALUE_VERSION = "KEY_VALUE_VERSION"
+HIGHEST_MEMORY_TIMESTAMP = "MAX_MEMSTORE_TS_KEY"
+BLOOM_TYPE = "bloomFilterTypeCode"
+MIN_RECORD_KEY = "minRecordKey"
+MAX_RECORD_KEY = "maxRecordKey"
+
+# The order in which Java's hash map gives these names; other names come behind.
+_JAVA_ORDER = (
+    SCHEMA,
+    BLOOM_TYPE,
+    LAST_KEY,
+    AVERAGE_VALUE_LENGTH,
+    MIN_RECORD_KEY,
+    AVERAGE_KEY_LENGTH,
+    MAX_RECORD_KEY,
+    KEY_VALUE_VERSION,
+    HIGHEST_MEMORY_TIMESTAMP,
+    CREATED_MS,
+)
+PLAIN_VERSION = (1).to_bytes(4, "big")
+_PROTOBUF = b"PBUF"
+_PAIR, _NAME, _VALUE = 1, 1, 2
+
+
+def parse_file_info(content: bytes, path: str, offset: int) -> dict[str, bytes]:
+    """The pairs of an unpacked file info block."""
+    if not content.startswith(_PROTOBUF):
+        raise corrupt(path, offset, "The file info is not in the form of HFile version 3.")
+    try:
+        message, _ = read_delimited(content, len(_PROTOBUF), len(content))
+        return dict(_pair(value) for field, value in read_fields(message) if field == _PAIR)
+    except MalformedProtobuf as cause:
+        raise corrupt(path, offset, str(cause)) from cause
+
+
+def _pair(message: int | bytes) -> tuple[str, bytes]:
+    fields = dict(read_fields(message)) if isinstance(message, bytes) else {}
+    name, value = fields.get(_NAME, b""), fields.get(_VALUE, b"")
+    if not isinstance(name, bytes) or not isinstance(value, bytes):
+        raise MalformedProtobuf("A pair of the file info is not bytes and bytes.")
+    return name.decode("utf-8", "replace"), value
+
+
+def has_plain_versions(pairs: Mapping[str, bytes]) -> bool:
+    """Whether each cell ends with a version of one empty byte, as in every file of Hudi."""
+    return pairs.get(KEY_VALUE_VERSION) == PLAIN_VERSION and not any(
+        pairs.get(HIGHEST_MEMORY_TIMESTAMP, b"")
+    )
+
+
+def file_info_bytes(pairs: Mapping[str, bytes]) -> bytes:
+    """A file info block, in the order of the Java writer of Hudi."""
+    names = [name for name in _JAVA_ORDER if name in pairs]
+    names += sorted(pairs.keys() - set(names))
+    message = b"".join(
+        bytes_field(_PAIR, bytes_field(_NAME, name.encode()) + bytes_field(_VALUE, pairs[name]))
+        for name in names
+    )
+    return _PROTOBUF + delimited(message)
+
 
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 

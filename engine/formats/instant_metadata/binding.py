@@ -4,6 +4,8 @@ The dataclass is the declaration: its field `num_writes` is the record's field `
 another spelling makes of it), and its type hint says what may stand there. Null or nothing gives
 the field's default where None is not allowed; unknown fields of a record are ignored, as newer
 writers may add some. Bytes stand in a record as a text in base64, as JSON has none.
+
+Codecs: one kind of instant content as the bytes of an Avro file holding one record.
 """
 
 from base64 import b64decode, b64encode
@@ -11,11 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
+from importlib import resources
 from operator import attrgetter
 from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from lakewarden.engine.kernel.errors import corrupt
+from lakewarden.engine.formats.avro.container import read_container, write_container
+from lakewarden.engine.formats.avro.schema import written_schema
+from lakewarden.engine.kernel.errors import CorruptTable, corrupt
 
 Value = TypeVar("Value")
 
@@ -278,3 +283,64 @@ def _mismatch(expected: str, found: object) -> _Mismatch:
     is_short = isinstance(found, str | int | float)
     shown = f"{found!r:.40}" if is_short else type(found).__name__
     return _Mismatch(f"{expected} is expected, not {shown}")
+
+
+TORN_PLAN = "torn_plan"
+# Smaller records are mostly numbers, and names that occur once.
+_DEFLATED_BYTES_MIN = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class InstantCodec(Generic[Value]):
+    """Reads and writes one kind of content; the schema is the one Java puts in its files.
+
+    Whatever a content names is held against the border of the table when it is read.
+    """
+
+    kind: type[Value]
+    schema: str
+    # Refuses places outside of the table; the other argument is the file that names them.
+    check_places: Callable[[Value, str], None]
+
+    def decode(self, payload: bytes, path: str) -> Value:
+        """The value in a file; `CorruptTable` when the bytes are no such record."""
+        return self.checked(value_of(self.kind, read_container(payload, path), path), path)
+
+    def checked(self, value: Value, path: str) -> Value:
+        """The value, whose places are those of a table."""
+        self.check_places(value, path)
+        return value
+
+    def decode_plan(self, payload: bytes, path: str) -> Value:
+        """The plan in a file; `CorruptTable` with code `torn_plan` for an empty or torn file."""
+        if not payload:
+            raise torn_plan(path, "The file is empty.")
+        try:
+            plan = value_of(self.kind, read_container(payload, path), path)
+        except CorruptTable as error:
+            raise torn_plan(path, error.why) from error
+        # A whole plan that leads out of the table is no torn one, which would just be passed over.
+        return self.checked(plan, path)
+
+    def encode(self, value: Value) -> bytes:
+        """The file: Java's but for its size, as records are packed and schemas say no more than it.
+
+        A reader brings its own schema, and takes what a record has by that of the file.
+        """
+        schema = written_schema(self.schema)
+        return write_container(record_of(value), schema, deflated_from=_DEFLATED_BYTES_MIN)
+
+
+def schema_text(name: str) -> str:
+    """The text of the schema file `<name>.avsc` that lies beside the modules."""
+    return resources.files(__package__).joinpath(f"{name}.avsc").read_text("utf-8").strip()
+
+
+def torn_plan(path: str, reason: str) -> CorruptTable:
+    return CorruptTable(
+        TORN_PLAN,
+        what=f"{path} does not hold a complete plan.",
+        why=reason,
+        now="Schedule a new plan. This one was never published: its writer died first.",
+        path=path,
+    )

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
-from lakewarden.engine.storage import border
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
+from lakewarden.engine.storage import paths
 
 CLEAN_VERSION = 2
 
@@ -84,11 +83,11 @@ class CleanMetadata:
 
 def _check_plan(plan: CleanPlan, said_by: str) -> None:
     for partition in plan.partitions_to_be_deleted:
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
     for partition, addresses in _addresses(plan):
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
         for address in addresses:
-            border.check_address(address, partition, said_by)
+            paths.check_address(address, partition, said_by)
 
 
 def _addresses(plan: CleanPlan) -> Iterator[tuple[str, Iterable[str]]]:
@@ -101,8 +100,8 @@ def _addresses(plan: CleanPlan) -> Iterator[tuple[str, Iterable[str]]]:
 
 def _check_places(metadata: CleanMetadata, said_by: str) -> None:
     for key, partition in metadata.partition_metadata.items():
-        border.check_partition(key, said_by)
-        border.check_partition(partition.partition_path, said_by)
+        paths.check_partition(key, said_by)
+        paths.check_partition(partition.partition_path, said_by)
 
 
 _PLAN = InstantCodec(CleanPlan, schema_text("clean_plan"), _check_plan)

@@ -9,10 +9,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32, value_of
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
+from lakewarden.engine.formats.instant_metadata.binding import (
+    InstantCodec,
+    Int32,
+    schema_text,
+    value_of,
+)
 from lakewarden.engine.formats.json_text import parse_json
-from lakewarden.engine.storage import border
+from lakewarden.engine.storage import paths
 
 # What Java writes where a file group has no earlier base file.
 NO_PREVIOUS_COMMIT = "null"
@@ -153,19 +157,19 @@ def decode_commit(codec: InstantCodec[Commit], payload: bytes, path: str) -> Com
 def check_places(metadata: CommitMetadata, said_by: str) -> None:
     """Hold the files that a write names against the border of its table."""
     for partition, stats in metadata.partition_to_write_stats.items():
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
         for stat in stats:
             if stat.partition_path != partition:
-                border.check_partition(stat.partition_path or "", said_by)
+                paths.check_partition(stat.partition_path or "", said_by)
             _check_stat(stat, said_by)
 
 
 def _check_stat(stat: WriteStat, said_by: str) -> None:
-    border.check_file_id(stat.file_id, said_by)
+    paths.check_file_id(stat.file_id, said_by)
     for path in (stat.path, *(stat.cdc_stats or ())):
-        border.check_partition(path or "", said_by)
+        paths.check_partition(path or "", said_by)
     for name in (stat.base_file, stat.prev_base_file, *(stat.log_files or ())):
-        border.check_file_id(name or "", said_by)
+        paths.check_file_id(name or "", said_by)
 
 
 _CODEC = InstantCodec(CommitMetadata, schema_text("commit"), check_places)

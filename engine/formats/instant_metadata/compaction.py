@@ -6,9 +6,8 @@ Since plan version 2 files are bare names; in version 1 they are full addresses.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
-from lakewarden.engine.storage import border
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
+from lakewarden.engine.storage import paths
 
 PLAN_VERSION = 2
 
@@ -55,10 +54,10 @@ class CompactionPlan:
 
 def _check_plan(plan: CompactionPlan, said_by: str) -> None:
     for partition in plan.missing_schedule_partitions:
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
     for operation in plan.operations:
         addresses = (operation.data_file_path, *operation.delta_file_paths)
-        border.check_slice(operation.partition_path, operation.file_id, addresses, said_by)
+        paths.check_slice(operation.partition_path, operation.file_id, addresses, said_by)
 
 
 _PLAN = InstantCodec(CompactionPlan, schema_text("compaction_plan"), _check_plan)

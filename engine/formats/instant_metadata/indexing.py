@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
-from lakewarden.engine.storage import border
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
+from lakewarden.engine.storage import paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +37,7 @@ class IndexMetadata:
 def _check_places(content: IndexPlan | IndexMetadata, said_by: str) -> None:
     for one in content.index_partition_infos:
         if one.metadata_partition_path:
-            border.check_metadata_partition(one.metadata_partition_path, said_by)
+            paths.check_metadata_partition(one.metadata_partition_path, said_by)
 
 
 _PLAN = InstantCodec(IndexPlan, schema_text("indexing_plan"), _check_places)

@@ -7,14 +7,13 @@ clustering has a plan; the others have a request in which everything is null, or
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
 from lakewarden.engine.formats.instant_metadata.commit import (
     CommitMetadata,
     check_places,
     decode_commit,
 )
-from lakewarden.engine.storage import border
+from lakewarden.engine.storage import paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,20 +80,20 @@ class RequestedReplace:
 def _check_places(metadata: ReplaceCommitMetadata, said_by: str) -> None:
     check_places(metadata, said_by)
     for partition, file_ids in metadata.partition_to_replace_file_ids.items():
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
         for file_id in file_ids:
-            border.check_name(file_id, said_by)
+            paths.check_name(file_id, said_by)
 
 
 def _check_plan(requested: RequestedReplace, said_by: str) -> None:
     if requested.clustering_plan is None:
         return
     for partition in requested.clustering_plan.missing_schedule_partitions:
-        border.check_partition(partition, said_by)
+        paths.check_partition(partition, said_by)
     for group in requested.clustering_plan.input_groups:
         for slice_ in group.slices:
             addresses = (slice_.data_file_path, *slice_.delta_file_paths)
-            border.check_slice(slice_.partition_path, slice_.file_id, addresses, said_by)
+            paths.check_slice(slice_.partition_path, slice_.file_id, addresses, said_by)
 
 
 _METADATA = InstantCodec(ReplaceCommitMetadata, schema_text("replace"), _check_places)

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
 from lakewarden.engine.formats.instant_metadata.rollback import (
     InstantReference,
     RollbackMetadata,
     check_places,
 )
-from lakewarden.engine.storage import border
+from lakewarden.engine.storage import paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +37,9 @@ class RestoreMetadata:
 
 def _check_plan(plan: RestorePlan, said_by: str) -> None:
     for instant in plan.instants_to_rollback:
-        border.check_instant(instant.commit_time, said_by)
+        paths.check_instant(instant.commit_time, said_by)
     if plan.savepoint_to_restore_timestamp:
-        border.check_instant(plan.savepoint_to_restore_timestamp, said_by)
+        paths.check_instant(plan.savepoint_to_restore_timestamp, said_by)
 
 
 def _check_places(metadata: RestoreMetadata, said_by: str) -> None:

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import IRREGULAR_NAME, Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
-from lakewarden.engine.storage import border
+from lakewarden.engine.formats.instant_metadata.binding import (
+    IRREGULAR_NAME,
+    InstantCodec,
+    Int32,
+    schema_text,
+)
+from lakewarden.engine.storage import paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +68,20 @@ class RollbackMetadata:
 
 def _check_plan(plan: RollbackPlan, said_by: str) -> None:
     if plan.instant_to_rollback is not None:
-        border.check_instant(plan.instant_to_rollback.commit_time, said_by)
+        paths.check_instant(plan.instant_to_rollback.commit_time, said_by)
     for request in plan.rollback_requests:
-        border.check_partition(request.partition_path, said_by)
+        paths.check_partition(request.partition_path, said_by)
         for address in (*request.files_to_be_deleted, *request.log_blocks_to_be_deleted):
-            border.check_address(address, request.partition_path, said_by)
+            paths.check_address(address, request.partition_path, said_by)
 
 
 def check_places(metadata: RollbackMetadata, said_by: str) -> None:
     """Hold the partitions that a rollback names against the border of its table."""
     for key, partition in metadata.partition_metadata.items():
-        border.check_partition(key, said_by)
-        border.check_partition(partition.partition_path, said_by)
+        paths.check_partition(key, said_by)
+        paths.check_partition(partition.partition_path, said_by)
     for instant in metadata.commits_rollback:
-        border.check_instant(instant, said_by)
+        paths.check_instant(instant, said_by)
 
 
 _PLAN = InstantCodec(RollbackPlan, schema_text("rollback_plan"), _check_plan)

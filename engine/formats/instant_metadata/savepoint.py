@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakewarden.engine.formats.instant_metadata.binding import Int32
-from lakewarden.engine.formats.instant_metadata.codec import InstantCodec, schema_text
-from lakewarden.engine.storage import border
+from lakewarden.engine.formats.instant_metadata.binding import InstantCodec, Int32, schema_text
+from lakewarden.engine.storage import paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +28,10 @@ class SavepointMetadata:
 
 def _check_places(metadata: SavepointMetadata, said_by: str) -> None:
     for key, partition in metadata.partition_metadata.items():
-        border.check_partition(key, said_by)
-        border.check_partition(partition.partition_path, said_by)
+        paths.check_partition(key, said_by)
+        paths.check_partition(partition.partition_path, said_by)
         for name in partition.savepoint_data_file:
-            border.check_data_file(name, said_by)
+            paths.check_data_file(name, said_by)
 
 
 _METADATA = InstantCodec(SavepointMetadata, schema_text("savepoint"), _check_places)

@@ -1,6 +1,19 @@
-"""Delete blocks: the keys a write removed, and the ordering values that say how far it reaches."""
+"""Delete blocks: the keys a write removed, and the ordering values that say how far it reaches.
 
+The Avro schema of delete records: a key, its partition, and a wrapped ordering value.
+
+The order of the wrappers is their number in the file. `ArrayWrapper` holds the values of several
+ordering fields, each wrapped in turn.
+
+Encoding delete records: keys with their ordering values in the wrappers that Java expects.
+
+Dates go out as days and timestamps as microseconds in plain integers: that is what Spark compares
+them with. An unconditional delete is the integer 0.
+"""
+
+import json
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +21,73 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.formats.avro.decode import decode_records
+from lakewarden.engine.formats.avro.encode import encode_records
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.log.block import Block
-from lakewarden.engine.formats.log.delete_schema import (
-    ARRAY_WRAPPER,
-    BRANCHES,
-    DELETE_LIST_SCHEMA,
-    DELETE_RECORD_SCHEMA,
-    INT_WRAPPER,
-)
 from lakewarden.engine.kernel.errors import InvalidRequest
+
+_NAMESPACE = "org.apache.hudi.avro.model"
+_TEXT = {"type": "string", "avro.java.string": "String"}
+_WRAPPED: dict[str, object] = {
+    "BooleanWrapper": "boolean",
+    "IntWrapper": "int",
+    "LongWrapper": "long",
+    "FloatWrapper": "float",
+    "DoubleWrapper": "double",
+    "BytesWrapper": "bytes",
+    "StringWrapper": _TEXT,
+    "DateWrapper": {"type": "int", "logicalType": "date"},
+    "DecimalWrapper": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15},
+    "TimeMicrosWrapper": {"type": "long", "logicalType": "time-micros"},
+    "TimestampMicrosWrapper": {"type": "long", "logicalType": "timestamp-micros"},
+}
+
+
+def _record(name: str, *fields: dict[str, object]) -> dict[str, object]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def _optional(name: str, kind: object) -> dict[str, object]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def _wrapper(name: str, kind: object) -> dict[str, object]:
+    return _record(name, {"name": "value", "type": kind})
+
+
+def _array_wrapper() -> dict[str, object]:
+    date = _wrapper("LocalDateWrapper", {"type": "int", "logicalType": "date"})
+    items = ["null", *_WRAPPED, date]
+    return _record("ArrayWrapper", _optional("wrappedValues", {"type": "array", "items": items}))
+
+
+def _delete_record() -> dict[str, object]:
+    wrappers = [_wrapper(name, kind) for name, kind in _WRAPPED.items()]
+    ordering = ["null", *wrappers, _array_wrapper()]
+    return {
+        **_record(
+            "HoodieDeleteRecord",
+            _optional("recordKey", _TEXT),
+            _optional("partitionPath", _TEXT),
+            {"name": "orderingVal", "type": ordering, "default": None},
+        ),
+        "namespace": _NAMESPACE,
+    }
+
+
+# The union branches in file order; the first is null, and the last inside an array is a date.
+INT_WRAPPER = "IntWrapper"
+ARRAY_WRAPPER = "ArrayWrapper"
+BRANCHES = ("null", *_WRAPPED, ARRAY_WRAPPER)
+ARRAY_BRANCHES = ("null", *_WRAPPED, "LocalDateWrapper")
+DELETE_RECORD_SCHEMA = json.dumps(_delete_record())
+DELETE_LIST_SCHEMA = json.dumps(
+    _record(
+        "HoodieDeleteRecordList",
+        {"name": "deleteRecordList", "type": {"type": "array", "items": _delete_record()}},
+    )
+)
+
 
 DELETE_BLOCK_VERSION = 3
 _HEAD = struct.Struct(">ii")
@@ -183,3 +253,102 @@ def _size(octets: bytes, cursor: int) -> tuple[int, int]:
             return value >> 1, place + 1
         shift += 7
     raise ValueError("too large")
+
+
+_WRAPPERS: dict[pa.DataType, tuple[str, pa.DataType]] = {
+    pa.bool_(): ("BooleanWrapper", pa.bool_()),
+    pa.int8(): (INT_WRAPPER, pa.int32()),
+    pa.int16(): (INT_WRAPPER, pa.int32()),
+    pa.int32(): (INT_WRAPPER, pa.int32()),
+    pa.int64(): ("LongWrapper", pa.int64()),
+    pa.float32(): ("FloatWrapper", pa.float32()),
+    pa.float64(): ("DoubleWrapper", pa.float64()),
+    pa.binary(): ("BytesWrapper", pa.binary()),
+    pa.large_binary(): ("BytesWrapper", pa.binary()),
+    pa.string(): ("StringWrapper", pa.string()),
+    pa.large_string(): ("StringWrapper", pa.string()),
+    pa.date32(): (INT_WRAPPER, pa.int32()),
+    pa.time64("us"): ("TimeMicrosWrapper", pa.time64("us")),
+}
+_DECIMAL = pa.decimal128(30, 15)
+
+
+def encode_deletes(deletes: Deletes) -> pa.Buffer:
+    """The Avro bytes of a list of delete records."""
+    records = pa.StructArray.from_arrays(
+        [deletes.keys, deletes.partitions, _ordering_union(deletes)],
+        names=["recordKey", "partitionPath", "orderingVal"],
+    )
+    everything = pa.ListArray.from_arrays(pa.array([0, len(records)], pa.int32()), records)
+    schema = parse_schema(DELETE_LIST_SCHEMA, "delete records")
+    table = pa.table({"deleteRecordList": everything})
+    return encode_records(table, schema, length_prefixed=False).content
+
+
+def _ordering_union(deletes: Deletes) -> pa.StructArray:
+    """A column per wrapper in use; each record fills one of them."""
+    real = ~deletes.is_unconditional
+    if not deletes.ordering:
+        return _union({INT_WRAPPER: _wrapper_column(_zeros(len(deletes)), real | True)})
+    if len(deletes.ordering) > 1:
+        tuples = _wrapper_column(_tuples(deletes.ordering), real, "wrappedValues")
+        return _union(
+            {INT_WRAPPER: _wrapper_column(_zeros(len(deletes)), ~real), ARRAY_WRAPPER: tuples}
+        )
+    name, values = _wrapped(deletes.ordering[0])
+    real = real & np.asarray(values.is_valid())
+    if name == INT_WRAPPER:
+        return _union({name: _wrapper_column(pc.if_else(pa.array(real), values, 0), real | True)})
+    defaults = _wrapper_column(_zeros(len(deletes)), ~real)
+    return _union({INT_WRAPPER: defaults, name: _wrapper_column(values, real)})
+
+
+def _tuples(columns: Sequence[pa.Array]) -> pa.ListArray:
+    """For each record a list of its wrapped values, one per column."""
+    count, width = len(columns[0]), len(columns)
+    by_wrapper: dict[str, list[tuple[int, pa.Array]]] = {}
+    for place, column in enumerate(columns):
+        name, values = _wrapped(column)
+        by_wrapper.setdefault(name, []).append((place, values))
+    children = {}
+    for name, members in by_wrapper.items():
+        source = np.full((count, width), -1)
+        for turn, (place, _) in enumerate(members):
+            source[:, place] = np.arange(count) + turn * count
+        picked = pa.array(source.ravel(), mask=source.ravel() < 0)
+        values = pa.concat_arrays([values for _, values in members]).take(picked)
+        children[name] = _wrapper_column(values, np.asarray(values.is_valid()))
+    offsets = pa.array(np.arange(count + 1) * width, pa.int32())
+    return pa.ListArray.from_arrays(offsets, _union(children))
+
+
+def _wrapped(column: pa.Array) -> tuple[str, pa.Array]:
+    """The wrapper for a column's values, and the values as it holds them."""
+    kind = column.type
+    if pa.types.is_decimal(kind):
+        return "DecimalWrapper", column.cast(_DECIMAL)
+    if pa.types.is_timestamp(kind):
+        microseconds = column.cast(pa.timestamp("us", kind.tz), safe=False)
+        return "LongWrapper", microseconds.cast(pa.int64())
+    if kind not in _WRAPPERS:
+        raise InvalidRequest(
+            "unsupported_ordering_type",
+            what=f"An ordering field has the type {kind}.",
+            why="A delete block has no wrapper for such a value.",
+            now="Order by a number, a text, a date or a timestamp.",
+            type=str(kind),
+        )
+    name, stored = _WRAPPERS[kind]
+    return name, column.cast(stored)
+
+
+def _zeros(count: int) -> pa.Array:
+    return pa.array(np.zeros(count, dtype=np.int32))
+
+
+def _wrapper_column(values: pa.Array, used: np.ndarray, field: str = "value") -> pa.StructArray:
+    return pa.StructArray.from_arrays([values], names=[field], mask=pa.array(~used))
+
+
+def _union(children: dict[str, pa.StructArray]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(children.values()), names=list(children))

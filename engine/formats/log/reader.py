@@ -3,15 +3,184 @@
 A block counts only if its length, its reverse pointer and whatever follows it agree. Otherwise
 everything up to the next magic is one corrupt block, and it is for the caller to say whether that
 is the harmless tail of a failed append or the loss of committed rows.
+
+Data blocks: their records as Arrow tables, decoded no further than the wanted columns.
+
+Which log blocks of a slice count, and in which order.
+
+Rollback commands drop blocks that stand before them; log compaction puts one set of blocks in place
+of several others.
 """
 
 import re
 import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from lakewarden.engine.formats.log.block import LOG_FORMAT_VERSION, MAGIC, Block, BlockKind, Header
-from lakewarden.engine.formats.range_source import RangeSource
-from lakewarden.engine.kernel.errors import InvalidRequest
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakewarden.engine.formats.avro.decode import decode_records, split_length_prefixed
+from lakewarden.engine.formats.avro.schema import parse_schema
+from lakewarden.engine.formats.log.block import (
+    DATA_KINDS,
+    LOG_FORMAT_VERSION,
+    MAGIC,
+    Block,
+    BlockKind,
+    Header,
+    rolled_back_instant,
+)
+from lakewarden.engine.formats.range_source import BufferSource, RangeSource
+from lakewarden.engine.kernel.errors import Defect, InvalidRequest
+
+AVRO_BLOCK_VERSION = 3
+_HEAD = struct.Struct(">ii")
+
+
+def records(block: Block, columns: Sequence[str] | None = None) -> pa.Table:
+    """The records of an Avro, Parquet or CDC block, in block order.
+
+    Wanted columns that the block does not have are skipped. An HFile block has keys and values
+    instead of columns: read its `range_source`.
+    """
+    match block.kind:
+        case BlockKind.AVRO | BlockKind.CDC:
+            return _avro_records(block, columns)
+        case BlockKind.PARQUET:
+            return _parquet_records(block, columns)
+        case _:
+            raise Defect(
+                "block_without_columns",
+                what=f"{block.path} has no table of records at byte {block.offset}.",
+                why=f"The block is a {block.kind.name} block.",
+                path=block.path,
+            )
+
+
+def range_source(block: Block) -> BufferSource:
+    """The content of an HFile block, which is a whole HFile, for random access."""
+    return BufferSource(block.content)
+
+
+def _avro_records(block: Block, columns: Sequence[str] | None) -> pa.Table:
+    content = block.content
+    if len(content) < _HEAD.size:
+        raise block.corrupt("The data block ends before its version and record count.")
+    version, count = _HEAD.unpack_from(content)
+    if not 1 <= version <= AVRO_BLOCK_VERSION:
+        raise block.corrupt(f"{version} is no version of a data block.")
+    origin = block.content_offset + _HEAD.size
+    encoded = content[_HEAD.size :]
+    starts, ends = split_length_prefixed(encoded, count, block.path, origin=origin)
+    schema = parse_schema(block.schema_text, block.path)
+    known = _known([field.name for field in schema.fields], columns)
+    return decode_records(encoded, starts, ends, schema, block.path, known, origin=origin)
+
+
+def _parquet_records(block: Block, columns: Sequence[str] | None) -> pa.Table:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(block.content)))
+        known = _known(file.schema_arrow.names, columns)
+        table = file.read(known, use_threads=False)
+        # Parquet accepts any bytes as text, and later steps trust the values: so they are checked.
+        table.validate(full=True)
+        return table
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise block.corrupt(f"The block is no readable Parquet file: {reason}.") from None
+
+
+def _known(present: Sequence[str], wanted: Sequence[str] | None) -> list[str] | None:
+    if wanted is None:
+        return None
+    return [name for name in wanted if name in present]
+
+
+_MERGED_KINDS = DATA_KINDS | {BlockKind.DELETE}
+
+
+def effective_blocks(
+    blocks: Iterable[Block],
+    is_valid_instant: Callable[[str], bool],
+    *,
+    keeps_orphans: bool = True,
+) -> tuple[Block, ...]:
+    """The data and delete blocks to merge, oldest first.
+
+    Blocks come in slice order. Those of one instant stay together, where the first of them stands.
+    Corrupt and CDC blocks are skipped: whether a corrupt block is an error is for the caller to
+    say before. Orphans are log compactions of which nothing that they replace is there.
+    """
+    by_instant: dict[str, list[Block]] = {}
+    for block in blocks:
+        if block.kind is BlockKind.COMMAND:
+            by_instant.pop(rolled_back_instant(block), None)
+        elif block.kind in _MERGED_KINDS:
+            if not block.instant:
+                raise block.corrupt("The block does not say which instant wrote it.")
+            if is_valid_instant(block.instant):
+                by_instant.setdefault(block.instant, []).append(block)
+    counting = {
+        instant: own
+        for instant, own in by_instant.items()
+        if _counts(instant, by_instant, keeps_orphans=keeps_orphans)
+    }
+    return tuple(block for instant in _in_force(counting) for block in counting[instant])
+
+
+def _counts(
+    instant: str, by_instant: Mapping[str, Sequence[Block]], *, keeps_orphans: bool
+) -> bool:
+    """Whether the blocks of an instant count: a log compaction only as far as its sources do.
+
+    Where some of what it replaces is not looked at, it would bring that back in; what is looked at
+    says the same without it.
+    """
+    is_there = is_missing = False
+    seen, waiting = {instant}, [instant]
+    while waiting:
+        blocks = by_instant.get(waiting.pop())
+        if blocks is None:
+            is_missing = True
+            continue
+        compacted = set(blocks[0].compacted_instants)
+        is_there |= not compacted
+        waiting += compacted - seen
+        seen |= compacted
+    return not is_missing or (keeps_orphans and not is_there)
+
+
+def _in_force(by_instant: Mapping[str, Sequence[Block]]) -> list[str]:
+    """The instants whose blocks count, oldest first.
+
+    A log compaction stands where the newest plain write that it replaces stood: whatever lies
+    between that place and its own came while it ran, and is newer than its contents. If no such
+    write is left, it stands at its own place.
+    """
+    replaced_by = {
+        compacted: instant
+        for instant, blocks in by_instant.items()
+        for compacted in blocks[0].compacted_instants
+    }
+    is_plain = {instant: not blocks[0].compacted_instants for instant, blocks in by_instant.items()}
+    final = {instant: _final(instant, replaced_by) for instant in by_instant}
+    standing_for_plain = {final[instant] for instant in by_instant if is_plain[instant]}
+    newest_first = [
+        final[instant]
+        for instant in reversed(list(by_instant))
+        if is_plain[instant] or final[instant] not in standing_for_plain
+    ]
+    return list(dict.fromkeys(newest_first))[::-1]
+
+
+def _final(instant: str, replaced_by: Mapping[str, str]) -> str:
+    """The end of a chain of log compactions; a circle, which no writer makes, ends somewhere."""
+    seen = [instant]
+    while (following := replaced_by.get(seen[-1])) is not None and following not in seen:
+        seen.append(following)
+    return seen[-1]
+
 
 _MAGIC_PATTERN = re.compile(re.escape(MAGIC))
 _LENGTH_END = len(MAGIC) + 8

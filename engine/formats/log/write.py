@@ -23,9 +23,8 @@ from lakewarden.engine.formats.log.block import (
     BlockKind,
     Header,
 )
-from lakewarden.engine.formats.log.deletes import DELETE_BLOCK_VERSION, Deletes
-from lakewarden.engine.formats.log.encode_deletes import encode_deletes
-from lakewarden.engine.formats.log.records import AVRO_BLOCK_VERSION
+from lakewarden.engine.formats.log.deletes import DELETE_BLOCK_VERSION, Deletes, encode_deletes
+from lakewarden.engine.formats.log.reader import AVRO_BLOCK_VERSION
 from lakewarden.engine.kernel.errors import corrupt
 
 _INT64_MAX = (1 << 63) - 1

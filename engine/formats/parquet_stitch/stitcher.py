@@ -2,24 +2,40 @@
 
 Columns that hold the same text in every row of the new file are replaced on the way. Page indexes
 and Parquet's bloom filters stay behind: they lie elsewhere in the files, and readers do without.
+
+United key footers: what a stitched file's footer says of its keys, from those of its parts.
+
+Bloom filters are joined row by row, as far as rows have room for each other's keys, and up to as
+many rows as a filter may have; further ones are laid over those. No key is hashed again.
+
+Constant columns: a column chunk in which every row has the same text, made without encoding.
+
+A dictionary of one value, and runs that point to it: some dozens of bytes for any number of rows.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from lakewarden.engine.formats.bloom import DEFAULT_ENTRIES_MAX, BloomFilter
+from lakewarden.engine.formats.parquet_footer import KeyFooter
 from lakewarden.engine.formats.parquet_stitch.compact import (
     Struct,
     ThriftField,
     ThriftKind,
+    flag,
     i16,
+    i32,
     i64,
     items,
     octets,
     structure,
+    varint,
     written,
 )
-from lakewarden.engine.formats.parquet_stitch.constant_column import BYTE_ARRAY, constant_chunk
 from lakewarden.engine.formats.parquet_stitch.footer import (
     MAGIC,
     Chunk,
@@ -31,6 +47,174 @@ from lakewarden.engine.formats.parquet_stitch.footer import (
     RowGroup,
 )
 from lakewarden.engine.kernel.errors import InvalidRequest
+
+
+class KeyUnion:
+    """Gathers the key footers of the parts of one file."""
+
+    def __init__(self, entries_max: int = DEFAULT_ENTRIES_MAX) -> None:
+        self._entries_max = entries_max
+        self._bloom: _Rows | None = None
+        self._bounds: list[str] = []
+        self._is_known = True
+
+    def add(self, keys: KeyFooter, *, rows: int, path: str) -> None:
+        """Take in the footer of a file of so many rows."""
+        bloom = keys.bloom_filter(path)
+        if bloom is None or (rows and (keys.min_key is None or keys.max_key is None)):
+            self._is_known = False
+            return
+        self._bounds += [key for key in (keys.min_key, keys.max_key) if key is not None]
+        if self._bloom is None:
+            self._bloom = _Rows(bloom, self._entries_max)
+        elif not self._bloom.took(bloom):
+            self._is_known = False
+
+    def footer(self) -> KeyFooter | None:
+        """The footer of all together; None where the keys themselves have to tell."""
+        if not self._is_known or self._bloom is None:
+            return None
+        bounds = sorted(self._bounds, key=_utf16)
+        low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
+        bloom = self._bloom.filter()
+        return KeyFooter(bloom.text(), bloom.type_code, low, high)
+
+
+class _Rows:
+    """The rows of a filter in the making, and how many keys each has."""
+
+    def __init__(self, first: BloomFilter, entries_max: int) -> None:
+        self._shape = first
+        self._rows: list[npt.NDArray[np.uint8]] = []
+        self._counts: list[int] = []
+        by_entries = -(-entries_max // first.row_entries) if first.row_entries else 1
+        self._rows_max = max(by_entries, len(first.rows), 1)
+        self.took(first)
+
+    def took(self, other: BloomFilter) -> bool:
+        """Take in a filter; False for one of another form."""
+        mine = self._shape
+        form = (other.type_code, other.hash_count, other.bit_count, other.row_entries)
+        if form != (mine.type_code, mine.hash_count, mine.bit_count, mine.row_entries):
+            return False
+        full = [other.row_entries] * (len(other.rows) - 1)
+        for row, count in zip(other.rows, [*full, other.last_row_entries], strict=True):
+            self._add(row, count)
+        return True
+
+    def filter(self) -> BloomFilter:
+        """The filter; a new key would go to its last row."""
+        total, entries = sum(self._counts), self._shape.row_entries
+        last = max(total - (len(self._rows) - 1) * entries, 0)
+        return replace(self._shape, rows=np.stack(self._rows), last_row_entries=last)
+
+    def _add(self, row: npt.NDArray[np.uint8], count: int) -> None:
+        for place, had in enumerate(self._counts):
+            if had + count <= self._shape.row_entries:
+                self._lay_over(place, row, count)
+                return
+        if len(self._rows) < self._rows_max:
+            self._rows.append(row.copy())
+            self._counts.append(count)
+        else:
+            self._lay_over(int(np.argmin(self._counts)), row, count)
+
+    def _lay_over(self, place: int, row: npt.NDArray[np.uint8], count: int) -> None:
+        self._rows[place] |= row
+        self._counts[place] += count
+
+
+def _utf16(text: str) -> bytes:
+    """Java's order of texts."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+# Readers hold a page at a time.
+PAGE_ROWS_MAX = 1 << 20
+BYTE_ARRAY = 6
+_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+_PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
+_UNCOMPRESSED = 0
+_LENGTH_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantChunk:
+    """The bytes of a column chunk, and what a footer says of it once it has its place."""
+
+    content: bytes
+    path: tuple[bytes, ...]
+    text: bytes
+    rows: int
+    dictionary_bytes: int
+    data_pages: int
+
+    def column(self, start: int) -> Struct:
+        """The column chunk of a footer."""
+        size = len(self.content)
+        meta = Struct(
+            {
+                InMeta.TYPE: i32(BYTE_ARRAY),
+                InMeta.ENCODINGS: items(ThriftKind.I32, (_PLAIN, _RLE, _RLE_DICTIONARY)),
+                InMeta.PATH: items(ThriftKind.BINARY, self.path),
+                InMeta.CODEC: i32(_UNCOMPRESSED),
+                InMeta.VALUES: i64(self.rows),
+                InMeta.UNPACKED_BYTES: i64(size),
+                InMeta.PACKED_BYTES: i64(size),
+                InMeta.DATA_OFFSET: i64(start + self.dictionary_bytes),
+                InMeta.DICTIONARY_OFFSET: i64(start),
+                InMeta.STATISTICS: structure(self._statistics()),
+                InMeta.ENCODING_STATS: items(ThriftKind.STRUCT, self._encodings()),
+            }
+        )
+        return Struct({InColumn.OFFSET: i64(start), InColumn.META: structure(meta)})
+
+    def _statistics(self) -> Struct:
+        text = octets(self.text)
+        exact = flag(value=True)
+        return Struct({3: i64(0), 5: text, 6: text, 7: exact, 8: exact})
+
+    def _encodings(self) -> tuple[Struct, Struct]:
+        return (
+            _numbers(_DICTIONARY_PAGE, _PLAIN, 1),
+            _numbers(_DATA_PAGE, _RLE_DICTIONARY, self.data_pages),
+        )
+
+
+def constant_chunk(
+    path: tuple[bytes, ...], text: bytes, rows: int, *, is_optional: bool
+) -> ConstantChunk:
+    """A column in which all rows have one text; where it may be null, no row is."""
+    dictionary = len(text).to_bytes(_LENGTH_BYTES, "little") + text
+    dictionary_page = _page(_DICTIONARY_PAGE, 7, dictionary, Struct({1: i32(1), 2: i32(_PLAIN)}))
+    pages = []
+    for first in range(0, rows, PAGE_ROWS_MAX):
+        count = min(rows - first, PAGE_ROWS_MAX)
+        header = Struct({1: i32(count), 2: i32(_RLE_DICTIONARY), 3: i32(_RLE), 4: i32(_RLE)})
+        levels = _sized(_run(count, 1)) if is_optional else b""
+        # Behind the width of one bit comes the one run of the first, and only, value.
+        pages.append(_page(_DATA_PAGE, 5, levels + b"\x01" + _run(count, 0), header))
+    return ConstantChunk(
+        dictionary_page + b"".join(pages), path, text, rows, len(dictionary_page), len(pages)
+    )
+
+
+def _page(kind: int, place: int, content: bytes, header: Struct) -> bytes:
+    sizes: dict[int, ThriftField] = {1: i32(kind), 2: i32(len(content)), 3: i32(len(content))}
+    return written(Struct({**sizes, place: structure(header)})) + content
+
+
+def _run(count: int, value: int) -> bytes:
+    return varint(count << 1) + bytes([value])
+
+
+def _sized(content: bytes) -> bytes:
+    return len(content).to_bytes(_LENGTH_BYTES, "little") + content
+
+
+def _numbers(*values: int) -> Struct:
+    return Struct({place: i32(value) for place, value in enumerate(values, start=1)})
+
 
 _ORDINAL_MAX = (1 << 15) - 1
 _FOOTER_BYTES_MAX = (1 << 31) - 1

@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.formats.json_text import format_json, parse_json
 from lakewarden.engine.kernel.errors import Unavailable
-from lakewarden.engine.locks.providers.notes import (
+from lakewarden.engine.locks.providers.port import (
     ENDED_OWNERS,
+    Acquired,
+    Acquiring,
+    HeldBy,
+    Holder,
     LockNote,
+    Unclear,
     decode_note,
     encode_note,
 )
-from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder, Unclear
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Creation, Lost, Storage, Unknown, Versioned, Won
 

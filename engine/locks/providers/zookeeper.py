@@ -10,15 +10,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import InvalidRequest, Unavailable
-from lakewarden.engine.locks.providers.notes import (
+from lakewarden.engine.locks.providers.port import (
+    Acquired,
+    Acquiring,
+    HeldBy,
+    Holder,
     LockNote,
+    Unclear,
     decode_note,
     encode_note,
     foreign_holder,
 )
-from lakewarden.engine.locks.providers.port import Acquired, Acquiring, HeldBy, Holder, Unclear
 from lakewarden.engine.run.ports import Ports
-from lakewarden.engine.storage.failures import unavailable
+from lakewarden.engine.storage.port import unavailable
 
 try:
     from kazoo.client import KazooClient

@@ -1,8 +1,16 @@
-"""Creating the metadata table, and adding partitions to it."""
+"""Creating the metadata table, and adding partitions to it.
+
+Which partitions of the metadata table were built after an instant, from the files of then.
+
+A rollback takes a write's own deltacommit out of the metadata table. It cannot take the write out
+of a partition's first content: a partition built after the write is untrue once that is undone.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
+from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
 from lakewarden.engine.metadata.building.initialise import (
@@ -10,11 +18,10 @@ from lakewarden.engine.metadata.building.initialise import (
     forget_unfinished,
     initialise_partition,
 )
-from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES, Entries
+from lakewarden.engine.metadata.encoding.records import NO_ENTRIES, Entries
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
-from lakewarden.engine.metadata.entries.content import content_of, unmaintained
-from lakewarden.engine.metadata.entries.files_entries import files_listing
-from lakewarden.engine.metadata.entries.indexed_columns import COLUMN_SETTINGS, chosen_columns
+from lakewarden.engine.metadata.entries.content import content_of, files_listing, unmaintained
+from lakewarden.engine.metadata.entries.summaries import COLUMN_SETTINGS, chosen_columns
 from lakewarden.engine.metadata.reading.definitions import (
     definitions_of,
     definitions_path,
@@ -53,6 +60,39 @@ from lakewarden.engine.table.properties_file import update_properties, write_pro
 from lakewarden.engine.table.schema import schema_from
 from lakewarden.engine.table.versions import EARLY_INDEXES, index_version
 from lakewarden.engine.timeline.next_time import TimeSource
+
+_BEGAN_AT = "commitTime"
+
+
+def built_after(state: MetadataTable, config: TableConfig, moment: str) -> tuple[str, ...]:
+    """The partitions that may hold what was true at a moment, with those that are made from them.
+
+    Without the list of files there is no metadata table, so that all partitions go with it.
+    """
+    listed = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    found = {one for one in listed if _was_built_after(state, one, moment)}
+    if FILES in found:
+        return listed
+    return tuple(one for one in listed if one in found or _is_made_from(one, found))
+
+
+def _was_built_after(state: MetadataTable, partition: str, moment: str) -> bool:
+    """By the instant that the partition says it began with; one of which nothing is known counts.
+
+    That is the initialisation, or to Java the first write that came to the partition.
+    """
+    path = f"{partition}/{PARTITION_METADATA}"
+    content = state.storage.read_if_present(path)
+    began = None if content is None else parse_properties(content, path).get(_BEGAN_AT)
+    completed = None if began is None else state.timeline.completion_time(began)
+    return completed is None or completed > moment
+
+
+def _is_made_from(partition: str, others: set[str]) -> bool:
+    if partition == PARTITION_STATS:
+        return COLUMN_STATS in others
+    return partition.startswith(SECONDARY_INDEX_PREFIX) and RECORD_INDEX in others
+
 
 # What `Choices` looks for among the settings.
 CREATION_SETTINGS: tuple[Setting[object], ...] = (*COLUMN_SETTINGS, *GROUP_SETTINGS)

@@ -14,17 +14,16 @@ from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.properties import format_properties
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.records import Entries, base_file, base_name
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.deltacommit import create_groups
 from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now, remove
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage, Won
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.heartbeats import is_live, read_standard_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 _DIGITS = 17
 # How often Java gives the heartbeat of what it initialises, unless it was set otherwise.

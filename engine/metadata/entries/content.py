@@ -1,29 +1,59 @@
-"""Content: what a change on the data table means to each partition of the metadata table."""
+"""Content: what a change on the data table means to each partition of the metadata table.
 
-from collections.abc import Iterable, Mapping
+Entries of the `files` partition: which files came into being, and which are gone.
+
+Folding: what a base file and the log blocks on top of it amount to, as entries.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewarden.engine.formats.avro.schema import written_schema
+from lakewarden.engine.formats.hashing import NO_PARTITION_NAME
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.records import (
+    ALL_PARTITIONS,
+    EMPTY_BINARY,
+    FILES_OF_PARTITION,
+    RECORD_SCHEMA_TEXT,
+    Entries,
+    Run,
+    decode_runs,
+    encode_values,
+    last_of_each,
+)
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.metadata.entries.files_entries import files_entries
-from lakewarden.engine.metadata.entries.record_index_entries import record_entries
 from lakewarden.engine.metadata.entries.row_index_entries import (
     expression_statistics_entries,
     filter_entries,
+    record_entries,
     secondary_entries,
 )
 from lakewarden.engine.metadata.entries.statistics_entries import (
     column_stats_entries,
     partition_stats_entries,
 )
+from lakewarden.engine.metadata.reading.bloom_filters import BLOOM_COLUMN
+from lakewarden.engine.metadata.reading.column_stats import STATS_COLUMN
 from lakewarden.engine.metadata.reading.definitions import (
     READY,
     IndexDefinition,
     index_name,
     undefined,
 )
+from lakewarden.engine.metadata.reading.files import (
+    ALL_PARTITIONS_KEY,
+    FILES_COLUMN,
+    merged_changes,
+    merged_sizes,
+)
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
+from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN
+from lakewarden.engine.metadata.reading.secondary_index import SECONDARY_COLUMN
 from lakewarden.engine.metadata.reading.shards import shard_of
 from lakewarden.engine.metadata.reading.table import (
     BLOOM_FILTERS,
@@ -37,6 +67,68 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instants.instant import epoch_ms
+
+# Name -> size; None stands for a file or a partition that is gone.
+Sizes = Mapping[str, int | None]
+
+
+def files_entries(change: TableChange) -> Entries:
+    """What a change says about files."""
+    by_partition = _sizes(change)
+    listed: dict[str, Sizes] = {
+        _name(partition): by_partition[partition] for partition in sorted(by_partition)
+    }
+    if change.new_files or change.deleted_partitions or not change.deleted_files:
+        # Java names the touched partitions in every commit, known or not.
+        listed = {ALL_PARTITIONS_KEY: _partitions(change), **listed}
+    gone = [_name(partition) for partition in sorted(change.deleted_partitions)]
+    return files_listing(listed, gone)
+
+
+def files_listing(listed: Mapping[str, Sizes], gone: list[str]) -> Entries:
+    """Entries that say of each key which names it has or has lost; keys that are gone go."""
+    types = [ALL_PARTITIONS if key == ALL_PARTITIONS_KEY else FILES_OF_PARTITION for key in listed]
+    values = encode_values(np.array(types), FILES_COLUMN, _maps(list(listed.values())))
+    return Entries.of(list(listed), values, gone)
+
+
+def _sizes(change: TableChange) -> dict[str, dict[str, int | None]]:
+    found: dict[str, dict[str, int | None]] = {}
+    for partition, names in change.deleted_files.items():
+        found.setdefault(partition, {}).update(dict.fromkeys(names))
+    for file in change.new_files:
+        found.setdefault(file.partition, {})[file.name] = file.size_bytes
+    return {
+        partition: sizes
+        for partition, sizes in found.items()
+        if sizes and partition not in change.deleted_partitions
+    }
+
+
+def _partitions(change: TableChange) -> Sizes:
+    named: dict[str, int | None] = {_name(file.partition): 0 for file in change.new_files}
+    named |= dict.fromkeys(map(_name, change.deleted_partitions))
+    return named
+
+
+def _name(partition: str) -> str:
+    return partition or NO_PARTITION_NAME
+
+
+def _maps(maps: list[Sizes]) -> pa.MapArray:
+    """One map for each key, from a name to its size and whether it is gone."""
+    ends = np.cumsum([0, *(len(sizes) for sizes in maps)])
+    names = [name for sizes in maps for name in sorted(sizes)]
+    sizes_in_order = [sizes[name] for sizes in maps for name in sorted(sizes)]
+    items = pa.StructArray.from_arrays(
+        [
+            pa.array([size or 0 for size in sizes_in_order], pa.int64()),
+            pa.array([size is None for size in sizes_in_order], pa.bool_()),
+        ],
+        names=["size", "isDeleted"],
+    )
+    return pa.MapArray.from_arrays(pa.array(ends, pa.int32()), pa.array(names, pa.string()), items)
+
 
 # Shard -> entries.
 ShardEntries = Mapping[str, Entries]
@@ -154,3 +246,69 @@ def unmaintained(storage: Storage, partition: str) -> InvalidRequest:
         partition=partition,
         index=name,
     )
+
+
+# What records hold, each one of these; their type says no more than that.
+_CONTENTS = (STATS_COLUMN, BLOOM_COLUMN, RECORD_COLUMN, SECONDARY_COLUMN)
+_TYPE = "type"
+# Fields that were added to records since release 1.0.
+_ADDED_FIELDS = {
+    STATS_COLUMN: {"valueType": pa.struct([("typeOrdinal", pa.int32())])},
+    RECORD_COLUMN: {"position": pa.int64()},
+}
+
+
+def folded(partition: str, runs: Sequence[Run]) -> Entries:
+    """The entries of one file group, sorted by key, from runs given oldest first."""
+    if partition == FILES:
+        merged = merged_sizes(decode_runs(runs, [FILES_COLUMN]))
+        return files_listing({key: merged[key] for key in sorted(merged, key=str.encode)}, [])
+    keys = pa.concat_arrays([EMPTY_BINARY, *(run.keys for run in runs)])
+    values = pa.concat_arrays([EMPTY_BINARY, *map(_values, runs)])
+    is_removed = np.concatenate(
+        [np.zeros(0, np.bool_), *(np.full(len(run.keys), run.values is None) for run in runs)]
+    )
+    kept = last_of_each(keys)
+    kept = kept[~is_removed[kept]]
+    return Entries(keys.take(pa.array(kept)), values, kept, EMPTY_BINARY)
+
+
+def folded_logs(partition: str, runs: Sequence[Run]) -> Entries:
+    """What the logs of a file group amount to among themselves, sorted by key.
+
+    The base file is to be met later, so keys that were removed are removed still, before those with
+    values count.
+    """
+    if partition == FILES:
+        changes, wiped = merged_changes(decode_runs(runs, [FILES_COLUMN]))
+        listed = {key: changes[key] for key in sorted(changes, key=str.encode)}
+        return files_listing(listed, sorted(wiped, key=str.encode))
+    entries = folded(partition, runs)
+    removed = pa.concat_arrays(
+        [EMPTY_BINARY, *(run.keys for run in runs if run.values is None)]
+    ).unique()
+    return replace(
+        entries, removed=removed.filter(pc.invert(pc.is_in(removed, value_set=entries.keys)))
+    )
+
+
+def _values(run: Run) -> pa.LargeBinaryArray:
+    """The values of a run in the schema of today; nothing for each removed key."""
+    if run.values is None:
+        return pa.array([b""] * len(run.keys), pa.large_binary())
+    if not len(run.keys) or written_schema(run.schema_text) == RECORD_SCHEMA_TEXT:
+        return run.values
+    found = decode_runs([run], [_TYPE, *_CONTENTS]).values
+    # A file group has records of one content, of which an expression index has two types.
+    column = next(name for name in _CONTENTS if found.column(name).null_count < len(found))
+    content = found.column(column).combine_chunks()
+    types = found.column(_TYPE).to_numpy()
+    return encode_values(types, column, _with_added_fields(content, column))
+
+
+def _with_added_fields(content: pa.StructArray, column: str) -> pa.StructArray:
+    fields = {field.name: content.field(field.name) for field in content.type}
+    for name, type_ in _ADDED_FIELDS.get(column, {}).items():
+        fields.setdefault(name, pa.nulls(len(content), type_))
+    mask = pc.is_null(content)
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields), mask=mask)

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from lakewarden.engine.formats.bloom import BloomFilter, BloomOptions, build_bloom
 from lakewarden.engine.formats.java_text import has_java_text, java_text
+from lakewarden.engine.kernel.clock import LOCAL, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings
-from lakewarden.engine.kernel.zones import LOCAL, Zone, named_zone
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, StoredFilter, ValueChange
 from lakewarden.engine.metadata.entries.expressions import IDENTITY, Expression, unknown_options
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows

@@ -11,13 +11,12 @@ from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.errors import corrupt
-from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
+from lakewarden.engine.metadata.reading.partition import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH
-from lakewarden.engine.timeline.active import ActiveTimeline, load_active
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, layout_of
+from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
 
 _SHARD_PREFIX = "record-index-"
 

@@ -1,14 +1,105 @@
-"""The `column_stats` partition: bounds and null counts of each column of each file."""
+"""The `column_stats` partition: bounds and null counts of each column of each file.
+
+Column ranges: bounds and null counts of a column in a file, and when they can be trusted.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.engine.formats.hashing import column_stats_prefix, partition_stats_key
-from lakewarden.engine.formats.parquet_values import as_scalar
+from lakewarden.engine.formats.parquet_footer import as_scalar
+from lakewarden.engine.formats.widening import says_micros
 from lakewarden.engine.metadata.encoding.records import text_keys
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
+
+# Java orders text by UTF-16 units, Arrow by bytes; the two agree on text below the surrogates.
+_FIRST_SURROGATE = "\ud800"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """The values of one column: bounds (None when all are null or there are none) and counts."""
+
+    minimum: pa.Scalar | None
+    maximum: pa.Scalar | None
+    null_count: int
+    value_count: int
+
+    @property
+    def is_all_null(self) -> bool:
+        return self.minimum is None and self.null_count == self.value_count
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.minimum is None and self.null_count != self.value_count
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the bounds can be compared with others; a doubtful one is lost in a union."""
+        if self.minimum is None or self.maximum is None:
+            return False
+        if pa.types.is_floating(self._type):
+            # Java takes 0.0 for both bounds of a row group that has a NaN, and joins row groups:
+            # around a zero, any value may have been skipped. A NaN is no bound.
+            low, high = self.minimum.as_py(), self.maximum.as_py()
+            return bool(0.0 < low <= high or low <= high < 0.0)
+        if pa.types.is_string(self._type):
+            return _has_one_order(self.minimum.as_py()) and _has_one_order(self.maximum.as_py())
+        return True
+
+    def union(self, other: "ColumnRange") -> "ColumnRange":
+        """The range of both together; unknown when the two were written with unlike types."""
+        null_count = self.null_count + other.null_count
+        value_count = self.value_count + other.value_count
+        if self.is_all_null or other.is_all_null:
+            bounds = other if self.is_all_null else self
+            return ColumnRange(bounds.minimum, bounds.maximum, null_count, value_count)
+        if not (self.is_trusted and other.is_trusted) or self._type != other._type:
+            return ColumnRange(None, None, null_count, max(value_count, null_count + 1))
+        lows = pa.array([self.minimum, other.minimum], type=self._type)
+        highs = pa.array([self.maximum, other.maximum], type=self._type)
+        return ColumnRange(pc.min(lows), pc.max(highs), null_count, value_count)
+
+    @property
+    def _type(self) -> pa.DataType:
+        assert self.minimum is not None
+        return self.minimum.type
+
+    def bounds(self, type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """The bounds in a column's type, or None where they can't be trusted."""
+        if self.minimum is None or self.maximum is None or not _keeps_order(self._type, type_):
+            return None
+        if not self.is_trusted:
+            return None
+        low, high = self.minimum, self.maximum
+        if says_micros(self._type, type_):
+            low, high = low.cast(pa.int64()), high.cast(pa.int64())
+        try:
+            return low.cast(type_), high.cast(type_)
+        except pa.ArrowInvalid:
+            return None
+
+
+def _keeps_order(written: pa.DataType, read: pa.DataType) -> bool:
+    if written == read:
+        return True
+    if pa.types.is_integer(written):
+        return bool(pa.types.is_integer(read) or pa.types.is_floating(read))
+    if pa.types.is_floating(written) and pa.types.is_floating(read):
+        return bool(written.bit_width <= read.bit_width)
+    same_family = (
+        (pa.types.is_decimal, pa.types.is_decimal),
+        (pa.types.is_timestamp, pa.types.is_timestamp),
+    )
+    return any(was(written) and becomes(read) for was, becomes in same_family)
+
+
+def _has_one_order(text: str) -> bool:
+    return all(character < _FIRST_SURROGATE for character in text)
+
 
 STATS_COLUMN = "ColumnStatsMetadata"
 

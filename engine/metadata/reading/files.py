@@ -10,7 +10,7 @@ from lakewarden.engine.file_groups.file_names import DataFile, LogFile, parse_fi
 from lakewarden.engine.file_groups.listing import PartitionFiles
 from lakewarden.engine.metadata.encoding.records import Versions, text_keys
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
-from lakewarden.engine.storage.border import check_data_file, check_name, check_partition
+from lakewarden.engine.storage.paths import check_data_file, check_name, check_partition
 from lakewarden.engine.table.config import METADATA_FOLDER
 
 ALL_PARTITIONS_KEY = "__all_partitions__"

@@ -21,10 +21,15 @@ from secrets import randbits
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.reading.file_group import BaseMark, MetadataFileGroup, read_ahead
-from lakewarden.engine.metadata.reading.kept_keys import KEY_BYTES, Alike, Hashes, KeptKeys
-from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
-from lakewarden.engine.metadata.reading.record_locations import RecordLocations
+from lakewarden.engine.metadata.reading.kept_keys import (
+    KEY_BYTES,
+    Alike,
+    Hashes,
+    KeptKeys,
+    KeySnapshots,
+)
+from lakewarden.engine.metadata.reading.partition import BaseMark, MetadataFileGroup, read_ahead
+from lakewarden.engine.metadata.reading.record_index import RecordLocations
 from lakewarden.engine.run.executor import Executor
 
 # What compactions have added is merged with the rest once it is such a share of it.

@@ -9,13 +9,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lakewarden.engine.file_groups.closed_files import ClosedFiles
 from lakewarden.engine.file_groups.file_names import DataFile
-from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, data_files
+from lakewarden.engine.file_groups.listing import HOODIE_FOLDER, RecordedSizes, data_files
 from lakewarden.engine.file_groups.planned_slices import slice_among
-from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
-from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice, Visibility, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import (
+    ClosedFiles,
+    FileGroupId,
+    FileSlice,
+    Visibility,
+    file_groups,
+    load_visibility,
+)
 from lakewarden.engine.formats.hfile.blocks import BlockCache
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.compaction import (
@@ -24,12 +28,11 @@ from lakewarden.engine.formats.instant_metadata.compaction import (
 )
 from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.kernel.lazy import lazy
-from lakewarden.engine.metadata.encoding.log_files import is_initial
-from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
+from lakewarden.engine.metadata.encoding.records import is_initial
 from lakewarden.engine.metadata.reading.files import MetadataListing
-from lakewarden.engine.metadata.reading.partition import MetadataPartition
+from lakewarden.engine.metadata.reading.partition import MetadataFileGroup, MetadataPartition
 from lakewarden.engine.metadata.reading.validity import Validity
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import asks_ahead, both
@@ -39,10 +42,14 @@ from lakewarden.engine.table.config import (
     TableConfig,
     load_config,
 )
-from lakewarden.engine.timeline.active import InstantFiles, active_timeline, load_active
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
-from lakewarden.engine.timeline.timeline import Timeline, open_archive
+from lakewarden.engine.timeline.instants.instant import Action, Layout, layout_of
+from lakewarden.engine.timeline.timeline import (
+    InstantFiles,
+    Timeline,
+    active_timeline,
+    load_active,
+    open_archive,
+)
 
 FILES = "files"
 COLUMN_STATS = "column_stats"

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId
-from lakewarden.engine.metadata.encoding.log_files import INITIAL_TOKEN, is_initial
-from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.metadata.encoding.records import INITIAL_TOKEN, is_initial
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.removals import outdated
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline
 
 _RESTORES = (Action.RESTORE,)
 

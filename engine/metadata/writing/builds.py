@@ -10,21 +10,20 @@ from dataclasses import dataclass, field, replace
 
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
 from lakewarden.engine.formats.instant_metadata import indexing
-from lakewarden.engine.formats.instant_metadata.binding import value_of
-from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN, value_of
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.ledger.documents import (
+from lakewarden.engine.timeline.ledger.entries import (
     PRIVATE_FOLDER,
     format_document,
     parse_document,
 )
+from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles
 
 BUILDS_FOLDER = f"{PRIVATE_FOLDER}/builds"
 # In the extra metadata of a plan: its partitions are ready, and only get new base files.

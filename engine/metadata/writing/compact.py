@@ -4,6 +4,8 @@ A write asks for it once enough deltacommits or bytes have come together, or log
 end and Java could not archive the timeline. It is planned and completed under the table's lock, and
 folded without it. It waits while some instant is completed here and still pending on the data
 table: what base files hold cannot be rolled back any more.
+
+Upkeep: what a write does for the metadata table before it tells its own change.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,10 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from lakewarden.engine.file_groups.file_names import BaseFile
+from lakewarden.engine.file_groups.listing import RecordedSizes, Sizes
 from lakewarden.engine.file_groups.planned_slices import operation_of, recorded_logs, slice_of
-from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes, Sizes
-from lakewarden.engine.file_groups.slices import file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import file_groups, load_visibility
 from lakewarden.engine.formats.instant_metadata import commit, compaction
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.instant_metadata.compaction import (
@@ -23,9 +24,9 @@ from lakewarden.engine.formats.instant_metadata.compaction import (
 )
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, corrupt
 from lakewarden.engine.kernel.settings import Setting, Settings, whole_number
-from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.entries.folding import folded
-from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
+from lakewarden.engine.metadata.encoding.records import base_file, base_name
+from lakewarden.engine.metadata.entries.content import folded
+from lakewarden.engine.metadata.reading.partition import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.metadata.writing.coverage import covers
@@ -33,6 +34,7 @@ from lakewarden.engine.metadata.writing.deltacommit import (
     Weight,
     last_compaction,
     weight_of,
+    withdraw_strays,
 )
 from lakewarden.engine.metadata.writing.instants import (
     commit_content,
@@ -41,12 +43,20 @@ from lakewarden.engine.metadata.writing.instants import (
     publish,
     remove,
 )
+from lakewarden.engine.metadata.writing.log_compact import (
+    LOG_BLOCKS_MIN,
+    LOG_COMPACTION_ENABLED,
+    compact_logs,
+    draft_log_compaction,
+    withdraw_log_compactions,
+)
 from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
 from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 DELTACOMMITS_MAX = Setting(
     "hoodie.metadata.compact.max.delta.commits",
@@ -345,3 +355,51 @@ def _fold(state: MetadataTable, check: Callable[[], None], task: _FoldTask) -> W
         total_log_size_compacted=sum(log.size_bytes for log in slice_.log_files),
         runtime_stats=RuntimeStats(),
     )
+
+
+UPKEEP_SETTINGS: tuple[Setting[object], ...] = (
+    DELTACOMMITS_MAX,
+    DELTACOMMITS_MAX_WHEN_PENDING,
+    LOG_COMPACTION_ENABLED,
+    LOG_BLOCKS_MIN,
+)
+
+
+def keep_up(
+    state: MetadataTable,
+    config: TableConfig,
+    settings: Settings,
+    times: TimeSource,
+    ports: Ports,
+    known: Weight | None = None,
+) -> bool:
+    """Withdraw what others have left, and plan a compaction or compact logs if it is time; whether
+    anything has changed.
+
+    Step `metadata-write.upkeep`. A table that cannot be compacted, and has grown beyond what is
+    set, is refused. A compaction is carried out without the lock: its plan comes before what the
+    write tells, so that the newest write can always be rolled back.
+    """
+    refuse_growth(state, settings)
+    most = settings[DELTACOMMITS_MAX]
+    if not (settings[LOG_COMPACTION_ENABLED] or _has_left(state)):
+        return plan_if_due(state, config, times, most, known)
+    # What is done here is not undone with a write that comes too late, so that it looks anew.
+    state = state.again()
+    if withdraw_strays(state) or withdraw_log_compactions(state):
+        return True
+    if plan_if_due(state, config, times, most, known):
+        return True
+    if not settings[LOG_COMPACTION_ENABLED] or pending_compactions(state):
+        return False
+    draft = draft_log_compaction(state, config, times, blocks_min=settings[LOG_BLOCKS_MIN])
+    if draft.instant is None:
+        return False
+    compact_logs(state, draft, ports)
+    return True
+
+
+def _has_left(state: MetadataTable) -> bool:
+    """Whether there seems to be anything to withdraw."""
+    is_log_compacted = bool(state.timeline.active.pending((Action.LOG_COMPACTION,)))
+    return is_log_compacted or bool(state.validity.strays())

@@ -8,13 +8,17 @@ from collections.abc import Collection
 from functools import partial
 
 from lakewarden.engine.file_groups.file_names import parse_file_name
-from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import (
+    FileGroup,
+    FileGroupId,
+    file_groups,
+    load_visibility,
+)
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, decode_plan
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.storage.side_by_side import together
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 
 def covers(

@@ -8,8 +8,8 @@ from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.metadata.encoding.entries import Entries
-from lakewarden.engine.metadata.encoding.log_files import (
+from lakewarden.engine.metadata.encoding.records import (
+    Entries,
     group_log,
     initial_log,
     initial_log_name,

@@ -14,14 +14,14 @@ from typing import NoReturn
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Unsettled
-from lakewarden.engine.metadata.encoding.record_schema import COMMIT_SCHEMA_TEXT
+from lakewarden.engine.metadata.encoding.records import COMMIT_SCHEMA_TEXT
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
 from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles, load_active
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.next_time import TimeSource, following
+from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles, load_active
 
 
 def begin(state: MetadataTable, requested: str, action: Action, plan: bytes = b"") -> None:

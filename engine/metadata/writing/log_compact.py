@@ -7,17 +7,16 @@ to look into. It is only ever a short cut: the logs stay, and count again if it 
 from dataclasses import dataclass
 from functools import partial
 
+from lakewarden.engine.file_groups.listing import RecordedSizes
 from lakewarden.engine.file_groups.planned_slices import operation_of
-from lakewarden.engine.file_groups.recorded_sizes import RecordedSizes
-from lakewarden.engine.file_groups.slices import FileSlice, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import FileSlice, file_groups, load_visibility
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.commit import Operation, RuntimeStats, WriteStat
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan
 from lakewarden.engine.kernel.settings import Setting, flag, whole_number
-from lakewarden.engine.metadata.encoding.log_files import compacted_log, log_name
-from lakewarden.engine.metadata.entries.folding import folded_logs
-from lakewarden.engine.metadata.reading.file_group import ALL, MetadataFileGroup
+from lakewarden.engine.metadata.encoding.records import compacted_log, log_name
+from lakewarden.engine.metadata.entries.content import folded_logs
+from lakewarden.engine.metadata.reading.partition import ALL, MetadataFileGroup
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.metadata.writing.deltacommit import find_written
@@ -25,9 +24,9 @@ from lakewarden.engine.metadata.writing.instants import commit_content, complete
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms, time_text
 from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 LOG_COMPACTION_ENABLED = Setting(
     "hoodie.metadata.log.compaction.enable",

@@ -15,13 +15,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from sqlglot import exp
 
-from lakewarden.engine.read.conditions.constants import arrow_type, constant, unknown
-from lakewarden.engine.read.conditions.functions import NAMES, evaluated, function_call
 from lakewarden.engine.read.conditions.parsing import (
     DEPTH_MAX,
+    NAMES,
+    arrow_type,
     bad_filter,
+    constant,
+    evaluated,
+    function_call,
     parsed_condition,
     too_deep,
+    unknown,
     unknown_column,
     word,
 )

@@ -12,9 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.conditions.constants import constant
-from lakewarden.engine.read.conditions.functions import function_call
-from lakewarden.engine.read.conditions.parsing import parsed_condition
+from lakewarden.engine.read.conditions.parsing import constant, function_call, parsed_condition
 
 
 @dataclass(frozen=True, slots=True)

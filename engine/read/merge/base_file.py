@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.parquet_footer import key_footer_of
 from lakewarden.engine.kernel.errors import LakewardenError, corrupt
-from lakewarden.engine.read.merge.key_places import (
+from lakewarden.engine.read.merge.key_index import (
     KEY_PLACES,
     HashedKeys,
     Hashes,

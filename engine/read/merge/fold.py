@@ -3,6 +3,14 @@
 This is the first of two stages. Log entries meet only one another here; the outcome meets the base
 file later (see `merge`). The outcome remembers the deletes that counted: what they removed, a base
 file may still have, and a record that came after them must not take anything from there.
+
+Partial updates: which values of a record count, and which are left to an older record.
+
+Three reasons for a value not to count: its block does not have the column; it is its field's
+default (mode IGNORE_DEFAULTS); it is the marker for a value the source did not send (mode
+FILL_UNAVAILABLE, text and bytes only). A record that wins takes such values from the record it
+heartbeat. A late record is ignored, but where the winner has a value that does not count, even a
+late record's value is better than none.
 """
 
 from collections.abc import Mapping
@@ -10,13 +18,54 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakewarden.engine.read.merge.entries import NO_ROW, LogEntries
+from lakewarden.engine.read.merge.entries import NO_ROW, LogEntries, OrderingValues
 from lakewarden.engine.read.merge.histories import Fates, Histories, fates, judge
-from lakewarden.engine.read.merge.key_hash import hash_keys, repeated
-from lakewarden.engine.read.merge.ordering import OrderingValues
-from lakewarden.engine.read.merge.partial import Defaults, counting_values
+from lakewarden.engine.read.merge.key_index import hash_keys, repeated
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
+
+# A field's default where it is not null, by the field's name.
+Defaults = Mapping[str, object]
+
+
+def counting_values(
+    records: pa.Table, rules: MergeRules, defaults: Defaults
+) -> dict[str, np.ndarray]:
+    """For each column with values that don't count under the table's mode: which ones do."""
+    columns = {}
+    for field in records.schema:
+        counts = _counts(records.column(field.name), field, rules, defaults)
+        if counts is not None and not counts.all():
+            columns[field.name] = counts
+    return columns
+
+
+def _counts(
+    column: pa.ChunkedArray, field: pa.Field, rules: MergeRules, defaults: Defaults
+) -> np.ndarray | None:
+    if rules.partial is PartialMode.IGNORE_DEFAULTS:
+        return _differs(column, defaults.get(field.name))
+    if rules.partial is PartialMode.FILL_UNAVAILABLE and _holds_text(field.type):
+        is_marker = pc.equal(column, pa.scalar(rules.unavailable_value.encode()).cast(field.type))
+        return ~_flags(is_marker)
+    return None
+
+
+def _differs(column: pa.ChunkedArray, default: object) -> np.ndarray:
+    if default is None:
+        return _flags(column.is_valid())
+    # Such a field's null is a value like any other.
+    return ~_flags(pc.equal(column, pa.scalar(default, column.type)))
+
+
+def _holds_text(kind: pa.DataType) -> bool:
+    text = (pa.types.is_string, pa.types.is_large_string)
+    return any(matches(kind) for matches in (*text, pa.types.is_binary, pa.types.is_large_binary))
+
+
+def _flags(booleans: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(booleans.fill_null(False).to_numpy(), dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)

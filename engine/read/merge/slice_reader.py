@@ -8,31 +8,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.file_groups.recorded_sizes import assert_whole
+from lakewarden.engine.file_groups.listing import assert_whole
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
-from lakewarden.engine.formats.log.effective import effective_blocks
-from lakewarden.engine.formats.log.reader import read_apart, read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import effective_blocks, read_apart, read_blocks, records
 from lakewarden.engine.formats.range_source import FileRanges
+from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
-from lakewarden.engine.kernel.lazy import lazy
 from lakewarden.engine.read.merge.base_file import BaseReader, OnFooter, RowChoice, RowFilter
 from lakewarden.engine.read.merge.entries import LogEntries, Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
-from lakewarden.engine.read.merge.key_index import KeyIndex
-from lakewarden.engine.read.merge.key_places import HashedKeys
-from lakewarden.engine.read.merge.merge import Merger
-from lakewarden.engine.read.merge.possible import may_hold_for_nan
-from lakewarden.engine.read.merge.predicate import Predicate
-from lakewarden.engine.read.merge.projection import project
-from lakewarden.engine.read.merge.slice_merge import LogFigures, SliceMerge
-from lakewarden.engine.read.merge.spec import ReadSpec
+from lakewarden.engine.read.merge.key_index import HashedKeys, KeyIndex
+from lakewarden.engine.read.merge.merge import LogFigures, Merger, SliceMerge
+from lakewarden.engine.read.merge.predicate import Predicate, may_hold_for_nan
+from lakewarden.engine.read.merge.spec import ReadSpec, project
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from lakewarden.engine.table.schema_history import Sources
+from lakewarden.engine.table.schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, Sources
 
 # Rows that are read and merged together. Larger batches take memory and hardly save time.
 BATCH_ROWS = 1 << 16

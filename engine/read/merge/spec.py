@@ -1,23 +1,81 @@
-"""What a query wants of every slice it reads; it travels to workers together with the slices."""
+"""What a query wants of every slice it reads; it travels to workers together with the slices.
+
+Delete marks: records of a log that say their key is to go, instead of giving it new values.
+
+Projection: rows as a file holds them, made into rows as the table's schema wants them.
+
+Columns are found by name; missing ones are null, narrower types are widened, nested ones follow the
+same rules inside.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
-from lakewarden.engine.read.merge.delete_marks import IS_DELETED_FIELD, OPERATION_FIELD
+from lakewarden.engine.formats.widening import widen_stored, with_names
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.read.merge.predicate import Predicate
+from lakewarden.engine.table.config import PartitionScheme
 from lakewarden.engine.table.keygen.key_scheme import KeyScheme
 from lakewarden.engine.table.merge_rules import MergeRules
-from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import (
+    AS_STORED,
     COMMIT_TIME,
     META_COLUMNS,
     PARTITION_PATH,
     RECORD_KEY,
+    SchemaHistory,
+    Sources,
 )
-from lakewarden.engine.table.schema_history import SchemaHistory
+
+IS_DELETED_FIELD = "_hoodie_is_deleted"
+OPERATION_FIELD = "_hoodie_operation"
+_DELETING_OPERATIONS = pa.array(["D", "-U"])
+
+
+def marked_deleted(records: pa.Table, rules: MergeRules) -> np.ndarray:
+    """Which records are deletes: by flag, by operation, or by the table's own field and marker."""
+    marked = np.zeros(len(records), dtype=bool)
+    names = set(records.column_names)
+    if IS_DELETED_FIELD in names and pa.types.is_boolean(
+        records.schema.field(IS_DELETED_FIELD).type
+    ):
+        marked |= _true(records.column(IS_DELETED_FIELD))
+    if OPERATION_FIELD in names:
+        operations = records.column(OPERATION_FIELD).cast(pa.string())
+        marked |= _true(pc.is_in(operations, value_set=_DELETING_OPERATIONS))
+    field, marker = rules.delete_field, rules.delete_marker
+    if field is not None and marker is not None and field in names:
+        marked |= _true(pc.equal(_as_text(records.column(field), field), marker))
+    return marked
+
+
+def _as_text(column: pa.ChunkedArray, field: str) -> pa.ChunkedArray:
+    kind = column.type
+    if isinstance(kind, pa.DictionaryType):
+        kind = kind.value_type
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not (is_text or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+        raise InvalidRequest(
+            "unsupported_delete_field",
+            what=f"The delete field {field} has the type {kind}.",
+            why=(
+                "It is not known how Java spells such values when it compares them with the marker."
+            ),
+            now="Read the table with the engine that wrote it.",
+            field=field,
+            type=str(kind),
+        )
+    return column.cast(pa.string())
+
+
+def _true(booleans: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(booleans.fill_null(False).to_numpy(), dtype=bool)
+
 
 _IDENTITY = frozenset({RECORD_KEY, PARTITION_PATH})
 
@@ -112,3 +170,56 @@ class ReadSpec:
             if name is not None and name in self.schema.names
         )
         return names
+
+
+def project(
+    rows: pa.Table,
+    target: pa.Schema,
+    path: str,
+    sources: Sources = AS_STORED,
+    *,
+    keep_dictionaries: bool = False,
+) -> pa.Table:
+    """The rows in the target schema; `sources` tells where the file has the columns.
+
+    Columns of dictionaries are written out, unless they may stay.
+    """
+    if not sources and rows.schema.equals(target):
+        return rows
+    if keep_dictionaries:
+        target = pa.schema([_as_kept(rows, field, sources.of(field.name)) for field in target])
+    columns = [_column(rows, field, sources, path) for field in target]
+    return pa.table(columns, schema=target)
+
+
+def _as_kept(rows: pa.Table, field: pa.Field, source: str | None) -> pa.Field:
+    """The field as a dictionary if the rows have one of its values."""
+    if source is None or source not in rows.schema.names:
+        return field
+    type_ = rows.schema.field(source).type
+    is_kept = pa.types.is_dictionary(type_) and type_.value_type == field.type
+    return field.with_type(type_) if is_kept else field
+
+
+def _column(rows: pa.Table, field: pa.Field, sources: Sources, path: str) -> pa.ChunkedArray:
+    source = sources.of(field.name)
+    if source is None or source not in rows.schema.names:
+        return pa.chunked_array([pa.nulls(len(rows), field.type)])
+    column = rows.column(source)
+    inside = sources.inside.get(field.name)
+    if inside is not None:
+        column = with_names(column, inside.renamed(column.type))
+    if column.type == field.type:
+        return column
+    try:
+        chunks = [widen_stored(chunk, field.type) for chunk in column.chunks]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise CorruptTable(
+            "unreadable_column",
+            what=f"Lakewarden cannot read column {field.name!r} of {path} as {field.type}.",
+            why=f"The file holds {column.type}: {str(error).splitlines()[0]}.",
+            now="Check recent writes: this file does not match the table's schema.",
+            path=path,
+            column=field.name,
+        ) from None
+    return pa.chunked_array(chunks, type=field.type)

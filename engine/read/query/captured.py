@@ -16,13 +16,14 @@ from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata import replace as replacing
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.group_changes import (
+from lakewarden.engine.read.merge.predicate import bind_filter, check_columns
+from lakewarden.engine.read.merge.row_changes import (
     CHANGE_SCHEMA,
     ChangeReader,
     ChangeSpec,
     GroupChange,
 )
-from lakewarden.engine.read.merge.predicate import bind_filter, check_columns
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.changes import (
     ChangesWindow,
     changes_window,
@@ -31,11 +32,19 @@ from lakewarden.engine.read.query.changes import (
     no_commit_times,
     plan_changes,
 )
-from lakewarden.engine.read.query.plan_query import Query, read_spec
-from lakewarden.engine.read.query.removed_files import first_vanished, removals
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.read.query.times import Time, parse_time, required_time
-from lakewarden.engine.read.query.written_files import PlacedFile, contents_of
+from lakewarden.engine.read.query.plan_query import (
+    Query,
+    Time,
+    parse_time,
+    read_spec,
+    required_time,
+)
+from lakewarden.engine.read.query.removed_files import (
+    PlacedFile,
+    contents_of,
+    first_vanished,
+    removals,
+)
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage

@@ -12,21 +12,22 @@ from lakewarden.engine.file_groups.file_names import BaseFile, DataFile
 from lakewarden.engine.file_groups.slices import Completions, FileGroupId, FileSlice, Visibility
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.merge.spec import BlockJudge
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.plan_query import (
     Query,
+    Time,
     block_judge,
     narrow,
+    parse_time,
     plan_query,
     read_spec,
+    required_time,
 )
-from lakewarden.engine.read.query.removed_files import Past, first_vanished
+from lakewarden.engine.read.query.removed_files import Past, Written, first_vanished, written_by
 from lakewarden.engine.read.query.retention import check_whole
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.read.query.times import Time, parse_time, required_time
-from lakewarden.engine.read.query.written_files import Written, written_by
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
-from lakewarden.engine.timeline.timeline_without import Without
+from lakewarden.engine.timeline.timeline import Without
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.shown import Row, ShownRows
 from lakewarden.engine.read.merge.slice_reader import SliceReader
+from lakewarden.engine.read.query.answer import IndexUse, Scan
 from lakewarden.engine.read.query.prune import SkippedPart
-from lakewarden.engine.read.query.scan import IndexUse, Scan
 from lakewarden.engine.storage.port import Storage
 
 

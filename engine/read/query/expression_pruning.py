@@ -12,16 +12,16 @@ from functools import cache
 
 import pyarrow as pa
 
+from lakewarden.engine.kernel.clock import LOCAL, UTC, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone, named_zone
 from lakewarden.engine.metadata.entries.expressions import Expression
 from lakewarden.engine.metadata.entries.row_indexes import EXPRESSION_ZONE
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
-from lakewarden.engine.metadata.reading.column_stats import ColumnRanges, column_ranges
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange, ColumnRanges, column_ranges
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
 from lakewarden.engine.metadata.reading.table import BLOOM_FILTERS, EXPRESSION_INDEX_PREFIX
 from lakewarden.engine.read.conditions.needs import Need, Needs, Term
 from lakewarden.engine.read.merge.predicate import bind_filter
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.index_pruning import (
     NotUsable,
     ReadOf,
@@ -32,7 +32,6 @@ from lakewarden.engine.read.query.index_pruning import (
     wanted_values,
 )
 from lakewarden.engine.read.query.prune import prune_slices
-from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.table.config import kept_settings
 
 # Options that name the function or shape the filter, and change no value.

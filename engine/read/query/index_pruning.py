@@ -31,9 +31,9 @@ from lakewarden.engine.metadata.reading.table import (
 )
 from lakewarden.engine.read.conditions.needs import Need, Needs, Term
 from lakewarden.engine.read.merge.predicate import Predicate
+from lakewarden.engine.read.query.answer import IndexUse, Scan
 from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.read.query.prune import SkippedPart, prune_by_partition_ranges
-from lakewarden.engine.read.query.scan import IndexUse, Scan
 from lakewarden.engine.snapshot import Snapshot
 
 # An index of more keys than this would cost more than the files that it may save.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.merge.predicate import Condition, Filter, check_columns
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.plan_query import Query, plan_query
-from lakewarden.engine.read.query.scan import Scan
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
 

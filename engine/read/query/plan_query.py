@@ -1,18 +1,37 @@
-"""Planning queries: from what a caller wants to a scan, every step of pruning explained."""
+"""Planning queries: from what a caller wants to a scan, every step of pruning explained.
+
+Times that callers give: instants of the timeline, or dates and times in the table's zone.
+
+Wanted keys: the record keys that the rows of a filter can have.
+
+A filter that holds the key columns to certain values is a lookup. The answer may name keys that no
+row has, and is None as soon as a row might have another one.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileGroup, FileSlice
+from lakewarden.engine.kernel.clock import Zone
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.column_stats import column_ranges
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.read.conditions.needs import Need, Needs, needs_of
-from lakewarden.engine.read.merge.predicate import Filter, Predicate, bind_filter, check_columns
+from lakewarden.engine.read.merge.predicate import (
+    Alternative,
+    Filter,
+    Predicate,
+    bind_filter,
+    check_columns,
+    equalities,
+)
 from lakewarden.engine.read.merge.spec import BlockJudge, ReadSpec
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.expression_pruning import prune_by_expressions
 from lakewarden.engine.read.query.index_pruning import (
     ReadOf,
@@ -24,12 +43,131 @@ from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.read.query.prune import SkippedPart, prune_partitions, prune_slices
 from lakewarden.engine.read.query.removed_files import Past
 from lakewarden.engine.read.query.retention import check_retained
-from lakewarden.engine.read.query.scan import Scan
-from lakewarden.engine.read.query.times import Time, parse_time
-from lakewarden.engine.read.query.wanted_keys import wanted_keys
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.key_scheme import key_column
+from lakewarden.engine.table.config import COMPLEX_GENERATORS
+from lakewarden.engine.table.keygen.key_scheme import (
+    has_known_keys,
+    joined_keys,
+    key_column,
+    key_texts,
+)
 from lakewarden.engine.table.keygen.virtual_keys import virtual_keys
+from lakewarden.engine.table.schema import RECORD_KEY
+
+Time: TypeAlias = str | datetime
+
+_FULL, _SECONDS = 17, 14
+
+
+def parse_time(given: Time | None, zone: Zone) -> str | None:
+    """A caller's time as an instant; shorter instants and ISO texts mean the end of their span.
+
+    What says its own zone is taken to that of the table.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given.isdecimal():
+        # An instant of whole seconds means the last millisecond of its second, as in Java.
+        return given.ljust(_FULL, "9") if len(given) >= _SECONDS else given
+    moment = _moment(given)
+    if moment.tzinfo is not None:
+        moment = zone.wall(round(moment.timestamp() * 1000))
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def required_time(given: Time, zone: Zone) -> str:
+    """The same for a time that can't be skipped."""
+    time = parse_time(given, zone)
+    if time is None:
+        raise _bad_time(given)
+    return time
+
+
+def _moment(given: object) -> datetime:
+    if isinstance(given, datetime):
+        return given
+    try:
+        return datetime.fromisoformat(given if isinstance(given, str) else "")
+    except ValueError:
+        raise _bad_time(given) from None
+
+
+def _bad_time(given: object) -> InvalidRequest:
+    return InvalidRequest(
+        "bad_time",
+        what=f"{given!r} is not a time of the timeline.",
+        why=(
+            "A time is an instant such as '20261118101500123', '2026-11-18 10:15:00', or a "
+            "datetime."
+        ),
+        now="Take one from the timeline.",
+    )
+
+
+# For more keys than these reading the files costs less than asking for each of them.
+KEYS_MAX = 100_000
+
+
+def wanted_keys(state: Snapshot, predicate: Predicate | None, schema: pa.Schema) -> pa.Array | None:
+    """The distinct keys that rows of the filter can have; None where they are not known."""
+    if predicate is None:
+        return None
+    parts = [_keys(state, one, schema) for one in equalities(predicate.expression)]
+    if any(part is None for part in parts):
+        return None
+    return pa.concat_arrays([pa.array([], pa.string()), *parts]).unique()
+
+
+def _keys(state: Snapshot, alternative: Alternative, schema: pa.Schema) -> pa.Array | None:
+    config = state.config
+    if RECORD_KEY in alternative:
+        return _values(alternative[RECORD_KEY], pa.string())
+    fields = config.key_fields
+    # A renamed column has another name in the properties.
+    if state.history.versions or not has_known_keys(config):
+        return None
+    if any(name not in alternative for name in fields):
+        return None
+    if any(name not in schema.names for name in fields):
+        return None
+    columns = [_values(alternative[name], schema.field(name).type) for name in fields]
+    if any(column is None for column in columns):
+        return None
+    rows = _every_combination(dict(zip(fields, columns, strict=True)))
+    if rows is None:
+        return None
+    spellings = {len(fields) > 1} | (
+        {True} if config.key_generator in COMPLEX_GENERATORS else set()
+    )
+    parts = key_texts(rows, fields)
+    texts = [joined_keys(parts, fields, names_fields=one) for one in sorted(spellings)]
+    return pa.concat_arrays(texts)
+
+
+def _values(values: pa.Array, type_: pa.DataType) -> pa.Array | None:
+    """Values of a filter as a key column holds them, if there is no doubt how keys spell them."""
+    kinds = (pa.types.is_string, pa.types.is_integer)
+    if not any(is_kind(type_) and is_kind(values.type) for is_kind in kinds):
+        return None
+    if values.null_count or len(values) > KEYS_MAX:
+        return None
+    try:
+        return values.cast(type_)
+    except pa.ArrowInvalid:
+        # A number that the column has no room for; so it is in no row, which Arrow finds out.
+        return None
+
+
+def _every_combination(columns: dict[str, pa.Array]) -> pa.Table | None:
+    """A row for each combination of values, unless these are too many."""
+    rows = pa.table({"": pa.nulls(1)})
+    for name, values in columns.items():
+        if len(rows) * len(values) > KEYS_MAX:
+            return None
+        places = pa.array([at for at in range(len(rows)) for _ in range(len(values))], pa.int64())
+        repeated = pa.chunked_array([values] * len(rows), values.type)
+        rows = rows.take(places).append_column(name, repeated)
+    return rows
 
 
 class Mode(Enum):

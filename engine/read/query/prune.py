@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
-from lakewarden.engine.read.merge.possible import Known, possible
-from lakewarden.engine.read.merge.predicate import Predicate
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange
+from lakewarden.engine.read.merge.predicate import Known, Predicate, possible
 from lakewarden.engine.read.merge.spec import ReadSpec
-from lakewarden.engine.table.partitions import PartitionScheme
+from lakewarden.engine.table.config import PartitionScheme
 
 FileRanges = Mapping[str, Mapping[str, ColumnRange]]
 

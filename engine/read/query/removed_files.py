@@ -3,12 +3,18 @@
 Each clean records what it has deleted, whichever engine made it and whatever its policy. A file is
 not missed where a later base file of its file group is read instead, or where the group was
 replaced.
+
+Written files: what writes say of themselves, archived ones too: their files, and what they
+replaced.
+
+Broken files: Parquet files that have no footer, or none that can be read.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from lakewarden.engine.file_groups.file_names import DataFile
+from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile, parse_file_name
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.file_groups.slices import (
     FileGroup,
@@ -16,14 +22,85 @@ from lakewarden.engine.file_groups.slices import (
     FileSlice,
     Visibility,
     file_groups,
+    replaced_by,
 )
-from lakewarden.engine.file_groups.visibility import replaced_by
 from lakewarden.engine.formats.avro.container import is_whole_container
-from lakewarden.engine.formats.instant_metadata import clean
-from lakewarden.engine.read.query.written_files import PlacedFile, data_files_at
+from lakewarden.engine.formats.instant_metadata import clean, commit
+from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.read.merge.base_file import BaseReader
+from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant
 from lakewarden.engine.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedFile:
+    """A base or log file and its partition; it need not be there any more."""
+
+    partition: str
+    file: DataFile
+
+    @property
+    def key(self) -> FileGroupId:
+        return FileGroupId(self.partition, self.file.file_id)
+
+    @property
+    def instant(self) -> str:
+        """The write that made it; in version 6 a log has the name of its slice."""
+        return self.file.instant
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.file.name}" if self.partition else self.file.name
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What some writes have made, and the file groups that they have put others in the place of."""
+
+    files: tuple[PlacedFile, ...]
+    replaced: Mapping[FileGroupId, str]
+
+
+def written_by(timeline: Timeline, writes: Sequence[Instant]) -> Written:
+    """What the metadata of some writes says."""
+    files: list[PlacedFile] = []
+    replaced: dict[FileGroupId, str] = {}
+    for instant, content, path in contents_of(timeline, writes):
+        for partition, stats in commit.decode(content, path).partition_to_write_stats.items():
+            files += data_files_at(partition, (stat.path for stat in stats if stat.path))
+        if instant.action is Action.REPLACE_COMMIT:
+            replaced |= dict.fromkeys(replaced_by(content, path), instant.requested)
+    return Written(tuple(files), replaced)
+
+
+def data_files_at(partition: str, addresses: Iterable[str]) -> Iterator[PlacedFile]:
+    """The data files among some addresses; files of change data capture hold no rows."""
+    for address in addresses:
+        file = parse_file_name(address.rpartition("/")[2], 0)
+        if file is not None and not (isinstance(file, LogFile) and file.is_cdc):
+            yield PlacedFile(partition, file)
+
+
+def contents_of(
+    timeline: Timeline, writes: Sequence[Instant]
+) -> Iterator[tuple[Instant, bytes, str]]:
+    """The metadata of writes, oldest first."""
+    active = timeline.active
+    archived = [instant for instant in writes if active.files_of(instant) is None]
+    if archived:
+        wanted = frozenset(archived)
+        first, last = min(archived).requested, max(archived).requested
+        rows = list(timeline.archive.rows(COMPLETED_WRITES, first, last))
+        for row in reversed(rows):
+            if row.instant in wanted and row.metadata is not None:
+                yield row.instant, row.metadata, str(row.instant)
+    for instant in writes:
+        if active.files_of(instant) is not None:
+            yield instant, active.read(instant), active.path(instant)
+
 
 _REPLACES = (Action.REPLACE_COMMIT,)
 
@@ -203,3 +280,57 @@ def _deleted(content: bytes, path: str) -> tuple[PlacedFile, ...]:
         names = (*one.delete_path_patterns, *one.success_delete_files, *one.failed_delete_files)
         found += data_files_at(partition, dict.fromkeys(names))
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenFile:
+    """A file that is no Parquet file, and why."""
+
+    path: str
+    reason: str
+    # A file that no write of the table has made, as its name tells.
+    is_foreign: bool = False
+
+
+def broken_files(
+    storage: Storage,
+    executor: Executor,
+    partitions: Collection[str] = (),
+    instants: Collection[str] = (),
+) -> Iterator[BrokenFile]:
+    """The broken files of some partitions and writes, of all without any; only footers are read.
+
+    Files that only lie in the partitions come last; they are of no write.
+    """
+    chosen = tuple(partitions) or None
+    listing = StorageListing(storage)
+    paths = [
+        f"{partition}/{file.name}" if partition else file.name
+        for partition, files in listing.files(chosen).items()
+        for file in files
+        if isinstance(file, BaseFile)
+        and file.extension == "parquet"
+        and (not instants or file.instant in instants)
+    ]
+    yield from broken_among(storage, executor, paths)
+    if not instants:
+        foreign = [path for path in listing.foreign(chosen) if path.endswith(".parquet")]
+        for found in broken_among(storage, executor, foreign):
+            yield replace(found, is_foreign=True)
+
+
+def broken_among(
+    storage: Storage, executor: Executor, paths: Sequence[str]
+) -> Iterator[BrokenFile]:
+    """Those of some Parquet files that are broken."""
+    for found in executor.map(partial(_checked, storage), paths):
+        if found is not None:
+            yield found
+
+
+def _checked(storage: Storage, path: str) -> BrokenFile | None:
+    try:
+        BaseReader(storage).metadata(path)
+    except CorruptTable as error:
+        return BrokenFile(path, error.why)
+    return None

@@ -14,12 +14,12 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.read.query.removed_files import (
     Past,
+    PlacedFile,
     Replaced,
     archived_replaces,
     first_missed,
     removals,
 )
-from lakewarden.engine.read.query.written_files import PlacedFile
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
 from lakewarden.engine.timeline.timeline import Timeline

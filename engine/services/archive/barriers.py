@@ -8,8 +8,7 @@ from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import replace
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, TRIGGER
-from lakewarden.engine.services.compaction.triggers import Trigger
+from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, TRIGGER, Trigger
 from lakewarden.engine.services.retention.archive_plan import (
     ArchiveHold,
     ArchivePlan,
@@ -17,18 +16,17 @@ from lakewarden.engine.services.retention.archive_plan import (
     behind,
     compaction_barrier,
 )
-from lakewarden.engine.services.retention.clean_settings import retention_of
 from lakewarden.engine.services.retention.horizon import find_horizon, writes_of
+from lakewarden.engine.services.retention.settings import retention_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableType
-from lakewarden.engine.timeline.active import ActiveTimeline, load_active
-from lakewarden.engine.timeline.instants.instant import Action, Instant
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, layout_of
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger, instants_with_ledger, read_ledger
+from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
+from lakewarden.engine.transaction.state.live_attempt import newest_heartbeat
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
 from lakewarden.engine.transaction.sweep.sweep import SWEEPS_FOLDER

@@ -1,35 +1,256 @@
 """Archiving: instants that no read or write needs move from the active timeline to the archive.
 
 Everything happens under the lock, since the plan must hold until the last file is gone.
+
+What an archival has come to: what left the active timeline, and what the rest waits for.
+
+Moving instants into the archive: first all of them are there, then they leave the timeline.
+
+Readers take the union of both, and what is in both counts once, as active. The caller has the table
+lock.
+
+Archiving the timeline of the metadata table, which follows that of its table.
+
+The data table's own instants must be found there as long as they are active: a rollback asks for
+them. The caller has the data table's lock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from lakewarden.engine.kernel.errors import Defect
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writing.writer import refuse_unheard
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.archive.barriers import find_barriers, find_checked, read_ledgers
-from lakewarden.engine.services.archive.move import Moved, move
-from lakewarden.engine.services.archive.result import Archived, TimelineCompacted
-from lakewarden.engine.services.retention.archive_plan import ArchivePlan, limited, plan_archive
-from lakewarden.engine.services.retention.archive_settings import (
+from lakewarden.engine.services.retention.archive_plan import (
+    ArchiveHold,
+    ArchiveLimits,
+    ArchivePlan,
+    Barrier,
+    compaction_barrier,
+    limited,
+    plan_archive,
+)
+from lakewarden.engine.services.retention.settings import (
     ARCHIVE_ASYNC,
     ARCHIVE_AUTOMATIC,
     instants_at_once,
     limits_of,
     lsm_limits,
+    retention_of,
 )
-from lakewarden.engine.services.retention.clean_settings import retention_of
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import load_manifest
+from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
-from lakewarden.engine.timeline.instants.instant import Instant, time_text
+from lakewarden.engine.timeline.archived.writer import archive as archive_instants
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, time_text
 from lakewarden.engine.timeline.ledger.ledger import Ledger, remove_ledger
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.describe_pending import describe_pending
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.timeline.removals import archived_form
+from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.pending_instants import describe_pending
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
+from lakewarden.engine.transaction.sweep.sweep import clean_up_instant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Archived(Shown):
+    """The answer of an archival; it is true when something was archived, or would be."""
+
+    instants: tuple[Instant, ...] = ()
+    # The oldest write that stays active, and what keeps it there.
+    oldest_kept: Instant | None = None
+    held: Barrier | None = None
+    files_deleted: int = 0
+    # Instants that an earlier archival had written before it was cut short.
+    found_archived: int = 0
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.instants)
+
+    def __str__(self) -> str:
+        if self.why_nothing is not None:
+            return f"Nothing was archived: {self.why_nothing}"
+        verb = "would be" if self.is_dry_run else "were"
+        newest = max(instant.requested for instant in self.instants)
+        return f"{len(self.instants)} instants up to {newest} {verb} archived"
+
+    @property
+    def why_nothing(self) -> str | None:
+        """In a sentence, why no instant was archived; None if some were."""
+        if self.instants:
+            return None
+        return "There is nothing to archive." if self.held is None else self.held.why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TimelineCompacted(Shown):
+    """What a compaction of the archive has come to, in files of archived instants."""
+
+    files_before: int
+    files_after: int
+    # The version of the archive's manifest that is current now.
+    version: int
+    # When it began, as a time of the timeline, and how long it took.
+    started: str = ""
+    milliseconds: int = 0
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return self.files_after != self.files_before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What a move has come to."""
+
+    files_deleted: int
+    # Instants that an earlier archival, which was cut short, had written already.
+    found_archived: int
+
+
+def move(
+    storage: Storage,
+    active: ActiveTimeline,
+    instants: Sequence[Instant],
+    *,
+    threads: int,
+    forget: Callable[[Instant], None] | None = None,
+    assert_held: Callable[[], None] | None = None,
+) -> Moved:
+    """Move completed instants out of the active timeline.
+
+    Steps of `archive-move`: archive, verify, forget, pending, completed. A crash before
+    `archive-move.verify` leaves them active, after it in both places. A completed file goes last,
+    so that no process takes its instant for pending again. The oldest goes first, so that there is
+    no hole. A process that has lost the lock stops before `archive-move.archive` and before
+    `archive-move.forget`: another archival may have written a manifest without these instants.
+    """
+    _assert(assert_held)
+    files = [active.files_of(instant) for instant in instants]
+    folder = active.layout.history_folder
+    known = _archived(storage, folder, instants)
+    fresh = [instant for instant in instants if instant.key not in known]
+    with_threads = LocalExecutor(threads)
+    if fresh:
+        archive_instants(
+            storage, folder, list(with_threads.map(partial(archived_form, active), fresh))
+        )
+        _verify(instants, _archived(storage, folder, instants))
+    _assert(assert_held)
+    for instant in instants:
+        if forget is not None:
+            forget(instant)
+    states = [state for group in files if group is not None for state in group]
+    pending = [state.entry.path for state in states if not state.instant.is_completed]
+    deleted = sum(with_threads.map(storage.delete, pending))
+    deleted += sum(storage.delete(state.entry.path) for state in states if _is_last(state))
+    return Moved(files_deleted=deleted, found_archived=len(instants) - len(fresh))
+
+
+def _assert(assert_held: Callable[[], None] | None) -> None:
+    if assert_held is not None:
+        assert_held()
+
+
+def _is_last(state: StateFile) -> bool:
+    return state.instant.is_completed
+
+
+def _archived(
+    storage: Storage, folder: str, instants: Sequence[Instant]
+) -> frozenset[tuple[str, str]]:
+    """Those of some instants that the archive has."""
+    times = [instant.requested for instant in instants]
+    found = LsmArchive(storage, folder).instants(min(times), max(times))
+    return frozenset(instant.key for instant in found)
+
+
+def _verify(instants: Sequence[Instant], archived: frozenset[tuple[str, str]]) -> None:
+    lost = [instant for instant in instants if instant.key not in archived]
+    if lost:
+        raise Defect(
+            "not_archived",
+            what=f"The archive lacks {lost[0]}, which was just written there.",
+            why="Nothing was removed from the active timeline.",
+            instant=lost[0].requested,
+        )
+
+
+def archive_metadata(
+    storage: Storage,
+    active: ActiveTimeline,
+    data: ActiveTimeline,
+    limits: ArchiveLimits,
+    lsm: LsmLimits,
+    *,
+    deltacommits: int,
+    barriers: Iterable[Barrier] = (),
+    threads: int = 1,
+    dry_run: bool = False,
+) -> Archived:
+    """Archive what may go; `storage` and `active` are the metadata table's, `data` its table's.
+
+    `deltacommits` is after how many of them it is compacted, `barriers` what else holds it back.
+    """
+    plan = draft_metadata_archive(
+        active, data, limits, deltacommits=deltacommits, barriers=barriers
+    )
+    if not plan.instants or dry_run:
+        return Archived(
+            instants=plan.instants,
+            oldest_kept=plan.oldest_kept,
+            held=plan.held,
+            is_dry_run=dry_run,
+        )
+    moved = move(storage, active, plan.instants, threads=threads)
+    compact_and_clean(storage, active.layout.history_folder, lsm)
+    return Archived(
+        instants=plan.instants,
+        oldest_kept=plan.oldest_kept,
+        held=plan.held,
+        files_deleted=moved.files_deleted,
+        found_archived=moved.found_archived,
+    )
+
+
+def draft_metadata_archive(
+    active: ActiveTimeline,
+    data: ActiveTimeline,
+    limits: ArchiveLimits,
+    *,
+    deltacommits: int,
+    barriers: Iterable[Barrier] = (),
+) -> ArchivePlan:
+    """What an archival would take of the metadata table's timeline."""
+    own = [compaction_barrier(active.instants, deltacommits), _of_data(data, limits)]
+    return plan_archive(active.instants, [*barriers, *filter(None, own)], limits)
+
+
+def _of_data(data: ActiveTimeline, limits: ArchiveLimits) -> Barrier | None:
+    """The first write of the data table, or the first instant that has not ended there."""
+    savepoints = (one for one in data.instants if one.action is Action.SAVEPOINT)
+    passed = {one.requested for one in savepoints if limits.goes_beyond_savepoints}
+    needed = [
+        one
+        for one in data.instants
+        if not one.is_completed or (one.action in COMPLETED_WRITES and one.requested not in passed)
+    ]
+    if not needed:
+        return None
+    first = min(needed)
+    return Barrier(
+        hold=ArchiveHold.DATA_TABLE,
+        before=first.requested,
+        instant=first.requested,
+        why=f"The table itself still has the {first.action.value} {first.requested}.",
+    )
 
 
 def archive(context: Context, *, dry_run: bool = False) -> Archived:

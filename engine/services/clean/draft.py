@@ -21,20 +21,20 @@ from lakewarden.engine.services.retention.clean_plan import (
     Kept,
     OldFile,
     PartitionView,
+    held_files,
     select,
 )
-from lakewarden.engine.services.retention.clean_settings import (
+from lakewarden.engine.services.retention.horizon import Horizon, find_horizon, writes_of
+from lakewarden.engine.services.retention.settings import (
     COMMITS_TO_CLEAN,
     IS_INCREMENTAL,
     TRIGGER_COMMITS,
     CleanRetention,
 )
-from lakewarden.engine.services.retention.held_files import held_files
-from lakewarden.engine.services.retention.horizon import Horizon, find_horizon, writes_of
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 
 # In the extra metadata of a clean, as Java has it: the savepoints there were, with commas.

@@ -8,7 +8,7 @@ cancelled plan, whose partitions come back in the next one.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lakewarden.engine.conflicts.plan_conflicts import find_plan_conflicts, plan_conflict
+from lakewarden.engine.conflicts.conflicts import find_plan_conflicts, plan_conflict
 from lakewarden.engine.conflicts.touched_groups import TouchKind
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.replace import (
@@ -21,22 +21,21 @@ from lakewarden.engine.formats.instant_metadata.replace import (
 )
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.shown import Shown
-from lakewarden.engine.read.query.broken_files import broken_among
+from lakewarden.engine.read.query.removed_files import broken_among
 from lakewarden.engine.services.planning.schedule import remove_cancelled
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.paths import joined
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.transaction.attempts.publish import publish_in
-from lakewarden.engine.transaction.cancel.cancel import cancel_in
-from lakewarden.engine.transaction.cancel.cancellation import Ending
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import pending_state
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.cancel.cancel import Ending, cancel_in
+from lakewarden.engine.transaction.state.context import (
+    Context,
     load_for_writing,
     pending_ledgers,
     reload_under_lock,
 )
+from lakewarden.engine.transaction.state.live_attempt import pending_state
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 
 

@@ -15,10 +15,10 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
 from lakewarden.engine.services.clustering.order import RowOrder
-from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
 from lakewarden.engine.services.clustering.plan import (
     ClusterGroup,
     ClusteringLimits,
+    PartitionFilter,
     plan_bytes,
     select_groups,
 )
@@ -56,28 +56,28 @@ from lakewarden.engine.services.clustering.tasks import (
 )
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
-from lakewarden.engine.services.planning.plan_request import PlanRequest, with_partition_filter
-from lakewarden.engine.services.planning.selection import (
+from lakewarden.engine.services.planning.plan_request import (
     Draft,
     Drafted,
+    PlanRequest,
     Reason,
     Refusal,
     Selection,
     Skipped,
     held_groups,
     untouched,
+    with_partition_filter,
     within,
 )
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
-from lakewarden.engine.timeline.active import ActiveTimeline
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, Service, is_cancellable
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
 from lakewarden.engine.transaction.window.window import Window, find_window
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import WrittenFile
 from lakewarden.engine.write.routing.sizes import MAX_FILE_SIZE
 from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec

@@ -6,23 +6,29 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.file_names import log_order
+from lakewarden.engine.file_groups.listing import Sizes
 from lakewarden.engine.file_groups.planned_slices import slice_of
-from lakewarden.engine.file_groups.recorded_sizes import Sizes
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
-from lakewarden.engine.read.merge.slice_merge import SliceMerge
+from lakewarden.engine.read.merge.merge import SliceMerge
 from lakewarden.engine.read.merge.slice_reader import SliceReader
-from lakewarden.engine.run.ahead import ahead
+from lakewarden.engine.run.executor import ahead
 from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.transaction.state.markers import MarkerKind, leave_marker
-from lakewarden.engine.write.files.base_writing import new_base_file, write_base_file
-from lakewarden.engine.write.files.key_footers import KeyGatherer
-from lakewarden.engine.write.files.meta_columns import OWN_COLUMNS, with_file_columns
-from lakewarden.engine.write.files.rewriting import bloom_worth_keeping
-from lakewarden.engine.write.files.spec import WriteSpec
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.base_files import (
+    bloom_worth_keeping,
+    new_base_file,
+    write_base_file,
+)
+from lakewarden.engine.write.files.file_content import KeyGatherer
+from lakewarden.engine.write.files.spec import (
+    OWN_COLUMNS,
+    WriteSpec,
+    WrittenFile,
+    with_file_columns,
+)
 
 # Files of more keys keep their filter, to which the keys are added that came with logs. Hashing
 # fewer than these again takes less time than reading the filter, and forgets keys that are gone.

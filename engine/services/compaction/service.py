@@ -8,11 +8,12 @@ from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation, decode_plan
 from lakewarden.engine.metadata.writing.writer import refuse_unmaintained
-from lakewarden.engine.services.compaction.plan import plan_bytes
+from lakewarden.engine.services.compaction.plan import plan_bytes, select_slices
 from lakewarden.engine.services.compaction.run import Compacting, CompactionTask
-from lakewarden.engine.services.compaction.selection import select_slices
-from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, DELTA_SECONDS, TRIGGER
-from lakewarden.engine.services.compaction.triggers import (
+from lakewarden.engine.services.compaction.settings import (
+    DELTA_COMMITS,
+    DELTA_SECONDS,
+    TRIGGER,
     DueCompaction,
     Trigger,
     is_due,
@@ -21,10 +22,10 @@ from lakewarden.engine.services.compaction.triggers import (
 )
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import (
+from lakewarden.engine.services.planning.plan_request import (
     Draft,
     Drafted,
+    PlanRequest,
     Reason,
     Refusal,
     Skipped,
@@ -36,11 +37,9 @@ from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.timeline.instants.instant import epoch_ms
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
+from lakewarden.engine.transaction.state.context import Context, Service, is_cancellable
 from lakewarden.engine.transaction.window.window import find_window
-from lakewarden.engine.write.files.spec import WriteSpec
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import WriteSpec, WrittenFile
 from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
 

@@ -2,6 +2,8 @@
 
 Each does what Hudi's class of that name does. Several are applied one after the other, each to
 what the one before has left.
+
+Candidates: file slices that a compaction could take, with the figures that it chooses by.
 """
 
 import re
@@ -10,9 +12,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Protocol, TypeVar
 
+from lakewarden.engine.file_groups.planned_slices import io_megabytes, operation_of
+from lakewarden.engine.file_groups.slices import FileSlice
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.compaction.candidates import Candidate
 from lakewarden.engine.services.compaction.settings import (
     LOG_BYTES_MIN,
     LOG_FILES_MIN,
@@ -21,7 +25,28 @@ from lakewarden.engine.services.compaction.settings import (
     TARGET_IO_MB,
     TARGET_PARTITIONS,
 )
-from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
+from lakewarden.engine.services.planning.plan_request import Reason, Selection, Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A slice with logs; one without a base file is expected to become a file of full size."""
+
+    slice: FileSlice
+    new_base_bytes: int
+
+    @property
+    def log_bytes(self) -> int:
+        return sum(log.size_bytes for log in self.slice.log_files)
+
+    @property
+    def io_mb(self) -> int:
+        return io_megabytes(self.slice, self.new_base_bytes)
+
+    @property
+    def operation(self) -> CompactionOperation:
+        return operation_of(self.slice, self.new_base_bytes)
+
 
 ChosenT = TypeVar("ChosenT")
 

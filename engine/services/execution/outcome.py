@@ -15,14 +15,19 @@ from lakewarden.engine.metadata.reading.definitions import (
 )
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.table.schema_history import SchemaHistory, load_schema_history
+from lakewarden.engine.table.schema import SchemaHistory, TableSchema, load_schema_history
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome, outputs_of
-from lakewarden.engine.write.at_commit import as_known
-from lakewarden.engine.write.files.written import WrittenFile
-from lakewarden.engine.write.outcome import FileIds, commit_metadata, live_files, table_change
-from lakewarden.engine.write.schema_keeping import HistoryToKeep, history_to_keep
+from lakewarden.engine.write.files.spec import WrittenFile
+from lakewarden.engine.write.outcome import (
+    FileIds,
+    HistoryToKeep,
+    as_known,
+    commit_metadata,
+    history_to_keep,
+    live_files,
+    table_change,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -20,12 +20,19 @@ from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.hashing import file_group_index
 from lakewarden.engine.formats.secondary_key import HashInput, secondary_keys, secondary_prefixes
 from lakewarden.engine.kernel.settings import Setting, whole_number
-from lakewarden.engine.metadata.encoding.base_files import base_file, base_name
-from lakewarden.engine.metadata.encoding.entries import NO_ENTRIES, Entries, places_of_groups
+from lakewarden.engine.metadata.encoding.records import (
+    NO_ENTRIES,
+    Entries,
+    base_file,
+    base_name,
+    places_of_groups,
+)
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.entries.content import content_of
-from lakewarden.engine.metadata.entries.record_index_entries import record_entries
-from lakewarden.engine.metadata.entries.row_index_entries import secondary_index_entries
+from lakewarden.engine.metadata.entries.row_index_entries import (
+    record_entries,
+    secondary_index_entries,
+)
 from lakewarden.engine.metadata.entries.row_indexes import SecondaryIndex, row_indexes
 from lakewarden.engine.metadata.reading.shards import file_id, record_shard, shard_of
 from lakewarden.engine.metadata.reading.table import (
@@ -50,8 +57,7 @@ from lakewarden.engine.services.indexing.present import (
     values_of,
 )
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.storage.failures import failure
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, failure
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.instants.instant import epoch_ms
 from lakewarden.engine.transaction.attempts.attempt import Attempt

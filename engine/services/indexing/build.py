@@ -5,6 +5,12 @@ recover, lock, reload, refuse, gather, commits, definitions, properties, overtak
 `metadata-build.properties` no reader or writer looks at what was made, and a later build replaces
 what a crash leaves. An instant that has started or completed by `metadata-build.overtaken` did so
 because the lock was lost, and the new partitions lack what it wrote: then they are dropped again.
+
+At rest: an index comes and goes while no write or started plan is pending on the table.
+
+An attempt that started before has gathered no statistics and keys for a new index, and its commit
+would make the index untrue. Plans that no attempt has started do no harm: they are executed with
+the indexes of that time.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +32,8 @@ from lakewarden.engine.metadata.reading.table import (
 from lakewarden.engine.metadata.writing.builds import BuildDone, builds_on
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.services.indexing.at_rest import refuse_busy
 from lakewarden.engine.services.indexing.gather import gather, newest_write, statistics_columns
-from lakewarden.engine.services.indexing.index_views import IndexState
+from lakewarden.engine.services.indexing.index_views import IndexBuilt, IndexState
 from lakewarden.engine.services.indexing.present import has_renamed_columns
 from lakewarden.engine.services.indexing.refresh import can_swap, refresh_ready
 from lakewarden.engine.services.indexing.refusals import (
@@ -39,16 +44,67 @@ from lakewarden.engine.services.indexing.refusals import (
     no_statistics,
     renamed_columns,
 )
-from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
-from lakewarden.engine.services.indexing.result import IndexBuilt
+from lakewarden.engine.services.indexing.request import (
+    IndexRequest,
+    WantedIndex,
+    record_scope,
+    wanted_index,
+)
 from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
-from lakewarden.engine.services.indexing.scope import record_scope
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.config import TableConfig
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.pending_instants import (
+    Pending,
+    pending_instants,
+    service_name,
+)
+
+_PLANS = frozenset(
+    {
+        Action.COMPACTION,
+        Action.LOG_COMPACTION,
+        Action.CLUSTERING,
+        Action.CLEAN,
+        Action.INDEXING,
+    }
+)
+
+
+def refuse_busy(context: Context, snapshot: Snapshot, *, but: frozenset[str] = frozenset()) -> None:
+    """Refuse while something is under way, but for some instants that do not count."""
+    for pending in pending_instants(context, snapshot):
+        if pending.requested in but or _is_waiting(pending):
+            continue
+        if pending.action is Action.SAVEPOINT:
+            # It keeps files, and has nothing to say to an index.
+            continue
+        name = service_name(pending.action)
+        raise Conflict(
+            "table_busy",
+            what=f"The {name} {pending.requested} has not ended ({pending.state.value}).",
+            why="It started before the index change and would leave the new index incomplete.",
+            now=(
+                "Wait until it ends, then try again. CALL show_plans shows its worker, CALL "
+                "show_blockers how to end it."
+            ),
+            instant=pending.requested,
+        )
+
+
+def _is_waiting(pending: Pending) -> bool:
+    """Whether it is a plan that will be started with anew; what Java left may still be alive."""
+    if pending.action not in _PLANS:
+        return False
+    if pending.state is InstantState.REQUESTED:
+        return True
+    is_ours = pending.ledger.last_claim is not None
+    return is_ours and pending.state is InstantState.INFLIGHT_ABANDONED
+
 
 # A rollback or restore ends a build; nothing else that happens beside it does.
 _BUILDS_MAX = 3

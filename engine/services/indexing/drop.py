@@ -16,18 +16,20 @@ from lakewarden.engine.metadata.reading.table import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
 )
-from lakewarden.engine.services.indexing.at_rest import refuse_busy
-from lakewarden.engine.services.indexing.index_views import known_indexes, pending_builds
+from lakewarden.engine.services.indexing.build import refuse_busy
+from lakewarden.engine.services.indexing.index_views import (
+    IndexDropped,
+    known_indexes,
+    pending_builds,
+)
 from lakewarden.engine.services.indexing.refusals import no_index
-from lakewarden.engine.services.indexing.result import IndexDropped
-from lakewarden.engine.services.indexing.scope import keep_scope
+from lakewarden.engine.services.indexing.request import keep_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 
 

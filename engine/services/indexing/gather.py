@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.metadata.building.create import BuildOptions
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
-from lakewarden.engine.metadata.entries.indexed_columns import chosen_columns
+from lakewarden.engine.metadata.entries.summaries import chosen_columns
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
     FILES,

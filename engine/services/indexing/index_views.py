@@ -2,6 +2,8 @@
 
 What decides is what builders and readers go by: the table's properties, the plans on the timeline,
 their ledgers and heartbeats, and the doubts of `IndexTrust`. Looking changes nothing.
+
+What has become of an index.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +12,7 @@ from enum import StrEnum
 from functools import partial
 
 from lakewarden.engine.formats.instant_metadata import indexing
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, undefined
 from lakewarden.engine.metadata.reading.sizes import entries_at_most, sizes_of
 from lakewarden.engine.metadata.reading.table import FILES, PARTITION_STATS, RECORD_INDEX
@@ -25,13 +28,12 @@ from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, to_catch_up_with
 from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
-from lakewarden.engine.transaction.state.live_attempt import JAVA, LiveAttempt
+from lakewarden.engine.transaction.state.live_attempt import JAVA, LiveAttempt, newest_heartbeat
 from lakewarden.engine.transaction.state.pending_instants import looked
 
 _RESUMES = "CALL run_indexing(op => 'execute') carries it on."
@@ -296,3 +298,45 @@ def _columns(state: Snapshot, index: IndexDefinition) -> tuple[str, ...]:
 def _said(doubt: str) -> str:
     """A doubt as a sentence."""
     return f"{doubt[0].upper()}{doubt[1:]}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexBuilt(Shown):
+    """An index after a build, or as it would be after one."""
+
+    name: str
+    partition: str
+    state: IndexState
+    # The newest write that it knows of.
+    indexed_up_to: str | None
+    # None where nothing was built.
+    records_count: int | None
+    file_groups_count: int
+    is_changed: bool
+    message: str
+    # The build's instant, and the newest write that it had caught up with.
+    instant: str | None = None
+    caught_up_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexSet(Shown):
+    """The index by which all writes find keys from now on, or would."""
+
+    index: str
+    # Of a bucket index.
+    buckets_count: int | None
+    is_changed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class IndexDropped(Shown):
+    """An index that is gone, or would be."""
+
+    name: str
+    # None where there is no such index.
+    partition: str | None
+    freed_bytes: int
+    is_changed: bool
+    message: str

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.file_groups.visibility import replaced_by
+from lakewarden.engine.file_groups.slices import FileGroupId, replaced_by
 from lakewarden.engine.formats.instant_metadata import clean, commit
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.metadata.entries.changes import Located, Removed, TableChange

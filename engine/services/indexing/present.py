@@ -13,10 +13,9 @@ from lakewarden.engine.file_groups.file_names import BaseFile, DataFile, LogFile
 from lakewarden.engine.file_groups.slices import Completions, FileSlice
 from lakewarden.engine.formats.bloom import BloomOptions
 from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
-from lakewarden.engine.index.key_file import KeyColumns, key_columns
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.formats.log.reader import read_blocks, records
+from lakewarden.engine.index.locate import latest_file_slices
+from lakewarden.engine.index.slice_keys import KeyColumns, key_columns
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.entries.changes import (
     ColumnSummary,
@@ -33,7 +32,7 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.write.files.file_content import with_base_content, with_log_content
-from lakewarden.engine.write.files.file_summaries import base_file_summaries
+from lakewarden.engine.write.files.spec import base_file_summaries
 from lakewarden.engine.write.replaced_rows import reader_with_keys
 
 _NOTHING: dict[str, ColumnSummary] = {}

@@ -40,7 +40,7 @@ from lakewarden.engine.metadata.writing.compact import withdraw_compactions
 from lakewarden.engine.metadata.writing.coverage import covers
 from lakewarden.engine.metadata.writing.instants import commit_content, complete, publish
 from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
-from lakewarden.engine.run.interrupts import stopping_on_signal
+from lakewarden.engine.run.processes import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter
 from lakewarden.engine.services.indexing.catch_up import taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
@@ -55,16 +55,15 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
-from lakewarden.engine.transaction.attempts import completion
+from lakewarden.engine.transaction.attempts import attempt as completion
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish_in, to_inflight
 from lakewarden.engine.transaction.attempts.take_over import pending_of, working_attempt
 from lakewarden.engine.transaction.rollback.ended_builds import end_build, remove_base_files
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled
-from lakewarden.engine.transaction.state.loading import reload_under_lock
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
+from lakewarden.engine.transaction.sweep.sweep import clean_up_instant
 
 
 def refresh_ready(context: Context, partitions: Sequence[str]) -> BuildDone:

@@ -1,4 +1,10 @@
-"""Requests for an index: which partition of the metadata table is meant, and what is refused."""
+"""Requests for an index: which partition of the metadata table is meant, and what is refused.
+
+The scope of keys, and indexes that come and go: an index of all keys has each of them once.
+
+Where one is built, keys stand for one row in the whole table from then on, and they go on to do so
+when it is dropped.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,9 +12,12 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
+from lakewarden.engine.index.identity import SCOPE_KEY, kept_kind, recorded_identity
+from lakewarden.engine.index.kinds import KeyScope
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
 from lakewarden.engine.metadata.entries.expressions import FUNCTIONS, IDENTITY, unknown_options
+from lakewarden.engine.metadata.reading.definitions import load_definitions
 from lakewarden.engine.metadata.reading.table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -18,8 +27,10 @@ from lakewarden.engine.metadata.reading.table import (
     SECONDARY_INDEX_PREFIX,
 )
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
+from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import index_version
 
 _PARTITIONED_OPTION = "ispartitioned"
@@ -298,3 +309,25 @@ def _unknown_column(column: str, known: Sequence[str]) -> InvalidRequest:
         now=f"Did you mean {nearest[0]!r}?" if nearest else "Name one of them.",
         column=column,
     )
+
+
+def record_scope(storage: Storage, config: TableConfig, wanted: WantedIndex) -> None:
+    """Record that keys stand for one row in the whole table, before an index of them is there."""
+    recorded = config.properties.get(SCOPE_KEY)
+    if _is_of_all_keys(config, wanted) and recorded == KeyScope.PARTITION:
+        update_properties(storage, {SCOPE_KEY: KeyScope.TABLE.value})
+
+
+def keep_scope(storage: Storage, config: TableConfig, dropped: Collection[str]) -> None:
+    """Record the scope of a record index before it is dropped."""
+    if RECORD_INDEX not in dropped or recorded_identity(config) is not None:
+        return
+    definitions = load_definitions(storage, config)
+    is_partitioned = any(one.is_partitioned for one in definitions if one.partition == RECORD_INDEX)
+    if config.has_metadata(RECORD_INDEX) and kept_kind(config) is None and not is_partitioned:
+        update_properties(storage, {SCOPE_KEY: KeyScope.TABLE.value})
+
+
+def _is_of_all_keys(config: TableConfig, wanted: WantedIndex) -> bool:
+    is_record_index = wanted.partition == RECORD_INDEX
+    return config.is_partitioned and is_record_index and not wanted.is_partitioned

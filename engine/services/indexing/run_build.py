@@ -31,7 +31,7 @@ from lakewarden.engine.metadata.writing.builds import (
 )
 from lakewarden.engine.metadata.writing.instants import commit_content, complete_now
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.run.interrupts import stopping_on_signal
+from lakewarden.engine.run.processes import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
 from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, CatchUp, taken_from_base
 from lakewarden.engine.services.indexing.gather import newest_write
@@ -52,29 +52,28 @@ from lakewarden.engine.services.indexing.schedule_build import (
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat, write_first_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.abort_attempt import aborting_on_error
-from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.attempts.attempt import Attempt, complete
 from lakewarden.engine.transaction.attempts.take_over import (
     pending_of,
     take_over,
     working_attempt,
 )
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.ledger_end import append_cancelled
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.state.context import (
+    Context,
     load_for_writing,
     publish_index,
     reload_under_lock,
 )
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
+from lakewarden.engine.transaction.sweep.sweep import clean_up_instant
 
 
 def run_build(context: Context, instant: str, workers: Executor | None = None) -> BuildDone:

@@ -43,21 +43,19 @@ from lakewarden.engine.metadata.writing.definitions_file import (
     record_index_definition,
 )
 from lakewarden.engine.services.indexing.refusals import index_exists
-from lakewarden.engine.services.indexing.request import WantedIndex
-from lakewarden.engine.services.indexing.scope import record_scope
+from lakewarden.engine.services.indexing.request import WantedIndex, record_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import index_version
-from lakewarden.engine.timeline.active import UNDER_WAY, InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger
+from lakewarden.engine.timeline.timeline import UNDER_WAY, InstantFiles
 from lakewarden.engine.transaction.attempts.publish import publish_in
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled
-from lakewarden.engine.transaction.state.loading import reload_under_lock
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 
 # In the extra metadata of a partition's plan: what its definition does not say to Java.

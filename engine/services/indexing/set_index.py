@@ -12,14 +12,13 @@ from lakewarden.engine.index.options import INDEX_TYPE
 from lakewarden.engine.index.settings import other_record_index, record_index_kind, wanted_identity
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.indexing.at_rest import refuse_busy
+from lakewarden.engine.services.indexing.build import refuse_busy
+from lakewarden.engine.services.indexing.index_views import IndexSet
 from lakewarden.engine.services.indexing.present import PresentTable, repeated_key
-from lakewarden.engine.services.indexing.result import IndexSet
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 
 
 def set_index(context: Context, *, dry_run: bool = False) -> IndexSet:

@@ -9,8 +9,7 @@ from typing import Any
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
-from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange, column_ranges
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS
 from lakewarden.engine.services.inspection.metadata_table import metadata_listing
 from lakewarden.engine.snapshot import Snapshot

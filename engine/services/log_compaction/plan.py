@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from lakewarden.engine.file_groups.planned_slices import operation_of
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.compaction import LOG_COMPACTION, CompactionPlan
-from lakewarden.engine.services.planning.selection import Reason, Selection, Skipped
+from lakewarden.engine.services.planning.plan_request import Reason, Selection, Skipped
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
 
 

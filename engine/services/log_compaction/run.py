@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewarden.engine.file_groups.listing import Sizes
 from lakewarden.engine.file_groups.planned_slices import slice_of
-from lakewarden.engine.file_groups.recorded_sizes import Sizes
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import RuntimeStats, WriteStat
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionOperation
@@ -29,12 +29,9 @@ from lakewarden.engine.services.execution.task_context import FencedTaskContext
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.write.files.change_log import LOG_VERSION
 from lakewarden.engine.write.files.file_content import with_log_content
-from lakewarden.engine.write.files.log_files import LogDeletes, store_log
-from lakewarden.engine.write.files.meta_columns import constant
-from lakewarden.engine.write.files.spec import WriteSpec
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.log_files import LOG_VERSION, LogDeletes, store_log
+from lakewarden.engine.write.files.spec import WriteSpec, WrittenFile, constant
 
 # Keys, the entry that stands for each, and whether it is unconditional.
 Entries: TypeAlias = tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.bool_]]

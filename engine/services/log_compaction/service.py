@@ -1,22 +1,24 @@
-"""Log compaction: many small logs of a file group become one, and the base file stays."""
+"""Log compaction: many small logs of a file group become one, and the base file stays.
+
+Log compaction's settings: Hudi's own keys and defaults.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from lakewarden.engine.conflicts.conflicts import Conflicting, ConflictKind
-from lakewarden.engine.conflicts.plan_conflicts import plan_conflict
+from lakewarden.engine.conflicts.conflicts import Conflicting, ConflictKind, plan_conflict
 from lakewarden.engine.conflicts.touched_groups import planned_by
+from lakewarden.engine.file_groups.listing import assert_whole
 from lakewarden.engine.file_groups.planned_slices import recorded_logs
-from lakewarden.engine.file_groups.recorded_sizes import assert_whole
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.log.block import Block, BlockKind
-from lakewarden.engine.formats.log.effective import effective_blocks
-from lakewarden.engine.formats.log.reader import read_heads
+from lakewarden.engine.formats.log.reader import effective_blocks, read_heads
 from lakewarden.engine.formats.range_source import FileRanges
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.locate import latest_file_slices
+from lakewarden.engine.kernel.settings import Setting, flag, whole_number
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.execution.outcome import Work, outcome_of, schema_at
@@ -30,31 +32,51 @@ from lakewarden.engine.services.log_compaction.plan import (
     sift,
 )
 from lakewarden.engine.services.log_compaction.run import Folding, FoldTask
-from lakewarden.engine.services.log_compaction.settings import BLOCKS_MIN
-from lakewarden.engine.services.planning.plan_request import PlanRequest, with_partition_filter
-from lakewarden.engine.services.planning.schedule import TableService
-from lakewarden.engine.services.planning.selection import (
+from lakewarden.engine.services.planning.plan_request import (
     Draft,
     Drafted,
+    PlanRequest,
     Reason,
     Refusal,
     Selection,
     held_groups,
     untouched,
+    with_partition_filter,
 )
+from lakewarden.engine.services.planning.schedule import TableService
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.commit import Outcome
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
+from lakewarden.engine.transaction.state.context import Context, Service, is_cancellable
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
 from lakewarden.engine.transaction.window.window import find_window
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import WrittenFile
 from lakewarden.engine.write.rows.prepare import refuse_unwritable
 from lakewarden.engine.write.settings import write_spec
+
+ENABLED = Setting(
+    "hoodie.log.compaction.enable",
+    False,
+    flag,
+    "Whether log compaction also runs without a request",
+)
+INLINE = Setting(
+    "hoodie.log.compaction.inline",
+    False,
+    flag,
+    "Whether writes schedule a log compaction, and run it",
+)
+BLOCKS_MIN = Setting(
+    "hoodie.log.compaction.blocks.threshold",
+    5,
+    whole_number,
+    "Blocks in the logs of a file group from which on they are compacted into one; those that an"
+    " earlier log compaction has put together count as its own only",
+)
+LOG_COMPACTION_SETTINGS: tuple[Setting[object], ...] = (ENABLED, INLINE, BLOCKS_MIN)
 
 
 def count_blocks(

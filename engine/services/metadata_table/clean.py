@@ -7,8 +7,7 @@ but a reader that has started on a slice has to be able to finish it.
 from dataclasses import dataclass
 from functools import partial
 
-from lakewarden.engine.file_groups.slices import file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import file_groups, load_visibility
 from lakewarden.engine.formats.instant_metadata import clean
 from lakewarden.engine.formats.instant_metadata.clean import (
     CleanFile,
@@ -28,12 +27,12 @@ from lakewarden.engine.metadata.writing.instants import (
 )
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.retention.clean_plan import Cut, OldFile, PartitionView, select
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
 from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.storage.side_by_side import together
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 # Hudi leaves readers so many instants after a compaction to finish with what was before.
 INSTANTS_AFTER_COMPACTION = 3

@@ -2,15 +2,25 @@
 
 A commit compacts after it has ended, if it is time. What runs here runs under the table's lock, as
 in Java, but for the folding of a compaction.
+
+The settings of the metadata table's own services: Hudi's own keys and defaults.
+
+What the metadata table's services have come to, each with what was done or why nothing.
 """
 
-from collections.abc import Callable, Collection
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
+from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
+from lakewarden.engine.kernel.settings import Setting, Settings, flag
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
 from lakewarden.engine.metadata.writing.compact import (
     DELTACOMMITS_MAX,
+    UPKEEP_SETTINGS,
     deltacommits_since,
     draft_compaction,
     pending_compactions,
@@ -23,20 +33,19 @@ from lakewarden.engine.metadata.writing.log_compact import (
     withdraw_log_compactions,
 )
 from lakewarden.engine.metadata.writing.writer import refuse_unheard, refuse_unmaintained
-from lakewarden.engine.services.archive.metadata import archive_metadata
+from lakewarden.engine.services.archive.run import archive_metadata
 from lakewarden.engine.services.metadata_table.clean import (
     clean_metadata,
     draft_metadata_clean,
     finish_cleans,
 )
-from lakewarden.engine.services.metadata_table.result import (
-    MaintenanceBlocker,
-    MetadataMaintenance,
-    MetadataService,
-    MetadataStep,
+from lakewarden.engine.services.retention.archive_plan import ArchiveLimits
+from lakewarden.engine.services.retention.settings import (
+    CleanRetention,
+    limits_of,
+    lsm_limits,
+    retention_of,
 )
-from lakewarden.engine.services.metadata_table.settings import metadata_limits, metadata_retention
-from lakewarden.engine.services.retention.archive_settings import lsm_limits
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
 from lakewarden.engine.transaction.metadata_compaction import (
@@ -44,10 +53,112 @@ from lakewarden.engine.transaction.metadata_compaction import (
     compact_metadata,
     held_compaction,
 )
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.describe_pending import describe_pending
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.pending_instants import describe_pending
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
+
+CLEANS_LIKE_TABLE = Setting(
+    "hoodie.metadata.derive.from.datatable.clean.policy",
+    True,
+    flag,
+    "Whether the metadata table keeps its past as the table does, a little longer; otherwise two "
+    "slices of each of its file groups stay",
+)
+METADATA_SERVICE_SETTINGS: tuple[Setting[object], ...] = (*UPKEEP_SETTINGS, CLEANS_LIKE_TABLE)
+
+# By Hudi's reckoning: so much longer than the table, and as many commits in any case.
+_LONGER = 1.2
+_COMMITS_MIN = 20
+_VERSIONS_OTHERWISE = 2
+
+
+def metadata_retention(settings: Settings) -> CleanRetention:
+    """What a clean of the metadata table keeps."""
+    if not settings[CLEANS_LIKE_TABLE]:
+        policy = CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+        return CleanRetention(policy=policy, versions=_VERSIONS_OTHERWISE)
+    table = retention_of(settings)
+    return CleanRetention(
+        policy=table.policy,
+        commits=max(_COMMITS_MIN, int(table.commits * _LONGER)),
+        hours=math.ceil(table.hours * _LONGER),
+        versions=math.ceil(table.versions * _LONGER),
+    )
+
+
+def metadata_limits(settings: Settings) -> ArchiveLimits:
+    """How much of the metadata table's timeline stays active: a write more than of its table's."""
+    limits = limits_of(settings)
+    return ArchiveLimits(
+        limits.keep_min + 1,
+        limits.keep_max + 1,
+        goes_beyond_savepoints=limits.goes_beyond_savepoints,
+    )
+
+
+class MetadataService(StrEnum):
+    """The services of the metadata table, in the order in which they run."""
+
+    CLEAN = "clean"
+    COMPACTION = "compaction"
+    LOG_COMPACTION = "log_compaction"
+    ARCHIVE = "archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintenanceBlocker:
+    """A pending instant of the table that a service waits for."""
+
+    instant: str
+    action: str
+    age_seconds: int | None
+    # Who works on it, and what can be done about it.
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MetadataStep(Shown):
+    """The answer of one service; it is true when something was done, or would be."""
+
+    service: MetadataService
+    is_done: bool = False
+    # Its instant on the metadata table's timeline; an archival has none, and a dry run neither.
+    instant: str | None = None
+    # Why nothing was done, in a sentence.
+    why_nothing: str | None = None
+    blocker: MaintenanceBlocker | None = None
+    # File groups compacted, files deleted, or instants archived.
+    items: int = 0
+    bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return self.is_done
+
+    def __str__(self) -> str:
+        if not self.is_done:
+            return f"{self.service}: nothing, {self.why_nothing}"
+        return f"{self.service} {self.instant or ''}".rstrip() + f": {self.items} items"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MetadataMaintenance(Shown):
+    """The answers of all services that were asked for."""
+
+    steps: tuple[MetadataStep, ...] = ()
+    # Instants of dead writers, which were executed or rolled back first.
+    settled: tuple[str, ...] = ()
+    is_dry_run: bool = False
+
+    def __bool__(self) -> bool:
+        return any(self.steps) or bool(self.settled)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+    @property
+    def by_service(self) -> Mapping[MetadataService, MetadataStep]:
+        return {step.service: step for step in self.steps}
+
 
 ALL_SERVICES = tuple(MetadataService)
 

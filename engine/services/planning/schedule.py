@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lakewarden.engine.conflicts.plan_conflicts import overlapping_plans
+from lakewarden.engine.conflicts.conflicts import overlapping_plans
 from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by, touched_by
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
@@ -12,20 +12,23 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writing.writer import refuse_unheard
 from lakewarden.engine.read.query.answer import files_vanished, naming_removals
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Draft, Drafted, Refusal
+from lakewarden.engine.services.planning.plan_request import Draft, Drafted, PlanRequest, Refusal
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish_in
 from lakewarden.engine.transaction.commit import Outcome
-from lakewarden.engine.transaction.preempt import preempt_plans, without_preemptible
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
-from lakewarden.engine.transaction.state.service import Service, is_cancellable
-from lakewarden.engine.transaction.window.window import touched_between
-from lakewarden.engine.transaction.window.window_metadata import (
+from lakewarden.engine.transaction.start import preempt_plans, without_preemptible
+from lakewarden.engine.transaction.state.context import (
+    Context,
+    Service,
+    is_cancellable,
+    load_for_writing,
+    reload_under_lock,
+)
+from lakewarden.engine.transaction.window.window import (
+    touched_between,
     window_metadata_of,
     with_window_metadata,
 )

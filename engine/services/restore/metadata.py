@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakewarden.engine.formats.instant_metadata import compaction, restore
-from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.formats.instant_metadata.restore import RestoreMetadata, RestorePlan
 from lakewarden.engine.formats.instant_metadata.rollback import (
     InstantReference,
@@ -23,13 +23,12 @@ from lakewarden.engine.metadata.writing.builds import planned_partitions
 from lakewarden.engine.metadata.writing.deltacommit import find_written, withdraw_deltacommit
 from lakewarden.engine.metadata.writing.instants import begin, complete
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.metadata_rebuild import remember_dropped
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled
-from lakewarden.engine.transaction.state.loading import reload_under_lock
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 
 _FOLDS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.COMMIT})

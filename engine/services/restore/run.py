@@ -30,15 +30,14 @@ from lakewarden.engine.services.restore.metadata import (
     undo_folds,
 )
 from lakewarden.engine.services.retention.file_removal import finish_pending
-from lakewarden.engine.services.retention.restore_point import undone_by
+from lakewarden.engine.services.retention.horizon import undone_by
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.transaction.attempts.attempt import Attempt, complete
 from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in, to_inflight
 from lakewarden.engine.transaction.attempts.take_over import (
     pending_of,
@@ -53,18 +52,19 @@ from lakewarden.engine.transaction.rollback.metadata_rebuild import (
     rebuild,
     untrue_without,
 )
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.ledger_end import (
     append_cancelled,
     append_withdrawn,
     scope_of,
 )
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.markers import MarkedFile
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
-from lakewarden.engine.transaction.sweep.sweep import schedule_sweep
-from lakewarden.engine.transaction.sweep.written_files import remove_written
+from lakewarden.engine.transaction.sweep.sweep import (
+    clean_up_instant,
+    remove_written,
+    schedule_sweep,
+)
 
 _REASON = "The table was restored to {}."
 

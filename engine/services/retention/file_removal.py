@@ -15,21 +15,17 @@ from lakewarden.engine.formats.instant_metadata.clean import (
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.writing.writer import write_change
-from lakewarden.engine.services.retention.clean_result import Finished
-from lakewarden.engine.services.retention.held_files import held_files
+from lakewarden.engine.services.retention.clean_plan import Finished, held_files
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.ledger import Ledger
-from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.transaction.attempts.attempt import Attempt, complete
 from lakewarden.engine.transaction.attempts.take_over import plan_in_hand, remove_torn, take_over
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.markers import read_markers
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant
-from lakewarden.engine.transaction.sweep.written_files import delete_paths
-from lakewarden.engine.write.files.partition_files import ensure_partition
+from lakewarden.engine.transaction.sweep.sweep import clean_up_instant, delete_paths
+from lakewarden.engine.write.files.write_groups import ensure_partition
 
 
 def remove_empty(

@@ -20,20 +20,15 @@ from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.services.retention.file_removal import files_to_delete
-from lakewarden.engine.services.retention.restore_point import (
-    all_files,
-    undone_by,
-    visibility_without,
-)
+from lakewarden.engine.services.retention.horizon import all_files, undone_by, visibility_without
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Unknown
-from lakewarden.engine.timeline.active import ActiveTimeline
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, create_instant
 from lakewarden.engine.timeline.removals import may_have_removed
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.attempts.publish import create_inflight
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.state.context import (
+    Context,
     load_for_display,
     load_for_writing,
     reload_under_lock,

@@ -1,19 +1,28 @@
-"""Frames: a scan as a Spark DataFrame."""
+"""Frames: a scan as a Spark DataFrame.
 
-from collections.abc import Iterator, Sequence
+Merging in workers: tasks of about the same size, to which only descriptors travel.
+
+Captured changes in workers: each task has some file groups' changes, in the order of commits.
+"""
+
+import heapq
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.widening import says_micros
+from lakewarden.engine.read.merge.row_changes import ChangeReader, ChangeSpec, GroupChange
+from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.merge.spec import ReadSpec
-from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.answer import Scan
+from lakewarden.engine.read.query.captured import CapturedScan
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.spark.scan.merging import merge_tasks
 from lakewarden.engine.spark.scan.where import EVERYTHING, sql_condition
 from lakewarden.engine.spark.workers.addresses import (
     check_reachable,
@@ -22,7 +31,87 @@ from lakewarden.engine.spark.workers.addresses import (
 )
 from lakewarden.engine.spark.workers.cores import cores_of
 from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type, wire_schema
+from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# Enough tasks a core to even out slices of different size; each one costs a worker some 40 ms.
+TASKS_PER_CORE = 2
+# A larger task would lose more when it fails, and leave the cores of a large cluster idle.
+TASK_BYTES = 128 << 20
+# The JVM holds a few batches of every running task.
+BATCH_BYTES = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """Some slices, and what of the query is about them alone."""
+
+    slices: tuple[FileSlice, ...]
+    whole_slices: Mapping[FileGroupId, FileSlice]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTasks:
+    """Tasks by number, each one packed for itself: a worker opens only those that it runs."""
+
+    location: Location
+    spec: ReadSpec
+    packed: tuple[bytes, ...]
+    # A task without rows.
+    nothing: ClassVar[bytes] = pickle.dumps(MergeTask((), {}))
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks with these numbers, read where this runs."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from self._rows(pickle.loads(self.packed[number]))
+
+    def _rows(self, task: MergeTask) -> Iterator[pa.RecordBatch]:
+        spec = replace(self.spec, whole_slices=task.whole_slices)
+        reader = SliceReader(open_storage(self.location), spec)
+        schema = wire_schema(spec.output_schema)
+        for slice_ in task.slices:
+            for rows in reader.batches(slice_):
+                yield from handed_over(rows, schema)
+
+
+def merge_tasks(
+    location: Location, spec: ReadSpec, slices: Sequence[FileSlice], cores: int
+) -> MergeTasks:
+    """Tasks that read some slices, for Spark to run on so many cores."""
+    size_bytes = sum(slice_.size_bytes for slice_ in slices)
+    wanted = max(cores * TASKS_PER_CORE, size_bytes // TASK_BYTES)
+    parts = balanced(slices, min(wanted, len(slices)))
+    packed = tuple(pickle.dumps(_task(part, spec)) for part in parts)
+    return MergeTasks(location, replace(spec, whole_slices={}), packed)
+
+
+def _task(slices: tuple[FileSlice, ...], spec: ReadSpec) -> MergeTask:
+    keys = {slice_.key for slice_ in slices} & spec.whole_slices.keys()
+    return MergeTask(slices, {key: spec.whole_slices[key] for key in keys})
+
+
+def balanced(slices: Sequence[FileSlice], count: int) -> list[tuple[FileSlice, ...]]:
+    """The slices in so many parts of about the same size: the largest first, each to the least."""
+    parts: list[list[FileSlice]] = [[] for _ in range(count)]
+    loads = [(0, number) for number in range(count)]
+    for slice_ in sorted(slices, key=lambda slice_: (-slice_.size_bytes, slice_.key)):
+        size_bytes, number = loads[0]
+        parts[number].append(slice_)
+        heapq.heapreplace(loads, (size_bytes + slice_.size_bytes, number))
+    return [tuple(part) for part in parts]
+
+
+def handed_over(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A batch in Spark's types, in pieces that the JVM has room for."""
+    pieces = -(-batch.nbytes // BATCH_BYTES)
+    length = -(-batch.num_rows // max(pieces, 1))
+    for start in range(0, batch.num_rows, max(length, 1)):
+        yield batch.slice(start, length).cast(schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +186,6 @@ def _agrees(stored: pa.Schema, field: pa.Field) -> bool:
     )
 
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
 @contextmanager
 def setting(spark: "SparkSession", key: str, value: str) -> Iterator[None]:
     """A setting inside a block, as it was before after it; other threads see it meanwhile."""
@@ -114,9 +199,6 @@ def setting(spark: "SparkSession", key: str, value: str) -> Iterator[None]:
         else:
             spark.conf.set(key, before)
 
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 LISTING_TASKS_PER_CORE = 2
 
@@ -199,3 +281,59 @@ def _merged_frame(
     count = len(tasks.packed)
     # A range needs no Python process to be made, and puts one number into each partition.
     return spark.range(0, count, 1, count).mapInArrow(tasks, ddl(spec.output_schema))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTasks:
+    """Tasks by number, each one packed for itself: a worker opens only those that it runs."""
+
+    location: Location
+    spec: ChangeSpec
+    packed: tuple[bytes, ...]
+    # A task without rows.
+    nothing: ClassVar[bytes] = pickle.dumps(())
+
+    def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of the tasks with these numbers, read where this runs."""
+        reader = ChangeReader(open_storage(self.location), self.spec)
+        schema = wire_schema(self.spec.output_schema)
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for change in pickle.loads(self.packed[number]):
+                    for rows in reader.table(change).to_batches():
+                        yield from handed_over(rows, schema)
+
+
+Tasks: TypeAlias = MergeTasks | ChangeTasks
+
+
+def tasks_of(location: Location, scan: Scan | CapturedScan, cores: int) -> Tasks:
+    """Tasks that read a scan, for Spark to run on so many cores."""
+    if isinstance(scan, Scan):
+        return merge_tasks(location, scan.spec, scan.slices, cores)
+    size_bytes = sum(change.size_bytes for change in scan.changes)
+    count = min(max(cores * TASKS_PER_CORE, size_bytes // TASK_BYTES), len(scan.changes))
+    parts = _stretches(scan.changes, count)
+    return ChangeTasks(location, scan.spec, tuple(pickle.dumps(part) for part in parts))
+
+
+def planned_frame(
+    spark: "SparkSession", storage: Storage, scan: Scan | CapturedScan, executor: Executor
+) -> "DataFrame":
+    """The rows of a scan of any kind; evaluated when the frame is."""
+    if isinstance(scan, Scan):
+        return scan_frame(spark, storage, scan, executor)
+    check_reachable(storage.location)
+    schema = ddl(scan.output_schema)
+    if not scan.changes:
+        return spark.createDataFrame([], schema)
+    tasks = tasks_of(storage.location, scan, cores_of(spark))
+    count = len(tasks.packed)
+    return spark.range(0, count, 1, count).mapInArrow(tasks, schema)
+
+
+def _stretches(changes: Sequence[GroupChange], count: int) -> Iterator[tuple[GroupChange, ...]]:
+    """The changes in so many parts of even length."""
+    for number in range(count):
+        first, end = (len(changes) * at // count for at in (number, number + 1))
+        yield tuple(changes[first:end])

@@ -6,11 +6,11 @@ Spark takes an address as it stands: a percent sign in it is one, nothing is dec
 from typing import TYPE_CHECKING
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.storage.local_root import absolute
+from lakewarden.engine.storage.local_folders import absolute
 from lakewarden.engine.storage.memory import SCHEME as MEMORY
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.storage.protocols import scheme_of
-from lakewarden.engine.storage.s3_options import HADOOP
+from lakewarden.engine.storage.s3 import HADOOP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

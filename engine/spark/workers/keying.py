@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from lakewarden.engine.read.merge.key_hash import hash_keys
+from lakewarden.engine.read.merge.key_index import hash_keys
 from lakewarden.engine.spark.workers.reports import Batches, packed_table, reported, unpacked_table
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.write.distributed_rows import PLACE, RowPreparation
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import LakewardenError, Unavailable
 from lakewarden.engine.spark.workers.older_sparks import arrow_of
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import WrittenFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,8 +2,13 @@
 
 Spark may hand over the rows of a partition in another order than before. Each one is known by the
 hash of what the plan has seen of it. A row that the plan has not seen ends the write.
+
+Division: the file groups of a write in tasks of about the same work.
+
+Writing in workers: all rows of some file groups meet in one task, which makes their files.
 """
 
+import heapq
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +19,42 @@ import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.spark.workers.keying import Hashes, row_hashes, task_context
-from lakewarden.engine.spark.workers.reports import Batches, ErrorInWords
-from lakewarden.engine.write.distributed_rows import RowPreparation
+from lakewarden.engine.spark.workers.reports import Batches, ErrorInWords, reported
+from lakewarden.engine.storage.open import open_storage
+from lakewarden.engine.storage.port import Location, Storage
+from lakewarden.engine.table.config import table_config
+from lakewarden.engine.write.distributed_rows import (
+    DistributedWrite,
+    GroupOrder,
+    RowPreparation,
+    group_order,
+)
+from lakewarden.engine.write.files.spec import GroupTask, GroupWork, WrittenFile
+from lakewarden.engine.write.rows.combine import combined
+
+TASKS_PER_CORE = 2
+# A task holds the rows of its groups in memory, so that it gets no more groups than make this much.
+TASK_BYTES = 128 << 20
+
+
+def divided(
+    groups: Sequence[GroupWork], job: DistributedWrite, cores: int
+) -> list[dict[int, GroupOrder]]:
+    """The groups in tasks of about the same work, the largest first, each to the least."""
+    costs = [job.limits.bytes_of(work.row_count) + _old_bytes(work) for work in groups]
+    wanted = max(cores * TASKS_PER_CORE, sum(costs) // TASK_BYTES)
+    tasks: list[dict[int, GroupOrder]] = [{} for _ in range(min(wanted, len(groups)))]
+    loads = [(0, number) for number in range(len(tasks))]
+    for at in sorted(range(len(groups)), key=lambda at: (-costs[at], at)):
+        load, number = loads[0]
+        tasks[number][at] = group_order(groups[at], at)
+        heapq.heapreplace(loads, (load + costs[at], number))
+    return tasks
+
+
+def _old_bytes(work: GroupWork) -> int:
+    return work.slice.size_bytes if work.slice else 0
+
 
 Numbers = npt.NDArray[np.int32]
 
@@ -144,3 +183,54 @@ def rows_changed() -> ErrorInWords:
 
 def _is_all(which: npt.NDArray[np.int64], count: int) -> bool:
     return len(which) == count and bool((which == np.arange(count)).all())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriting:
+    """Makes the files of file groups; the orders are packed by task."""
+
+    location: Location
+    preparation: RowPreparation
+    job: DistributedWrite
+    packed: tuple[bytes, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        return reported(lambda: self._written(batches))
+
+    def _written(self, batches: Batches) -> Iterator[WrittenFile]:
+        waiting = [batch for batch in batches if batch.num_rows]
+        if not waiting:
+            return
+        storage = open_storage(self.location)
+        rows = pa.Table.from_batches(waiting)
+        waiting.clear()
+        (task,) = set(rows.column(TASK).unique().to_pylist())
+        orders: dict[int, GroupOrder] = pickle.loads(self.packed[task])
+        rows = rows.sort_by([(GROUP, "ascending"), (RANK, "ascending")])
+        numbers = rows.column(GROUP).to_numpy()
+        rows = rows.drop_columns(list(ASSIGNED))
+        deletes = self.preparation.deletes
+        self.job.list_files(storage, orders.values(), _attempt(), deletes=deletes)
+        for number, order in orders.items():
+            start, end = np.searchsorted(numbers, [number, number + 1]).tolist()
+            yield self._carried_out(storage, rows.slice(start, end - start), order)
+
+    def _carried_out(self, storage: Storage, rows: pa.Table, order: GroupOrder) -> WrittenFile:
+        task = order.task(self.preparation.fit(rows))
+        return self.job.write_file(storage, _met(task, self.preparation), _attempt())
+
+
+def _attempt() -> int:
+    """The number of this try at the task, which no other try has."""
+    return int(task_context().taskAttemptId())
+
+
+def _met(task: GroupTask, preparation: RowPreparation) -> GroupTask:
+    """The task; of rows that delete the same key one is left."""
+    if not preparation.deletes:
+        return task
+    one_each = combined(task.rows, table_config(preparation.properties).merge, by_partition=False)
+    if len(one_each) == len(task.rows):
+        return task
+    nothing = np.zeros(len(one_each), np.bool_)
+    return GroupTask(task.key, task.slice, task.number, one_each, nothing, nothing)

@@ -13,10 +13,9 @@ from lakewarden.engine.spark.workers.keying import task_context
 from lakewarden.engine.spark.workers.reports import Batches, reported
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.write.distributed_rows import DistributedWrite, RowPreparation
-from lakewarden.engine.write.files.spec import GroupTask
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import GroupTask, WrittenFile
 from lakewarden.engine.write.routing.sizes import SizeLimits, measured_record_bytes
 
 # What a task holds before it makes a file that is smaller than asked for.

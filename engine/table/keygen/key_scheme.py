@@ -2,23 +2,130 @@
 
 A row that is to be written and can have no key is refused. Only tables that store no keys need them
 made for reading; the others have the key in each row.
+
+Record keys: how the key columns of a row become its record key.
+
+Keyed rows: what a caller wants to write, with the record key and partition path of each row.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.column_types import column_at
 from lakewarden.engine.table.config import COMPLEX_GENERATORS, NEW_ENCODING_KEY, TableConfig
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.table.keygen.keys import (
-    EMPTY_PLACEHOLDER,
-    NULL_PLACEHOLDER,
-    joined_keys,
-    key_texts,
-)
+from lakewarden.engine.table.keygen.java_dates import Column, java_texts
+
+NULL_PLACEHOLDER = "__null__"
+EMPTY_PLACEHOLDER = "__empty__"
+
+
+def key_texts(rows: pa.Table, fields: Sequence[str]) -> list[pa.Array]:
+    """The texts that keys are made of, a column of them for each field."""
+    return [_whole(java_texts(_plain(column_at(rows, name)), name)) for name in fields]
+
+
+def joined_keys(
+    texts: Sequence[pa.Array], fields: Sequence[str], *, names_fields: bool
+) -> pa.Array:
+    """The record key of each row: the value itself, or `name:value` for each field."""
+    if not names_fields:
+        return texts[0]
+    parts: list[object] = []
+    for at, (name, text) in enumerate(zip(fields, texts, strict=True)):
+        parts += [f"{',' if at else ''}{name}:", _filled(text)]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _filled(text: pa.Array) -> pa.Array:
+    filled = pc.if_else(pc.equal(text, ""), EMPTY_PLACEHOLDER, text)
+    return pc.fill_null(filled, NULL_PLACEHOLDER)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    is_kept = pa.types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_kept else column
+
+
+def _whole(texts: Column) -> pa.Array:
+    if isinstance(texts, pa.Array):
+        return texts
+    return texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedRows:
+    """Rows in the table's schema (no meta columns), in the order given; keys may repeat.
+
+    `rows` has no columns when the caller gave only keys to delete. `is_delete` says which rows
+    delete their key; `is_unconditional` which of those do so whatever the ordering values say.
+    """
+
+    rows: pa.Table
+    keys: pa.StringArray
+    # Dictionary-encoded: int32 codes into the distinct partition paths.
+    partitions: pa.DictionaryArray
+    is_delete: npt.NDArray[np.bool_]
+    is_unconditional: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def partition_paths(self) -> tuple[str, ...]:
+        """The distinct partition paths, sorted."""
+        return tuple(sorted(self.partitions.dictionary.to_pylist()))
+
+    def take(self, places: npt.NDArray[np.int64]) -> "KeyedRows":
+        if _are_neighbours(places):
+            first = int(places[0]) if len(places) else 0
+            return self._between(first, len(places))
+        indices = pa.array(places)
+        return KeyedRows(
+            self.rows.take(indices),
+            self.keys.take(indices),
+            self.partitions.take(indices),
+            self.is_delete[places],
+            self.is_unconditional[places],
+        )
+
+    def followed_by(self, more: "KeyedRows") -> "KeyedRows":
+        """These rows, and then others; rows without columns have nulls in those of the others."""
+        mine = self.rows
+        if not mine.num_columns:
+            schema = more.rows.schema
+            mine = pa.table([pa.nulls(len(self), one.type) for one in schema], schema=schema)
+        paths = pa.chunked_array([self.partitions, more.partitions]).unify_dictionaries()
+        return KeyedRows(
+            pa.concat_tables([mine, more.rows]).combine_chunks(),
+            pa.concat_arrays([self.keys, more.keys]),
+            paths.combine_chunks(),
+            np.concatenate([self.is_delete, more.is_delete]),
+            np.concatenate([self.is_unconditional, more.is_unconditional]),
+        )
+
+    def _between(self, first: int, count: int) -> "KeyedRows":
+        """Rows that stand side by side, without copying them."""
+        chosen = slice(first, first + count)
+        return KeyedRows(
+            self.rows.slice(first, count),
+            self.keys.slice(first, count),
+            self.partitions.slice(first, count),
+            self.is_delete[chosen],
+            self.is_unconditional[chosen],
+        )
+
+
+def _are_neighbours(places: npt.NDArray[np.int64]) -> bool:
+    """Whether the places go up by one, as those of rows that keep their order do."""
+    if not len(places):
+        return True
+    return int(places[-1] - places[0]) == len(places) - 1 and bool((np.diff(places) == 1).all())
+
 
 # Generators of Hudi that take a text for a key as it is; what others make is not known.
 PLAIN_GENERATORS = ("SIMPLE", "SIMPLE_AVRO", "NON_PARTITION", "NON_PARTITION_AVRO")

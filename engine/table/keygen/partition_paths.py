@@ -7,13 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewarden.engine.kernel.clock import LOCAL
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL
 from lakewarden.engine.table.column_types import column_at
-from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.java_text import java_texts, unsupported_key_type
+from lakewarden.engine.table.config import (
+    DEFAULT_PARTITION,
+    PartitionField,
+    PartitionKind,
+    TableConfig,
+)
+from lakewarden.engine.table.keygen.java_dates import java_texts, unsupported_key_type
 from lakewarden.engine.table.keygen.partition_times import partition_clock
-from lakewarden.engine.table.partitions import DEFAULT_PARTITION, PartitionField, PartitionKind
 
 # How partition columns of timestamps are spelled, which Hudi leaves to its front ends.
 TIMESTAMPS_KEY = "lakewarden.partition.timestamps"

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from lakewarden.engine.kernel.clock import LOCAL, UTC, Zone
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone
 from lakewarden.engine.table.keygen.java_dates import Pattern, java_zone, parse_pattern
 
 PREFIX = "hoodie.keygen.timebased."

@@ -6,7 +6,7 @@ columns needed. What has been read of a file is kept, as a file never changes.
 
 from collections.abc import Collection, Iterator
 
-from lakewarden.engine.kernel.lazy import lazy
+from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import LsmFile, ManifestSnapshot, load_manifest
 from lakewarden.engine.timeline.archived.rows import (

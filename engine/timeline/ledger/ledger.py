@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
 from lakewarden.engine.timeline.instants.state import LedgerEnd
-from lakewarden.engine.timeline.ledger.documents import PRIVATE_FOLDER
 from lakewarden.engine.timeline.ledger.entries import (
+    PRIVATE_FOLDER,
     Cancelled,
     Claim,
     Committed,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata.binding import value_of
 from lakewarden.engine.kernel.errors import CorruptTable, Unavailable, Unsettled
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
-from lakewarden.engine.timeline.ledger.documents import (
+from lakewarden.engine.timeline.ledger.entries import (
     PRIVATE_FOLDER,
     format_document,
+    is_torn,
     parse_document,
 )
-from lakewarden.engine.timeline.ledger.entries import is_torn
 
 STREAMS_FOLDER = f"{PRIVATE_FOLDER}/streams"
 # So many of the newest batches an entry tells of: a batch that comes again is among these.

@@ -14,19 +14,18 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Lost, Unknown, Won
 from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.timeline.heartbeats import write_first_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
-from lakewarden.engine.timeline.instants.layouts import Layout
+from lakewarden.engine.timeline.instants.instant import (
+    Action,
+    Instant,
+    Layout,
+    State,
+    create_instant,
+)
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.attempt import Attempt
-from lakewarden.engine.transaction.state.claims import (
-    append_entry,
-    engine_version,
-    new_claim,
-)
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.claims import append_entry, engine_version, new_claim
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 
 # Under the lock the first time is free; without it rivals of the same millisecond are few.
 TIMES_TRIED_MAX = 10

@@ -6,20 +6,23 @@ Such an instant is idempotent, so any plan of it can be resumed: ours, or Java's
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles, StateFile
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
+from lakewarden.engine.timeline.timeline import InstantFiles, StateFile
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import to_inflight
 from lakewarden.engine.transaction.state.claims import append_claim
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import is_recent
-from lakewarden.engine.transaction.state.live_attempt import JAVA, LiveAttempt, live_attempt
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
+from lakewarden.engine.transaction.state.live_attempt import (
+    JAVA,
+    LiveAttempt,
+    is_recent,
+    live_attempt,
+)
 from lakewarden.engine.transaction.state.plan_scope import plan_scope
 
 

@@ -1,27 +1,33 @@
-"""Cancelling: after it an instant can never commit, whatever an attempt at it still does."""
+"""Cancelling: after it an instant can never commit, whatever an attempt at it still does.
 
-from dataclasses import replace
+Cancellations: the answer to a request to cancel an instant, as values.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from lakewarden.engine.formats.instant_metadata import rollback as rollback_payload
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.roll_forward import roll_forward
-from lakewarden.engine.transaction.cancel.cancellation import Cancellation, Cleanup, Ending
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
-from lakewarden.engine.transaction.rollback.execution import written_of
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.ledger_end import append_cancelled, scope_of
-from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, live_attempt
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.rollback.execution import RolledBack, written_of
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    Service,
     load_for_writing,
     pending_ledgers,
     reload_under_lock,
 )
+from lakewarden.engine.transaction.state.ledger_end import append_cancelled, scope_of
+from lakewarden.engine.transaction.state.live_attempt import LiveAttempt, live_attempt
 from lakewarden.engine.transaction.state.plan_scope import INGESTION, PlanScope
 from lakewarden.engine.transaction.state.rollback_plans import (
     completed_rollback_of,
@@ -29,8 +35,58 @@ from lakewarden.engine.transaction.state.rollback_plans import (
     pending_rollbacks,
     rolled_back_elsewhere,
 )
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
-from lakewarden.engine.transaction.sweep.written_files import look_at_paths
+from lakewarden.engine.transaction.sweep.sweep import look_at_paths
+
+
+class Ending(StrEnum):
+    """What a request to cancel has come to."""
+
+    CANCELLED = "cancelled"
+    ALREADY_CANCELLED = "already_cancelled"
+    ALREADY_COMMITTED = "already_committed"
+    # Only where nothing is done in any case: else a refusal is an error.
+    REFUSED = "refused"
+
+
+class Cleanup(StrEnum):
+    """What has become of the files of a cancelled instant, and of its place on the timeline."""
+
+    DONE = "done"
+    # A live attempt has not seen yet that it was cancelled; it removes what it has made.
+    LEFT_TO_ATTEMPT = "left_to_attempt"
+    # The next clean, the next write or the next cancel does it.
+    DUE = "due"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Cancellation(Shown):
+    """The answer to a request to cancel; what it says of the outcome holds for good."""
+
+    instant: str
+    action: Action
+    outcome: Ending
+    message: str
+    # None where there is nothing to clean up: the instant has completed, or stays.
+    cleanup: Cleanup | None = None
+    # Who had it in hand at the end of the call.
+    held_by: LiveAttempt | None = None
+    # When the instant has completed, if it has.
+    completed: str | None = None
+    rolled_back: RolledBack | None = None
+    removed_files: int = 0
+    reclaimed_bytes: int = 0
+    # The partitions that the next plan of the service has to look at.
+    handed_back: tuple[str, ...] = ()
+    is_dry_run: bool = False
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def service(self) -> Service | None:
+        """The service whose plan it was, if it was one."""
+        return Service.of(self.action)
+
 
 # Actions that are never cancelled, why, and what to do about one that hangs.
 _NEVER = {

@@ -5,20 +5,19 @@ from dataclasses import dataclass
 
 from lakewarden.engine.metadata.writing.builds import is_refresh
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, InstantState, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import (
+from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.transaction.state.context import TABLE_SERVICES, Context
+from lakewarden.engine.transaction.state.ledger_end import scope_of
+from lakewarden.engine.transaction.state.live_attempt import (
     is_recent,
     pending_state,
     standard_heartbeat,
 )
-from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 from lakewarden.engine.transaction.state.rollback_plans import PendingRollback, Rollbacks
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 from lakewarden.engine.transaction.state.settings import (
     ROLLBACK_DELAY_MINUTES,
     FailedWrites,

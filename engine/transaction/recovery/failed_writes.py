@@ -16,11 +16,11 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Loaded, Snapshot
 from lakewarden.engine.storage.side_by_side import both
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.recovery.due_instants import DueInstant, FailedInstantFinder
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.execution import (
@@ -31,19 +31,19 @@ from lakewarden.engine.transaction.rollback.execution import (
     execute_rollback,
     unpublish,
 )
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.ledger_end import (
-    append_cancelled,
-    append_withdrawn,
-    scope_of,
-)
-from lakewarden.engine.transaction.state.loading import (
+from lakewarden.engine.transaction.state.context import (
+    Context,
     is_committed,
     load_for_writing,
     pending_ledgers,
     reload_under_lock,
     torn_completion,
     unpublished_in,
+)
+from lakewarden.engine.transaction.state.ledger_end import (
+    append_cancelled,
+    append_withdrawn,
+    scope_of,
 )
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from lakewarden.engine.transaction.state.rollback_plans import (

@@ -2,22 +2,25 @@
 
 from lakewarden.engine.kernel.errors import Defect
 from lakewarden.engine.locks.table_lock import HeldLock
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.execution import (
     RolledBack,
     begin_rollback,
     execute_rollback,
 )
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.context import Context, reload_under_lock
+from lakewarden.engine.transaction.state.live_attempt import newest_heartbeat
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
-from lakewarden.engine.transaction.sweep.sweep import clear_behind, schedule_sweep
-from lakewarden.engine.transaction.sweep.written_files import find_written, remove_written
+from lakewarden.engine.transaction.sweep.sweep import (
+    clear_behind,
+    find_written,
+    remove_written,
+    schedule_sweep,
+)
 
 
 def abort(context: Context, instant: str) -> RolledBack | None:

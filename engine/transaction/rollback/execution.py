@@ -23,7 +23,6 @@ from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.writing.writer import rollback_change
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State
 from lakewarden.engine.timeline.instants.state import LedgerEnd
@@ -33,7 +32,8 @@ from lakewarden.engine.timeline.ledger.ledger import (
     assert_may_delete,
     read_ledger,
 )
-from lakewarden.engine.transaction.attempts.completion import complete
+from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.transaction.attempts.attempt import complete
 from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in
 from lakewarden.engine.transaction.rollback.metadata_rebuild import (
     drop_untrue,
@@ -41,17 +41,21 @@ from lakewarden.engine.transaction.rollback.metadata_rebuild import (
     untrue_without,
 )
 from lakewarden.engine.transaction.state.claims import append_claim
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    load_for_writing,
+    reload_under_lock,
+)
 from lakewarden.engine.transaction.state.ledger_end import append_withdrawn, scope_of
-from lakewarden.engine.transaction.state.loading import load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.markers import MarkedFile
 from lakewarden.engine.transaction.state.rollback_plans import PendingRollback, Rollbacks
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
-from lakewarden.engine.transaction.sweep.sweep import clear_behind, schedule_sweep
-from lakewarden.engine.transaction.sweep.written_files import (
+from lakewarden.engine.transaction.sweep.sweep import (
+    clear_behind,
     find_written,
     look_at_paths,
     remove_written,
+    schedule_sweep,
 )
 
 # Others have written upon what was to be taken back.

@@ -8,15 +8,14 @@ properties remember what was dropped until the rollback or restore has ended, an
 from collections.abc import Collection
 
 from lakewarden.engine.file_groups.listing import StorageListing
-from lakewarden.engine.metadata.building.built_after import built_after
-from lakewarden.engine.metadata.building.create import add_partitions
+from lakewarden.engine.metadata.building.create import add_partitions, built_after
 from lakewarden.engine.metadata.building.drop import drop_partitions
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.metadata.reading.table import FILES, load_metadata_table
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.active import InstantFiles
+from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.context import Context
 
 # What the metadata table had when it was dropped, as a whole or in part.

@@ -2,35 +2,174 @@
 
 A rollback leaves an entry that comes due after the longest pause that is tolerated. The process
 that finds it due looks once more for files that carry the instant, and removes them.
+
+The data files an instant has made: where to look for them, and how they are removed.
+
+Markers of ended instants, deleted on request.
+
+As long as an instant is pending, its rollback goes by its markers: without them, files that no
+record names would stay.
+
+Instant cleanup: the markers and heartbeats of an ended instant are removed.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
+from lakewarden.engine.conflicts.group_hashes import announcement_paths
+from lakewarden.engine.file_groups.file_names import parse_file_name
+from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.formats.instant_metadata import commit, replace
 from lakewarden.engine.formats.instant_metadata.binding import value_of
-from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.storage.border import check_partition
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.storage.paths import check_partition
+from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
+from lakewarden.engine.timeline.heartbeats import heartbeat_path, standard_path
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import LedgerEnd
-from lakewarden.engine.timeline.ledger.documents import (
+from lakewarden.engine.timeline.ledger.entries import (
     PRIVATE_FOLDER,
+    Cancelled,
+    Claim,
+    Committed,
+    Withdrawn,
     format_document,
     parse_document,
 )
-from lakewarden.engine.timeline.ledger.entries import Cancelled, Committed, Withdrawn
-from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.timeline.ledger.ledger import Ledger, assert_may_delete, read_ledger
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.transaction.state.markers import (
     MarkedFile,
     delete_markers,
     marker_folder,
     read_markers,
 )
-from lakewarden.engine.transaction.state.settings import SWEEP_DELAY_SECONDS
-from lakewarden.engine.transaction.sweep.instant_cleanup import clean_up_instant, delete_heartbeats
-from lakewarden.engine.transaction.sweep.written_files import attempt_of, remove_written, written_in
+from lakewarden.engine.transaction.state.settings import STORAGE_THREADS, SWEEP_DELAY_SECONDS
+
+AnswerT = TypeVar("AnswerT")
+
+
+def find_written(
+    storage: Storage, instant: str, *, without_markers: tuple[str, ...] | None = None
+) -> tuple[MarkedFile, ...]:
+    """The data files on storage that carry an instant in their names, sorted.
+
+    Markers say in which partitions to look. An instant without any marker is looked for in the
+    given partitions, or else everywhere: if it had left files all the same, their rows would come
+    to light one day.
+    """
+    marked = read_markers(storage, instant)
+    if marked is None:
+        places = None if without_markers is None else list(without_markers)
+        return written_in(storage, instant, places)
+    return written_in(storage, instant, sorted({file.partition for file in marked}))
+
+
+def written_in(
+    storage: Storage, instant: str, partitions: list[str] | None
+) -> tuple[MarkedFile, ...]:
+    """The data files of an instant in some partitions, in all of them without any."""
+    listed = StorageListing(storage).files(partitions)
+    return tuple(
+        sorted(
+            MarkedFile(partition, file.name)
+            for partition, files in listed.items()
+            for file in files
+            if file.instant == instant
+        )
+    )
+
+
+def remove_written(
+    context: Context, ledger: Ledger, attempt: int, files: Iterable[MarkedFile]
+) -> int:
+    """Remove files that an attempt at an instant made, by law 1; those already gone are no error.
+
+    The number tells how many were still there.
+    """
+    assert_may_delete(ledger, attempt)
+    chosen = sorted(set(files))
+    for file in chosen:
+        named = parse_file_name(file.name, 0)
+        # Whatever made the list, nothing but a file of this very instant is ever touched.
+        assert named is not None, file
+        assert named.instant == ledger.instant, file
+    return delete_paths(context, [file.path for file in chosen])
+
+
+def delete_paths(context: Context, paths: list[str]) -> int:
+    """Delete files side by side; how many were there."""
+    return sum(_answers(context, context.storage.delete, paths))
+
+
+def look_at_paths(context: Context, paths: list[str]) -> tuple[Entry | None, ...]:
+    """The entries of files, side by side; None for one that is not there."""
+    return tuple(_answers(context, context.storage.stat, paths))
+
+
+def _answers(
+    context: Context, call: Callable[[str], AnswerT], paths: list[str]
+) -> Iterable[AnswerT]:
+    """What a call says of each path; it waits for the storage, not for a processor."""
+    if asks_ahead(context.storage):
+        return together(context.storage, [partial(call, path) for path in paths])
+    threads = min(context.settings[STORAGE_THREADS], max(len(paths), 1))
+    return LocalExecutor(threads).map(call, paths)
+
+
+def attempt_of(name: str) -> int:
+    """The attempt that made a file, if it is one of ours: the last number of its write token.
+
+    Another engine has some number of its own there, and 0 stands for none at all.
+    """
+    named = parse_file_name(name, 0)
+    number = "" if named is None else named.write_token.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def remove_markers(context: Context, instant: str, *, dry_run: bool = False) -> int:
+    """Remove the markers of an instant that is not pending; the number of files removed."""
+    # The instant becomes part of a path.
+    if not instant.isdecimal():
+        raise InvalidRequest(
+            "bad_instant",
+            what=f"{instant!r} is not an instant.",
+            why="Instants are digits, such as 20261118101500123.",
+            now="Take one from show_markers.",
+            instant=instant,
+        )
+    files = load_for_writing(context).pending(instant)
+    if files is not None:
+        raise InvalidRequest(
+            "markers_needed",
+            what=f"The markers of {instant} were not removed.",
+            why=f"The {files.started_as.value} is pending, and its rollback would need them.",
+            now="Wait until it ends, cancel it or roll it back: that deletes its markers.",
+            instant=instant,
+        )
+    if dry_run:
+        return len(context.storage.walk(marker_folder(instant)))
+    return delete_markers(context.storage, instant)
+
+
+def clean_up_instant(storage: Storage, ledger: Ledger) -> None:
+    """Remove what is of no use any more; a crash leaves some of it, which does no harm."""
+    markers, beats = delete_markers, delete_heartbeats
+    both(storage, partial(markers, storage, ledger.instant), partial(beats, storage, ledger))
+
+
+def delete_heartbeats(storage: Storage, ledger: Ledger) -> None:
+    """Remove the heartbeats of all attempts at an instant that has ended, and what it announced."""
+    claims = (entry for entry in ledger.entries if isinstance(entry, Claim))
+    beats = [heartbeat_path(ledger.instant, claim.attempt) for claim in claims]
+    announced = announcement_paths(ledger.instant)
+    storage.delete_all([*beats, *announced, standard_path(ledger.instant)])
+
 
 SWEEPS_FOLDER = f"{PRIVATE_FOLDER}/sweeps"
 

@@ -1,26 +1,95 @@
-"""The incremental window: which partitions a new plan of a service has to look at."""
+"""The incremental window: which partitions a new plan of a service has to look at.
+
+Window metadata: what a plan says of itself, so that the next one may go on from it.
+
+A plan with an account names everything it leaves out. Those of other engines do not: what their
+filters, their limits or other plans kept from them, they forget.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lakewarden.engine.conflicts.touched_groups import touched_by
-from lakewarden.engine.formats.instant_metadata import restore, rollback
+from lakewarden.engine.formats.instant_metadata import compaction, restore, rollback
+from lakewarden.engine.formats.instant_metadata import replace as clustering
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.kernel.settings import Setting, flag
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import ActiveTimeline, InstantFiles
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, epoch_ms
-from lakewarden.engine.timeline.instants.layouts import FOLDER_KEEPER
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    FOLDER_KEEPER,
+    Action,
+    Instant,
+    epoch_ms,
+)
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Ledger, instants_with_ledger, read_ledger
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles
+from lakewarden.engine.transaction.state.context import Context, Service
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import plan_scope
-from lakewarden.engine.transaction.state.service import Service
 from lakewarden.engine.transaction.state.settings import SKEW_MAX_SECONDS, STORAGE_THREADS
-from lakewarden.engine.transaction.window.window_metadata import WindowMetadata, window_metadata_in
+
+STARTED_KEY = "lakewarden.window.begun"
+RULES_KEY = "lakewarden.window.rules"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowMetadata:
+    """Since when and by which rules everything is in a plan, or named as skipped by it."""
+
+    # Every write that the plan does not know of began at this time or later.
+    started: str
+    # By what partitions were judged that are not named, as the planner tells it.
+    rules: str = ""
+
+
+def window_metadata_of(snapshot: Snapshot, rules: str) -> WindowMetadata:
+    """The account of a plan that is drafted at a moment."""
+    active = snapshot.timeline.active
+    under_way = (instant.requested for instant in active.pending() if instant.action.is_write)
+    return WindowMetadata(min(under_way, default=active.newest_time() or ""), rules)
+
+
+def window_metadata_in(extra: Mapping[str, str]) -> WindowMetadata | None:
+    """The account in a plan's extra metadata, if it has one."""
+    started = extra.get(STARTED_KEY)
+    return None if started is None else WindowMetadata(started, extra.get(RULES_KEY, ""))
+
+
+def with_window_metadata(
+    service: Service, content: bytes, account: WindowMetadata, missing: Iterable[str]
+) -> bytes:
+    """A plan with its account, and with partitions that it leaves out besides those it names."""
+    path = f"the draft of a {service}"
+    if service is Service.CLUSTERING:
+        requested = clustering.decode_plan(content, path)
+        plan = requested.clustering_plan or clustering.ClusteringPlan()
+        plan = replace(
+            plan,
+            extra_metadata=_extra(plan.extra_metadata, account),
+            missing_schedule_partitions=_both(plan.missing_schedule_partitions, missing),
+        )
+        return clustering.encode_plan(replace(requested, clustering_plan=plan))
+    compacted = compaction.decode_plan(content, path)
+    return compaction.encode_plan(
+        replace(
+            compacted,
+            extra_metadata=_extra(compacted.extra_metadata, account),
+            missing_schedule_partitions=_both(compacted.missing_schedule_partitions, missing),
+        )
+    )
+
+
+def _extra(extra: Mapping[str, str], account: WindowMetadata) -> dict[str, str]:
+    return {**extra, STARTED_KEY: account.started, RULES_KEY: account.rules}
+
+
+def _both(named: Iterable[str], missing: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*named, *missing}))
+
 
 _GONE = "missing_file"
 

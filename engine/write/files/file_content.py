@@ -2,19 +2,140 @@
 
 While a file is made its rows are looked at on their way, so that nothing is read twice; of a file
 that is there already they are read back, only the columns that expressions are of.
+
+Key footers: what a base file's footer says of its keys, gathered while the file is written.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewarden.engine.formats.bloom import BloomOptions
+from lakewarden.engine.formats.bloom import (
+    BloomFilter,
+    BloomOptions,
+    build_bloom,
+    extend_bloom,
+    full_bloom,
+)
 from lakewarden.engine.formats.parquet_footer import KeyFooter, key_footer
 from lakewarden.engine.metadata.entries.changes import NewFile, StoredFilter
 from lakewarden.engine.metadata.entries.row_indexes import RowGatherer, RowIndexes
 from lakewarden.engine.read.merge.base_file import BaseReader
 from lakewarden.engine.storage.port import Storage
+
+# A filter of so many times the keys it can grow to answers "maybe" to nearly every stranger.
+_SATURATED_AT = 8
+# A filter for less than half of the keys that one is made for is made for its own keys only; its
+# file is rewritten with a new filter, so that it needs no room for more. Java reads any size.
+_FITTED_SHARE = 2
+_FITTED_ENTRIES_MIN = 64
+# Up to so many keys a new filter costs next to nothing, and forgets keys that are gone.
+REBUILT_UP_TO = 200_000
+# From U+E000 on Java's order, that of UTF-16, is another one than that of UTF-8.
+_FIRST_UNLIKE_OCTET = 0xEE
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFilter:
+    """The filter in the footer of a file that is rewritten; it is decoded only to be changed."""
+
+    footer: KeyFooter
+    path: str
+
+    def decoded(self) -> BloomFilter:
+        bloom = self.footer.bloom_filter(self.path)
+        assert bloom is not None
+        return bloom
+
+
+class KeyGatherer:
+    """Gathers the keys of one base file; without options its footer is to say nothing of them.
+
+    `base` is the filter of the file that is rewritten: keys that stay need not be hashed again. It
+    may come later, but not after the first keys.
+    """
+
+    def __init__(self, options: BloomOptions | None, base: KeptFilter | None = None) -> None:
+        self._options = options
+        self._base = base
+        self._keys: list[pa.Array] = []
+        self._bounds: list[str] = []
+
+    def go_on_from(self, base: KeptFilter) -> None:
+        assert not self._bounds
+        self._base = base
+
+    def add(self, keys: pa.Array | pa.ChunkedArray, *, are_new: bool) -> None:
+        """Take note of keys, in the order in which they are written."""
+        if self._options is None:
+            return
+        chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+        for chunk in chunks:
+            if len(chunk):
+                self._bounds += key_bounds(chunk)
+                if are_new or self._base is None:
+                    self._keys.append(chunk)
+
+    def footer(self) -> KeyFooter:
+        """What goes into the footer; a file without rows has no smallest and largest key."""
+        if self._options is None:
+            return KeyFooter(None, None, None, None)
+        bounds = sorted(self._bounds, key=_java_order)
+        low, high = (bounds[0], bounds[-1]) if bounds else (None, None)
+        if self._base is not None and not self._keys:
+            return replace(self._base.footer, min_key=low, max_key=high)
+        bloom = self._bloom(self._options)
+        return KeyFooter(bloom.text(), bloom.type_code, low, high)
+
+    def _bloom(self, options: BloomOptions) -> BloomFilter:
+        keys = pa.chunked_array(self._keys, pa.string())
+        if self._base is not None:
+            return extend_bloom(self._base.decoded(), keys, entries_max=options.entries_max)
+        entries = options.entries
+        if options.is_fitted and _FITTED_SHARE * len(keys) < entries:
+            entries = min(max(len(keys), _FITTED_ENTRIES_MIN), entries)
+        capacity = max(options.entries, options.entries_max)
+        if options.type_code == "DYNAMIC_V0" and len(keys) > _SATURATED_AT * capacity:
+            return full_bloom(
+                len(keys),
+                entries=options.entries,
+                false_positive_rate=options.false_positive_rate,
+                entries_max=options.entries_max,
+            )
+        return build_bloom(
+            keys,
+            type_code=options.type_code,
+            entries=entries,
+            false_positive_rate=options.false_positive_rate,
+            entries_max=options.entries_max,
+        )
+
+
+def key_bounds(keys: pa.Array) -> tuple[str, str]:
+    """The smallest and the largest of some keys, by Java's order."""
+    if _may_be_unlike(keys):
+        texts = sorted(set(keys.to_pylist()), key=_java_order)
+        return texts[0], texts[-1]
+    bounds = pc.min_max(keys)
+    return bounds["min"].as_py(), bounds["max"].as_py()
+
+
+def _java_order(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _may_be_unlike(keys: pa.Array) -> bool:
+    _, offsets, content = keys.buffers()
+    if content is None:
+        return False
+    bounds = np.frombuffer(offsets, np.int32)
+    first, last = bounds[keys.offset], bounds[keys.offset + len(keys)]
+    octets = np.frombuffer(content, np.uint8)[first:last]
+    return bool(len(octets)) and int(octets.max()) >= _FIRST_UNLIKE_OCTET
+
 
 _BATCH_ROWS = 1 << 16
 

@@ -1,25 +1,178 @@
 """What a write tells its tasks: how files are made, and what goes into one file group.
 
 Both travel to other processes, so they hold nothing but values.
+
+Meta columns: what Hudi keeps of every row besides the table's own columns.
+
+Summaries of a base file's columns: from its footer, or from its rows where it does not tell.
+
+Written files: what a task hands back about each data file it made.
+
+Group work: what one file group has to take in during one write.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.bloom import BloomOptions
+from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.formats.log.write import BLOCK_BYTES_MAX
+from lakewarden.engine.formats.parquet_footer import column_ranges
+from lakewarden.engine.metadata.entries.changes import ColumnSummary, NewFile, ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
+from lakewarden.engine.metadata.entries.summaries import (
+    columns_with_nan,
+    summaries_of_footer,
+    summaries_of_rows,
+)
 from lakewarden.engine.read.merge.spec import ReadSpec
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.change_logging import LoggingMode
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeRules
-from lakewarden.engine.table.schema import TableSchema
+from lakewarden.engine.table.schema import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    FILE_NAME,
+    PARTITION_PATH,
+    RECORD_KEY,
+    TableSchema,
+)
 from lakewarden.engine.transaction.state.markers import MarkerType
-from lakewarden.engine.write.files.group_work import GroupWork
+
+# What a row keeps when its file is rewritten; the other two are the same for a whole file.
+OWN_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY)
+
+
+def with_own_columns(
+    rows: pa.Table, keys: pa.StringArray, *, instant: str, task_number: int, first: int = 0
+) -> pa.Table:
+    """New rows behind their commit time, sequence number and key; numbers go on from `first`."""
+    columns = [constant(instant, len(keys)), sequence(instant, task_number, first, len(keys)), keys]
+    fields = [pa.field(name, pa.string()) for name in OWN_COLUMNS]
+    return pa.table([*columns, *rows.columns], schema=pa.schema([*fields, *rows.schema]))
+
+
+def with_file_columns(rows: pa.Table, partition: str, file_name: str) -> pa.Table:
+    """Rows with all meta columns in their order; those of the file are kept as dictionaries."""
+    count, own = len(rows), len(OWN_COLUMNS)
+    columns = {
+        **dict(zip(OWN_COLUMNS, rows.columns[:own], strict=True)),
+        PARTITION_PATH: repeated(partition, count),
+        FILE_NAME: repeated(file_name, count),
+    }
+    named = dict(zip(rows.column_names[own:], rows.columns[own:], strict=True))
+    return pa.table({**columns, **named})
+
+
+def without_identity(rows: pa.Table) -> pa.Table:
+    """Rows as tables with virtual keys store them: of the meta columns only the file is filled."""
+    for name in (*OWN_COLUMNS, PARTITION_PATH):
+        place = rows.schema.get_field_index(name)
+        nulls = pa.nulls(len(rows), pa.string())
+        rows = rows.set_column(place, pa.field(name, pa.string()), nulls)
+    return rows
+
+
+def constant(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def repeated(text: str, count: int) -> pa.DictionaryArray:
+    """One text for all rows, at the cost of four bytes each."""
+    zeros = pa.array(np.zeros(count, np.int32))
+    return pa.DictionaryArray.from_arrays(zeros, pa.array([text]), safe=False)
+
+
+def sequence(instant: str, task_number: int, first: int, count: int) -> pa.Array:
+    """The sequence numbers of rows: the instant, the task, and a running number."""
+    numbers = pa.array(np.arange(first, first + count)).cast(pa.string())
+    return pc.binary_join_element_wise(f"{instant}_{task_number}", numbers, "_")
+
+
+class NanWatch:
+    """Looks at rows on their way into a file: a footer does not tell that a column has a NaN."""
+
+    def __init__(self) -> None:
+        self.columns: set[str] = set()
+
+    def over(self, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """The same parts, each looked at when it is taken."""
+        for part in parts:
+            self.columns |= columns_with_nan(part)
+            yield part
+
+
+def base_file_summaries(
+    storage: Storage,
+    path: str,
+    footer: pq.FileMetaData,
+    columns: tuple[str, ...],
+    with_nan: Iterable[str],
+) -> dict[str, ColumnSummary]:
+    """The summaries of a new base file; very long values have to be read back."""
+    found = summaries_of_footer(footer, columns, with_nan=frozenset(with_nan))
+    names = footer.schema.to_arrow_schema().names
+    missing = [name for name in columns if name in names and name not in found]
+    if not missing or not footer.num_rows:
+        return found
+    sizes = {one.name: (one.packed_bytes, one.unpacked_bytes) for one in column_ranges(footer)}
+    with storage.open(path) as source:
+        rows = pq.ParquetFile(source).read(missing)
+    for name, summary in summaries_of_rows(rows, missing).items():
+        packed, unpacked = sizes.get(name, (0, 0))
+        found[name] = replace(summary, packed_bytes=packed, unpacked_bytes=unpacked)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenFile:
+    """One data file: for the commit's metadata, and for the metadata table."""
+
+    key: FileGroupId
+    stat: WriteStat
+    file: NewFile
+    # Keys that came to live in the group with this file, and keys that it lost.
+    arrived: pa.StringArray
+    left: pa.StringArray
+    # What secondary indexes have to learn of the rows.
+    valued: tuple[ValueChange, ...] = ()
+    # The log of change data beside the file.
+    captured: NewFile | None = None
+
+    @property
+    def files(self) -> tuple[NewFile, ...]:
+        return (self.file,) if self.captured is None else (self.file, self.captured)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupWork:
+    """Rows for one file group, as places in the write's `KeyedRows`.
+
+    `updates` are rows whose key the group has, deletes among them; `inserts` are new to it.
+    `departures` are rows whose key leaves the group for another partition: the group forgets the
+    key whatever the ordering values say.
+    """
+
+    key: FileGroupId
+    # None begins a new file group.
+    slice: FileSlice | None
+    updates: npt.NDArray[np.int64]
+    inserts: npt.NDArray[np.int64]
+    departures: npt.NDArray[np.int64]
+
+    @property
+    def row_count(self) -> int:
+        return len(self.updates) + len(self.inserts) + len(self.departures)
+
 
 # Without a level, Arrow's gzip tries as hard as it can and takes fifty times as long.
 _LEVELS = {"zstd": 1, "gzip": 1}

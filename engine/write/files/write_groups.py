@@ -2,20 +2,26 @@
 
 A marker announces the file before anything else happens, and the folder is a partition before the
 file is in it; so whatever a crash leaves behind is found and undone.
+
+Partition metadata: the file by which Java knows that a folder is a partition of the table.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from lakewarden.engine.file_groups.file_names import PARTITION_METADATA
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
+from lakewarden.engine.formats.properties import format_properties
+from lakewarden.engine.kernel.errors import Unavailable
 from lakewarden.engine.metadata.entries.changes import NewFile, ValueChange
 from lakewarden.engine.metadata.entries.row_indexes import value_changes
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.read.merge.row_changes import RowChanges
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, Unknown
 from lakewarden.engine.table.config import TableType
 from lakewarden.engine.transaction.state.markers import (
     MarkedFile,
@@ -23,22 +29,66 @@ from lakewarden.engine.transaction.state.markers import (
     MarkerType,
     leave_marker,
 )
-from lakewarden.engine.write.files.base_writing import file_stat, new_base_file, write_base_file
-from lakewarden.engine.write.files.change_log import (
+from lakewarden.engine.write.files.base_files import (
+    Rewriting,
+    file_stat,
+    new_base_file,
+    write_base_file,
+)
+from lakewarden.engine.write.files.file_content import KeyGatherer, with_log_content
+from lakewarden.engine.write.files.log_files import (
     LOG_VERSION,
+    KeyChanges,
+    LogDeletes,
+    key_changes,
+    log_deletes,
     log_name,
+    log_records,
     new_change_log,
     store_changes,
+    store_log,
 )
-from lakewarden.engine.write.files.file_content import with_log_content
-from lakewarden.engine.write.files.key_changes import KeyChanges, key_changes
-from lakewarden.engine.write.files.key_footers import KeyGatherer
-from lakewarden.engine.write.files.log_files import LogDeletes, log_deletes, log_records, store_log
-from lakewarden.engine.write.files.meta_columns import with_file_columns, with_own_columns
-from lakewarden.engine.write.files.partition_files import ensure_partition
-from lakewarden.engine.write.files.rewriting import Rewriting
-from lakewarden.engine.write.files.spec import GroupTask, WriteSpec
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import (
+    GroupTask,
+    WriteSpec,
+    WrittenFile,
+    with_file_columns,
+    with_own_columns,
+)
+
+_COMMENT = "partition metadata"
+# Where tables keep it as a file of their base format, its footer says the same.
+BASE_FORMAT_METADATA = f"{PARTITION_METADATA}.parquet"
+
+
+def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
+    """Make a folder a partition before its first file comes; losing to another writer is fine."""
+    path = f"{partition}/{PARTITION_METADATA}" if partition else PARTITION_METADATA
+    outcome = storage.create_exclusive(path, format_properties(_said(partition, instant), _COMMENT))
+    if isinstance(outcome, Unknown) and storage.stat(path) is None:
+        raise Unavailable(
+            "partition_not_made",
+            what=f"It is not known whether {path} was created.",
+            why=f"{outcome.cause}.",
+            now="Try again: readers do not see the partition without this file.",
+            path=path,
+        )
+
+
+def write_in_base_format(storage: Storage, partition: str, instant: str) -> None:
+    """Make a folder a partition by a Parquet file, as Java does: without rows, by its footer."""
+    rows = pa.table({"dummyint": pa.array([], pa.int64())})
+    path = f"{partition}/{BASE_FORMAT_METADATA}" if partition else BASE_FORMAT_METADATA
+    content = pa.BufferOutputStream()
+    with pq.ParquetWriter(content, rows.schema, store_schema=False) as writer:
+        writer.add_key_value_metadata(_said(partition, instant))
+    storage.put(path, content.getvalue().to_pybytes())
+
+
+def _said(partition: str, instant: str) -> dict[str, str]:
+    depth = len(partition.split("/")) if partition else 0
+    return {"commitTime": instant, "partitionDepth": str(depth)}
+
 
 __all__ = ["GroupTask", "WriteSpec", "planned_files", "write_groups"]
 

@@ -2,25 +2,111 @@
 
 Rows follow their keys; new ones fill small file groups, and the rest begins groups of its own. The
 outcome depends on nothing but its inputs: the same rows and ids give the same groups.
+
+Small files: which file groups shall take in new rows, and how many of them.
+
+Dividing a bulk insert: balanced new file groups, without a look at what the table has.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakewarden.engine.conflicts.touched_groups import PLANNED, planned_by
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.index.buckets import bucket_file_id, bucket_numbers
-from lakewarden.engine.index.incoming import rows_by_partition
+from lakewarden.engine.index.incoming import Matches, no_matches, rows_by_partition
 from lakewarden.engine.index.kinds import Buckets
-from lakewarden.engine.index.matches import Matches, no_matches
+from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.ids import Ids
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
+from lakewarden.engine.table.schema import RECORD_KEY
+from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import ActiveTimeline
+from lakewarden.engine.write.files.spec import GroupWork
 from lakewarden.engine.write.routing.sizes import SizeLimits
-from lakewarden.engine.write.routing.small_files import shares
+
+_FOLDED = frozenset((Action.COMPACTION, Action.LOG_COMPACTION))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many new rows for a file group."""
+
+    slice: FileSlice
+    row_count: int
+
+
+def shares(
+    candidates: Iterable[FileSlice],
+    row_count: int,
+    limits: SizeLimits,
+    rewritten: Collection[FileGroupId] = (),
+) -> tuple[Share, ...]:
+    """How the small ones among some slices share new rows of their partition.
+
+    Those that updates rewrite anyway come first on copy-on-write tables, then the smallest, which
+    cost least and have most room. On merge-on-read tables nothing but new rows rewrites a base
+    file, so a slice takes part only where this pays, and never while it has logs. Where logs take
+    in new rows, those come first that get a log anyway.
+    """
+    taken = []
+    for slice_ in sorted(candidates, key=lambda one: _order(one, limits, rewritten)):
+        share = min(_room(slice_, limits), row_count)
+        if share > 0 and _pays(slice_, share, limits):
+            taken.append(Share(slice_, share))
+            row_count -= share
+    return tuple(taken)
+
+
+def _order(
+    slice_: FileSlice, limits: SizeLimits, rewritten: Collection[FileGroupId]
+) -> tuple[bool, int, FileGroupId]:
+    is_free = limits.rewrite_ratio is None or limits.logs_take_rows
+    is_extra = is_free and slice_.key not in rewritten
+    return is_extra, slice_.size_bytes, slice_.key
+
+
+def _room(slice_: FileSlice, limits: SizeLimits) -> int:
+    """Rows that the slice's base file, or a log above it, can take in."""
+    if limits.logs_take_rows:
+        is_small = slice_.size_bytes < limits.small_file_bytes
+        room_bytes = max(limits.max_file_bytes - slice_.size_bytes, 0) if is_small else 0
+        return room_bytes // limits.record_bytes
+    base = slice_.base_file
+    if base is None or slice_.log_files or base.size_bytes >= limits.small_file_bytes:
+        return 0
+    return max(limits.max_file_bytes - base.size_bytes, 0) // limits.record_bytes
+
+
+def _pays(slice_: FileSlice, row_count: int, limits: SizeLimits) -> bool:
+    if limits.rewrite_ratio is None or limits.logs_take_rows:
+        return True
+    return slice_.size_bytes <= limits.rewrite_ratio * limits.bytes_of(row_count)
+
+
+def without_planned(
+    slices: Sequence[FileSlice], active: ActiveTimeline, *, logs_take_rows: bool = False
+) -> tuple[FileSlice, ...]:
+    """The slices that no pending compaction or clustering is going to rewrite.
+
+    A log is above what a compaction folds, so that it may take in new rows.
+    """
+    planned = planned_groups(active, PLANNED - _FOLDED if logs_take_rows else PLANNED)
+    return tuple(slice_ for slice_ in slices if slice_.key not in planned)
+
+
+def planned_groups(
+    active: ActiveTimeline, actions: Collection[Action] = PLANNED
+) -> frozenset[FileGroupId]:
+    """The file groups in pending plans of compaction, log compaction and clustering."""
+    pending = active.pending(actions)
+    return frozenset(key for instant in pending for key in planned_by(active, instant).keys)
+
 
 Places = npt.NDArray[np.int64]
 
@@ -157,3 +243,64 @@ class _NewRows:
 def new_group(key: FileGroupId, inserts: Places) -> GroupWork:
     """A file group that begins with some new rows."""
     return GroupWork(key, None, _NONE, inserts, _NONE)
+
+
+# Below this, what a second worker saves is less than what one more file costs later.
+PARALLEL_FILE_BYTES_MIN = 16 << 20
+
+
+def divide(
+    rows: KeyedRows,
+    limits: SizeLimits,
+    ids: Ids,
+    *,
+    workers: int = 1,
+    sort: Sequence[str] = (),
+) -> tuple[GroupWork, ...]:
+    """New file groups for all rows, each of one partition and of about the same size.
+
+    `sort` names columns by which the rows of a partition are ordered over its files, the record key
+    among them as `_hoodie_record_key`; without it rows stay in the order given.
+    """
+    _check_columns(rows, sort)
+    groups = []
+    for path, places in rows_by_partition(rows).items():
+        kept = places[~rows.is_delete[places]]
+        ordered = _sorted(rows, kept, sort) if sort else kept
+        share = workers * len(kept) / max(len(rows), 1)
+        for part in _parts(ordered, limits, share):
+            groups.append(new_group(FileGroupId(path, f"{ids.fresh()}-0"), part))
+    return tuple(groups)
+
+
+def _parts(places: Places, limits: SizeLimits, workers: float) -> Iterator[Places]:
+    """Rows in as many parts as file size asks for, or workers can use without tiny files."""
+    if not len(places):
+        return
+    by_size = -(-len(places) // limits.rows_per_file)
+    useful = min(round(workers), limits.bytes_of(len(places)) // PARALLEL_FILE_BYTES_MIN)
+    yield from np.array_split(places, max(by_size, useful, 1))
+
+
+def _sorted(rows: KeyedRows, places: Places, columns: Sequence[str]) -> Places:
+    indices = pa.array(places)
+    table = pa.table(
+        {
+            name: (rows.keys if name == RECORD_KEY else rows.rows.column(name)).take(indices)
+            for name in columns
+        }
+    )
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in columns])
+    return np.asarray(places[order.to_numpy()])
+
+
+def _check_columns(rows: KeyedRows, columns: Sequence[str]) -> None:
+    for name in columns:
+        if name != RECORD_KEY and name not in rows.rows.column_names:
+            raise InvalidRequest(
+                "unknown_column",
+                what=f"The rows have no column {name!r} to sort by.",
+                why=f"They have {', '.join(rows.rows.column_names)}.",
+                now="Name one of them, or _hoodie_record_key.",
+                column=name,
+            )

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.kernel.settings import Origin, Setting, Settings, flag, whole_number
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.timeline.active import ActiveTimeline
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 
 def _at_least_one(text: str) -> int:

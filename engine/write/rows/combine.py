@@ -6,12 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.read.merge.entries import NO_ROW, LogEntries
+from lakewarden.engine.read.merge.entries import NO_ROW, LogEntries, ordering_values
 from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.histories import Fates, Histories, fates
-from lakewarden.engine.read.merge.key_hash import hash_keys, repeated
-from lakewarden.engine.read.merge.ordering import ordering_values
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.read.merge.key_index import hash_keys, repeated
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 
 

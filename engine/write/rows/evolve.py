@@ -15,7 +15,7 @@ import pyarrow as pa
 from lakewarden.engine.formats.avro.arrow_types import avro_schema, is_nullable, record_names
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.delete_marks import IS_DELETED_FIELD
+from lakewarden.engine.read.merge.spec import IS_DELETED_FIELD
 from lakewarden.engine.table.column_types import (
     WIDER,
     WIDER_BY_TYPE,

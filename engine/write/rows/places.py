@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import PARTITION_PATH, RECORD_KEY
 from lakewarden.engine.write.rows.prepare import has_partition, keyed_rows
 

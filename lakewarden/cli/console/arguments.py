@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from lakewarden.cli.console.command import SqlCommand
+from lakewarden.cli.call_arguments import CommandParser
+from lakewarden.cli.console.loop import SqlCommand
 from lakewarden.cli.output import FORMATS
-from lakewarden.cli.parser import CommandParser
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.sql_ext.server.server_options import (
     CONNECT_PORT,

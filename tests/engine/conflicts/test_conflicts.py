@@ -11,9 +11,9 @@ from lakewarden.engine.conflicts.conflicts import (
     ConflictStrategy,
     ObservedInstants,
     find_conflicts,
+    strategy_of,
     write_conflict,
 )
-from lakewarden.engine.conflicts.strategies import strategy_of
 from lakewarden.engine.conflicts.touched_groups import TouchKind, planned_by, touched_by
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata import commit, compaction, replace
@@ -30,18 +30,16 @@ from lakewarden.engine.formats.instant_metadata.replace import (
     RequestedReplace,
 )
 from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
-from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.instants.instant import Action, Instant, Layout, State, layout_of
+from lakewarden.engine.timeline.timeline import Timeline, load_active
 from tests.golden_tables import GoldenTable
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)

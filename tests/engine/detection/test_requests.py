@@ -16,8 +16,7 @@ from lakewarden.engine.conflicts.group_hashes import NAMES_MAX, put_hashes
 from lakewarden.engine.detection.strategies import DETECTION, STRATEGY, Strategy
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage

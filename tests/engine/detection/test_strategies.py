@@ -18,8 +18,7 @@ from lakewarden.engine.detection.strategies import (
 )
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Origin, Settings
-from lakewarden.engine.services.effective import effective_settings
-from lakewarden.engine.services.hudi_settings import NoEffect
+from lakewarden.engine.services.options import NoEffect, effective_settings
 from lakewarden.engine.transaction.state.settings import MARKERS_TYPE
 from tests.engine.services.service_table import COW, inserted, new_service_world, updated
 

@@ -13,7 +13,7 @@ from lakewarden.engine.formats.log.write import BlockOrigin, avro_blocks, delete
 from lakewarden.engine.formats.parquet_footer import KeyFooter
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import META_COLUMNS
 
 COLUMNS = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])

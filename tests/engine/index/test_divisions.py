@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden.engine.index.buckets import bucket_hashes, bucket_numbers
-from lakewarden.engine.index.divisions import Division, GroupKeys, division
+from lakewarden.engine.index.from_files import Division, GroupKeys, division
 from lakewarden.engine.index.kinds import Buckets
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
-from lakewarden.engine.index.key_check import KeyCheck, Witness
-from lakewarden.engine.index.new_keys import NewKeys
+from lakewarden.engine.index.key_check import KeyCheck, NewKeys, Witness
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.write.distributed_rows import RowPreparation

@@ -15,7 +15,7 @@ from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from tests.engine.index.small_tables import keyed_rows
 from tests.golden_tables import GOLDEN_TABLES, GoldenTable

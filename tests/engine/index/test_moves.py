@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.index.incoming import Matches
 from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
-from lakewarden.engine.index.matches import Matches
 from lakewarden.engine.index.moves import Moves, moved
 from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.write.routing.route import route
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from tests.engine.index.small_tables import SmallTable, keyed_rows

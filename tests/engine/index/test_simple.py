@@ -8,7 +8,7 @@ from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.run.executor import LocalExecutor
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from tests.engine.index.small_tables import SmallTable, keyed_rows
 
 Pairs = list[tuple[int, str]]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.kernel.byte_bounded import ByteBounded
+from lakewarden.engine.kernel.caches import ByteBounded
 
 
 def test_values_asked_for_last_are_kept() -> None:

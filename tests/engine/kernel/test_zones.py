@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakewarden.engine.kernel.clock import LOCAL, UTC, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL, UTC, Zone, named_zone
 
 CHICAGO = named_zone("America/Chicago")
 

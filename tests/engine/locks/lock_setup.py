@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.kernel.ids import SeededIds
-from lakewarden.engine.run.background import ManualBackground
+from lakewarden.engine.run.executor import ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.run.processes import ProcessMark
 

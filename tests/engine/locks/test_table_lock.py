@@ -12,7 +12,6 @@ import pytest
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest, Unavailable
 from lakewarden.engine.kernel.events import log_event
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.providers.file_system import Expiry, FileSystemLock
 from lakewarden.engine.locks.providers.port import Acquiring
 from lakewarden.engine.locks.providers.storage_lock import (
@@ -20,8 +19,8 @@ from lakewarden.engine.locks.providers.storage_lock import (
     LockValidity,
     StorageLock,
 )
-from lakewarden.engine.locks.table_lock import Patience, TableLock
-from lakewarden.engine.run.background import ThreadBackground
+from lakewarden.engine.locks.table_lock import Patience, TableLock, open_lock
+from lakewarden.engine.run.executor import ThreadBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage

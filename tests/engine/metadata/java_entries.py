@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 from lakewarden.engine.formats.hfile import HFile
 from lakewarden.engine.formats.log.block import DATA_KINDS, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.formats.range_source import BufferSource
-from lakewarden.engine.metadata.encoding.entries import Entries
-from lakewarden.engine.metadata.encoding.record_schema import RECORD_SCHEMA_TEXT
+from lakewarden.engine.metadata.encoding.records import RECORD_SCHEMA_TEXT, Entries
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, NewFile
 from lakewarden.engine.metadata.entries.summaries import (
     columns_with_nan,

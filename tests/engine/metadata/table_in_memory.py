@@ -6,18 +6,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakewarden.engine.formats.avro.arrow_types import avro_schema
-from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.clock import UTC, ManualClock
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.kernel.zones import UTC
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.metadata.building.create import BuildOptions, create_metadata_table
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.writer import Reported, rollback_change, write_change
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage

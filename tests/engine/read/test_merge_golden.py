@@ -11,9 +11,7 @@ from lakewarden.engine.formats.avro.arrow_types import arrow_schema
 from lakewarden.engine.formats.avro.schema import parse_schema
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
-from lakewarden.engine.formats.log.effective import effective_blocks
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import effective_blocks, read_blocks, records
 from lakewarden.engine.read.merge.entries import Records, log_entries
 from lakewarden.engine.read.merge.fold import fold
 from lakewarden.engine.read.merge.merge import Merger

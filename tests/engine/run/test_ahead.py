@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakewarden.engine.run.ahead import ahead
+from lakewarden.engine.run.executor import ahead
 
 
 @pytest.mark.parametrize("depth", [1, 3])

@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from lakewarden.engine.run.interrupts import Terminated, interruption_watch, stopping_on_signal
+from lakewarden.engine.run.processes import Terminated, interruption_watch, stopping_on_signal
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import kept_settings, load_config
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from tests.crash.dying_operations import CrashedTable, ports
 from tests.writing.model import Model, ModelRow, Write
 from tests.writing.shapes import Shape, carry_out

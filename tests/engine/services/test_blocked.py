@@ -21,7 +21,7 @@ from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.services.retention.archive_plan import ArchiveHold
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage

@@ -5,14 +5,14 @@ import warnings
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.hudi_settings import (
+from lakewarden.engine.services.options import (
+    ALL_SETTINGS,
     NoEffect,
     check_values,
     foreign_settings,
     of_hudi,
     understood,
 )
-from lakewarden.engine.services.options import ALL_SETTINGS
 from lakewarden.engine.table.creation import is_creation_property
 from lakewarden.engine.table.description import DESCRIBING, described
 

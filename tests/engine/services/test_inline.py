@@ -9,8 +9,10 @@ from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import pending_plans
 from lakewarden.engine.services.inline import AfterWrite, after_write
-from lakewarden.engine.services.metadata_table.result import MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
+from lakewarden.engine.services.metadata_table.service import (
+    MetadataService,
+    maintain_metadata_table,
+)
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from lakewarden.engine.table.config import load_config
@@ -18,7 +20,7 @@ from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.write.result import Commit
+from lakewarden.engine.write.request import Commit
 from tests.engine.services.service_table import (
     COW,
     MOR,

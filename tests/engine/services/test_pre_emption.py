@@ -3,9 +3,8 @@
 from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Refusal
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, draft, schedule
-from lakewarden.engine.services.planning.selection import Refusal
 from lakewarden.engine.timeline.heartbeats import standard_path
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.start import start

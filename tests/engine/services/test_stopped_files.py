@@ -10,8 +10,7 @@ from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, TableService, schedule
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.transaction.attempts.attempt import LOOK_EVERY_SECONDS
-from lakewarden.engine.transaction.cancel.cancel import acknowledge
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.cancel.cancel import Ending, acknowledge
 from tests.engine.services.service_table import COW, MOR, inserted, new_service_world, updated
 from tests.engine.transaction.hooked import Hook
 from tests.writing.shapes import Shape

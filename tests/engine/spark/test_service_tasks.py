@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute

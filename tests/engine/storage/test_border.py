@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.storage import border
+from lakewarden.engine.storage import paths
 
 INSTANT = "20260101000000000"
 INSIDE = (
@@ -67,14 +67,14 @@ NO_DATA_FILES = (
 
 @pytest.mark.parametrize("path", INSIDE)
 def test_what_tables_call_their_partitions_passes(path: str) -> None:
-    border.check_path(path, "a plan")
-    border.check_partition(path, "a plan")
-    border.check_partition("", "a plan")
+    paths.check_path(path, "a plan")
+    paths.check_partition(path, "a plan")
+    paths.check_partition("", "a plan")
 
 
 @pytest.mark.parametrize("path", WAYS_OUT)
 def test_a_way_out_is_refused_with_the_file_that_names_it(path: str) -> None:
-    for check in (border.check_path, border.check_partition, border.check_name):
+    for check in (paths.check_path, paths.check_partition, paths.check_name):
         with pytest.raises(CorruptTable, match=r"^a plan names ") as caught:
             check(path, "a plan")
         assert caught.value.code == "path_outside_table"
@@ -84,50 +84,50 @@ def test_a_way_out_is_refused_with_the_file_that_names_it(path: str) -> None:
 
 @pytest.mark.parametrize("name", DATA_FILES)
 def test_the_names_of_data_files_pass_alone_and_in_full(name: str) -> None:
-    border.check_data_file(name, "a plan")
-    border.check_address(name, "p=a", "a plan")
+    paths.check_data_file(name, "a plan")
+    paths.check_address(name, "p=a", "a plan")
     for table in ("", "/tables/t/", "file:/tables/t/", "s3a://bucket/t/", "hdfs://host:1/t/"):
-        border.check_address(f"{table}p=a/{name}", "p=a", "a plan")
-        border.check_address(f"{table}{name}", "", "a plan")
+        paths.check_address(f"{table}p=a/{name}", "p=a", "a plan")
+        paths.check_address(f"{table}{name}", "", "a plan")
 
 
 @pytest.mark.parametrize("name", NO_DATA_FILES)
 def test_what_is_no_data_file_is_refused(name: str) -> None:
     with pytest.raises(CorruptTable):
-        border.check_data_file(name, "a plan")
+        paths.check_data_file(name, "a plan")
 
 
 @pytest.mark.parametrize("folder", ["/elsewhere/", "../", "/t/q/", "/t/../p/", "x" * 5000 + "/p/"])
 def test_an_address_in_another_partition_is_refused(folder: str) -> None:
     with pytest.raises(CorruptTable):
-        border.check_address(folder + DATA_FILES[0], "p", "a plan")
+        paths.check_address(folder + DATA_FILES[0], "p", "a plan")
 
 
 @pytest.mark.parametrize("time", ["", "..", "x", "2026/", "20260101000000000 ", "1" * 50])
 def test_what_is_no_time_of_an_instant_is_refused(time: str) -> None:
-    border.check_instant(INSTANT, "a plan")
+    paths.check_instant(INSTANT, "a plan")
     with pytest.raises(CorruptTable):
-        border.check_instant(time, "a plan")
+        paths.check_instant(time, "a plan")
 
 
 @pytest.mark.parametrize("name", [".hoodie", "..", "files/x", "", ".", "files\n"])
 def test_what_is_no_partition_of_the_metadata_table_is_refused(name: str) -> None:
-    border.check_metadata_partition("expr_index_a-b", "the properties")
+    paths.check_metadata_partition("expr_index_a-b", "the properties")
     with pytest.raises(CorruptTable):
-        border.check_metadata_partition(name, "the properties")
+        paths.check_metadata_partition(name, "the properties")
 
 
 @pytest.mark.parametrize("folder", ["metadata", ".lakewarden/ledger", "../x", ".temp", ".hoodie"])
 def test_a_timeline_in_folders_of_other_files_is_refused(folder: str) -> None:
-    border.check_timeline_folder("timeline", "the properties")
+    paths.check_timeline_folder("timeline", "the properties")
     with pytest.raises(CorruptTable):
-        border.check_timeline_folder(folder, "the properties")
+        paths.check_timeline_folder(folder, "the properties")
 
 
 @pytest.mark.parametrize(
     "path", [".hoodie/hoodie.properties", ".hoodie/.index_defs/../x", "x.json", "/x", ""]
 )
 def test_definitions_of_indexes_lie_in_their_own_folder(path: str) -> None:
-    border.check_definitions_path(".hoodie/.index_defs/index.json", "the properties")
+    paths.check_definitions_path(".hoodie/.index_defs/index.json", "the properties")
     with pytest.raises(CorruptTable):
-        border.check_definitions_path(path, "the properties")
+        paths.check_definitions_path(path, "the properties")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lakewarden.engine.kernel.errors import Unavailable
-from lakewarden.engine.storage.conditional import CONFLICT_ATTEMPTS_MAX, ConditionalRequests
+from lakewarden.engine.storage.object_store import CONFLICT_ATTEMPTS_MAX, ConditionalRequests
 from lakewarden.engine.storage.port import Creation, Lost, Unknown, Versioned, Won
 
 

@@ -17,10 +17,10 @@ from lakewarden.engine.kernel.errors import (
     LakewardenError,
     Unavailable,
 )
-from lakewarden.engine.storage.checksums import drop_stale_checksum
 from lakewarden.engine.storage.drafts import ABANDONED_AFTER_MS, DRAFT_SUFFIX
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Listing, Location, Lost, Storage, Won
+from lakewarden.engine.storage.streams import drop_stale_checksum
 from tests.engine.storage.contract import ProcessContract, StorageContract, TouchContract
 
 DRAFT_FOLDER = ".hoodie/.lakewarden/temp"

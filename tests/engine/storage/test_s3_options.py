@@ -4,7 +4,7 @@ import pytest
 
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.storage.s3_options import s3fs_options
+from lakewarden.engine.storage.s3 import s3fs_options
 from tests.engine.storage.conftest import ACCESS_KEY, SECRET_KEY, S3Server
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewarden.engine.table.partitions import (
+from lakewarden.engine.table.config import (
     PartitionField,
     PartitionKind,
     PartitionScheme,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.table.schema_history import SchemaHistory, parse_schema_history
+from lakewarden.engine.table.schema import SchemaHistory, parse_schema_history
 
 
 def history(*versions: tuple[int, dict[int, str]]) -> SchemaHistory:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import InvalidRequest, Unavailable
-from lakewarden.engine.storage.listings import listing, ordered
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.storage.port import Entry, Lost, Storage, Unknown, Won
+from lakewarden.engine.storage.port import Entry, Lost, Storage, Unknown, Won, listing, ordered
 from lakewarden.engine.testing.fault_plan import (
     Fault,
     FaultKind,

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.formats.properties import parse_properties
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.active import ActiveTimeline, load_active
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms, layout_of
+from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)

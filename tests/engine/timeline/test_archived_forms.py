@@ -2,11 +2,11 @@
 
 import pytest
 
-from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.timeline.active import load_active
-from lakewarden.engine.timeline.archived_forms import archived_form
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import layout_of
+from lakewarden.engine.timeline.removals import archived_form
+from lakewarden.engine.timeline.timeline import load_active
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.kernel.clock import ManualClock
+from lakewarden.engine.kernel.clock import UTC, ManualClock, named_zone
 from lakewarden.engine.kernel.errors import Conflict
-from lakewarden.engine.kernel.zones import UTC, named_zone
 from lakewarden.engine.timeline.instants.instant import time_text
 from lakewarden.engine.timeline.next_time import TimeSource
 

@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import pytest
 
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.kernel.errors import CorruptTable, Defect, Unsettled
-from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.testing.fault_plan import (
     Fault,
@@ -17,8 +17,7 @@ from lakewarden.engine.testing.fault_plan import (
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, layout_of
 from lakewarden.engine.timeline.ledger.entries import Claim, Committed
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward, roll_forward

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.archived.writer import archive
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from tests.golden_tables import GoldenDocument, GoldenTable
 

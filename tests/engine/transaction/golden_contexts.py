@@ -2,7 +2,7 @@
 
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.port import Storage

@@ -14,8 +14,8 @@ from lakewarden.engine.formats.instant_metadata.replace import (
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.start import start
+from lakewarden.engine.transaction.state.context import Service
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.transaction.state.service import Service
 from tests.engine.transaction.transaction_table import TransactionTable, Writer
 
 GROUPS = (("p=a", "f1"), ("p=b", "f2"))

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
-from lakewarden.engine.run.interrupts import Terminated
+from lakewarden.engine.run.processes import Terminated
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.heartbeats import standard_path
@@ -16,7 +16,7 @@ from lakewarden.engine.transaction.abort_attempt import abort_attempt_after, abo
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Service
 from tests.engine.transaction.fake_locks import NoLock
 from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.plans import SERVICES, published, started

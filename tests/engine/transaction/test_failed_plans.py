@@ -13,7 +13,7 @@ from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.recovery.failed_writes import Repair, recover_failed_instants
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Service
 from lakewarden.engine.transaction.state.settings import ROLLBACK_DELAY_MINUTES
 from tests.engine.transaction.just_before import LOCK_IN_A_FILE, JustBefore
 from tests.engine.transaction.plans import SERVICES, published, started

@@ -6,10 +6,9 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
+from lakewarden.engine.transaction.cancel.cancel import Cleanup, Ending, cancel
 from tests.engine.transaction.golden_contexts import context_of, slices
 from tests.golden_tables import GoldenTable
 

@@ -12,8 +12,12 @@ from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start
 from lakewarden.engine.transaction.state.markers import MarkedFile, MarkerKind, leave_marker
-from lakewarden.engine.transaction.sweep.sweep import SWEEPS_FOLDER, sweep
-from lakewarden.engine.transaction.sweep.written_files import attempt_of, remove_written
+from lakewarden.engine.transaction.sweep.sweep import (
+    SWEEPS_FOLDER,
+    attempt_of,
+    remove_written,
+    sweep,
+)
 from tests.engine.transaction.fake_locks import PLAN, NoLock
 from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.plans import started

@@ -14,9 +14,8 @@ from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.commit import commit
-from lakewarden.engine.transaction.preempt import preempt_plans
-from lakewarden.engine.transaction.state.loading import reload_under_lock
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.start import preempt_plans
+from lakewarden.engine.transaction.state.context import Service, reload_under_lock
 from tests.engine.transaction.fake_locks import LosesItself
 from tests.engine.transaction.plans import SERVICES, published, started
 from tests.engine.transaction.transaction_table import DEAD_AFTER_MS, TransactionTable, Writer

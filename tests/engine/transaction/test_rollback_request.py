@@ -12,7 +12,7 @@ from lakewarden.engine.formats.instant_metadata.rollback import InstantReference
 from lakewarden.engine.formats.instant_metadata.rollback import encode_plan as encode_rollback
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage

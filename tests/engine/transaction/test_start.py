@@ -12,9 +12,9 @@ from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import dry_run_start, start
+from lakewarden.engine.transaction.state.context import Service
 from lakewarden.engine.transaction.state.markers import marker_folder
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.transaction.state.service import Service
 from tests.engine.transaction.fake_locks import LosesItself, NoLock
 from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.just_before import LOCK_IN_A_FILE

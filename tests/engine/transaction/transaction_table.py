@@ -12,8 +12,7 @@ from typing import TypeVar
 from lakewarden.engine.conflicts.conflicts import ObservedInstants
 from lakewarden.engine.file_groups.file_names import PARTITION_METADATA, parse_file_name
 from lakewarden.engine.file_groups.listing import StorageListing
-from lakewarden.engine.file_groups.slices import FileGroupId, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import FileGroupId, file_groups, load_visibility
 from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, WriteStat
@@ -23,12 +22,10 @@ from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.events import EventLog
 from lakewarden.engine.kernel.ids import SeededIds
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.providers.port import LockProvider
-from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.locks.table_lock import Patience, TableLock, open_lock
 from lakewarden.engine.metadata.entries.changes import TableChange
-from lakewarden.engine.run.background import ManualBackground
-from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.executor import LocalExecutor, ManualBackground
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.run.processes import ProcessMark
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
@@ -37,9 +34,8 @@ from lakewarden.engine.storage.side_by_side import IN_TURN, Concurrency
 from lakewarden.engine.table.config import PROPERTIES_PATH, load_config
 from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
-from lakewarden.engine.timeline.active import ActiveTimeline, load_active
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline, load_active
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight
 from lakewarden.engine.transaction.commit import Outcome, Receipt, commit, outputs_of

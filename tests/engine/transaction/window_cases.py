@@ -16,10 +16,10 @@ from lakewarden.engine.formats.instant_metadata.replace import (
     RequestedReplace,
 )
 from lakewarden.engine.transaction.attempts.publish import publish
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import Service
-from lakewarden.engine.transaction.window.window import Window, find_window
-from lakewarden.engine.transaction.window.window_metadata import (
+from lakewarden.engine.transaction.state.context import Service, load_for_writing
+from lakewarden.engine.transaction.window.window import (
+    Window,
+    find_window,
     window_metadata_of,
     with_window_metadata,
 )

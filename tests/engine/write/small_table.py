@@ -12,15 +12,18 @@ from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.config import PartitionScheme, TableType
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules
-from lakewarden.engine.table.partitions import PartitionScheme
 from lakewarden.engine.table.schema import TableSchema
-from lakewarden.engine.write.files.group_work import GroupWork
-from lakewarden.engine.write.files.spec import FileOptions, WriteSpec, group_task
+from lakewarden.engine.write.files.spec import (
+    FileOptions,
+    GroupWork,
+    WriteSpec,
+    WrittenFile,
+    group_task,
+)
 from lakewarden.engine.write.files.write_groups import write_groups
-from lakewarden.engine.write.files.written import WrittenFile
 from lakewarden.engine.write.rows.evolve import evolved, with_meta_text
 
 EVENT_TIME = MergeRules(MergeMode.EVENT_TIME, ("ts",))

@@ -24,8 +24,7 @@ from lakewarden.engine.transaction.commit import Outcome, commit, outputs_of
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.markers import read_markers
 from lakewarden.engine.write.distributed_rows import DistributedWrite, RowPreparation
-from lakewarden.engine.write.files.spec import GroupTask
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import GroupTask, WrittenFile
 from lakewarden.engine.write.outcome import commit_metadata, table_change
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from lakewarden.engine.write.settings import write_spec

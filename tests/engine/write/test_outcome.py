@@ -6,13 +6,17 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lakewarden.engine.file_groups.listing import StorageListing
-from lakewarden.engine.file_groups.slices import FileGroup, FileGroupId, file_groups
-from lakewarden.engine.file_groups.visibility import load_visibility
+from lakewarden.engine.file_groups.slices import (
+    FileGroup,
+    FileGroupId,
+    file_groups,
+    load_visibility,
+)
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.metadata.entries.changes import NewFile
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import WrittenFile
 from lakewarden.engine.write.outcome import live_files, table_change
 from tests.engine.transaction.transaction_table import TransactionTable
 

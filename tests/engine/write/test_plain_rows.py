@@ -8,7 +8,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.memory import fresh_memory_storage
-from lakewarden.engine.write.plain_rows import PlainRows
+from lakewarden.engine.write.operations import PlainRows
 
 INTS = pa.list_(pa.int32())
 PAIR = pa.struct([("n", pa.int32()), ("text", pa.string())])

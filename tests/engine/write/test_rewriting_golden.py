@@ -19,9 +19,8 @@ from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.files.group_work import GroupWork
-from lakewarden.engine.write.files.spec import WriteSpec, group_task
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
+from lakewarden.engine.write.files.spec import GroupWork, WriteSpec, group_task
 from lakewarden.engine.write.files.write_groups import write_groups
 from lakewarden.engine.write.settings import write_spec
 from tests.canonical import canonical_rows

@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.write.plain_rows import PlainRows
-from lakewarden.engine.write.sources import read_rows
+from lakewarden.engine.write.operations import PlainRows, read_rows
 
 TABLE = pa.table({"id": ["a", "b"], "n": [1, 2]})
 

@@ -8,10 +8,9 @@ import pytest
 
 from lakewarden.cli import main
 from lakewarden.cli.arguments import parse
-from lakewarden.cli.call_arguments import CallCommand
-from lakewarden.cli.call_names import COMMANDS, SHORT_NAMES, option_names
+from lakewarden.cli.call_arguments import COMMANDS, SHORT_NAMES, CallCommand, option_names
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.procedures.declaring.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import SqlType
 from lakewarden.procedures.registry import PROCEDURES
 from lakewarden.table import Table
 from tests.engine.services.service_table import MOR, inserted, updated

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden import InvalidRequest
-from lakewarden.cli.conditions import where
+from lakewarden.cli.entry import where
 from lakewarden.engine.read.merge.predicate import bind_filter
 
 SCHEMA = pa.schema(

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden import Table
 from lakewarden.cli import main
-from lakewarden.cli.call_names import known_names
+from lakewarden.cli.call_arguments import known_names
 from lakewarden.cli.console.loop import HELP, Console
 from lakewarden.cli.overview import GROUPS, completion
 from lakewarden.procedures.registry import PROCEDURES

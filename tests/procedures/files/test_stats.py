@@ -2,7 +2,7 @@
 
 from statistics import fmean, stdev
 
-from lakewarden.engine.services.inspection.files.sizes import Spread
+from lakewarden.engine.services.inspection.files.slice_view import Spread
 from tests.golden_tables import GoldenTable
 from tests.procedures.calls import call, call_one
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.services.inspection.state.blockers import Remedies, Remedy
+from lakewarden.engine.transaction.state.context import Service
 from lakewarden.procedures.binding import bind
 from lakewarden.procedures.registry import procedure_named
 

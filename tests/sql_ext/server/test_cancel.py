@@ -15,8 +15,7 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
-from lakewarden.engine.locks.table_lock import TableLock
+from lakewarden.engine.locks.table_lock import TableLock, open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.inspection.state.plans import PendingPlan
 from lakewarden.engine.storage.open import open_storage

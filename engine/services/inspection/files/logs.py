@@ -12,8 +12,7 @@ from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.hfile.reader import HFile
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import range_source, records
+from lakewarden.engine.formats.log.reader import range_source, read_blocks, records
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.merge.slice_reader import SliceReader
 from lakewarden.engine.read.query.plan_query import Query, read_spec

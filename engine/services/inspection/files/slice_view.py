@@ -1,13 +1,30 @@
-"""The view of files: the slices of a table as of an instant, with those still being written."""
+"""The view of files: the slices of a table as of an instant, with those still being written.
 
-from collections.abc import Iterator
+Sizes of files: their spread by the write that has made them, and how much is written again.
+
+The status of a file: whether it is there, and if not, what has removed it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from math import floor
+from statistics import fmean, stdev
 
-from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.file_groups.slices import FileGroup, FileSlice, Visibility
+from lakewarden.engine.formats.instant_metadata import clean, restore, rollback
+from lakewarden.engine.formats.instant_metadata.rollback import RollbackMetadata
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.services.inspection.history.history import (
+    History,
+    Recorded,
+    TimeSpan,
+    decode_write,
+    figures_of_write,
+)
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action
 from lakewarden.engine.timeline.timeline import Timeline
 
 # What stands for all partitions, besides no pattern at all.
@@ -117,3 +134,152 @@ def _newest(plan_request: ViewRequest) -> str | None:
     if plan_request.is_inclusive or not int(plan_request.before):
         return plan_request.before
     return str(int(plan_request.before) - 1).zfill(len(plan_request.before))
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The sizes of some files in bytes, sorted."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def average(self) -> float:
+        return fmean(self.sizes)
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, as of a sample."""
+        return stdev(self.sizes) if len(self.sizes) > 1 else 0.0
+
+    def quantile(self, share: float) -> float:
+        """The size that a share of the files does not exceed, between two files if need be."""
+        position = share * (len(self.sizes) + 1)
+        if position < 1:
+            return float(self.sizes[0])
+        if position >= len(self.sizes):
+            return float(self.sizes[-1])
+        lower, upper = self.sizes[floor(position) - 1], self.sizes[floor(position)]
+        return lower + (position - floor(position)) * (upper - lower)
+
+
+@dataclass(frozen=True, slots=True)
+class Amplification:
+    """How many rows a write has updated, and how many it had to write for that."""
+
+    records_updated: int
+    records_written: int
+
+    @property
+    def factor(self) -> float | None:
+        return self.records_written / self.records_updated if self.records_updated else None
+
+
+def spreads(state: Snapshot, pattern: str = "") -> Iterator[tuple[str | None, Spread]]:
+    """The spread over all files, then by write, newest first; nothing where there are no files.
+
+    A pattern is as a shell's, and chooses partitions.
+    """
+    source = state.source(use_metadata=True)
+    chosen = None
+    if pattern:
+        chosen = tuple(one for one in source.partitions() if fnmatchcase(one, pattern))
+    by_instant: dict[str, list[int]] = {}
+    for files in source.files(chosen).values():
+        for file in files:
+            by_instant.setdefault(file.instant, []).append(file.size_bytes)
+    if by_instant:
+        yield None, _spread([size for sizes in by_instant.values() for size in sizes])
+    for instant in sorted(by_instant, reverse=True):
+        yield instant, _spread(by_instant[instant])
+
+
+def amplifications(history: History) -> Iterator[tuple[str | None, Amplification]]:
+    """The amplification of all active writes together, then of each, newest first."""
+    each = [
+        (recorded.instant.requested, figures_of_write(decode_write(recorded)))
+        for recorded in history.completed(COMPLETED_WRITES)
+    ]
+    if each:
+        yield (
+            None,
+            Amplification(
+                sum(one.records_updated for _, one in each),
+                sum(one.records_written for _, one in each),
+            ),
+        )
+    for instant, figures in each:
+        yield instant, Amplification(figures.records_updated, figures.records_written)
+
+
+def _spread(sizes: Sequence[int]) -> Spread:
+    return Spread(tuple(sorted(sizes)))
+
+
+_REMOVERS = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStatus:
+    """A file is there, was deleted by an instant, or appears in no record."""
+
+    status: str
+    action: str | None = None
+    instant: str | None = None
+    is_archived: bool | None = None
+    path: str | None = None
+
+
+def file_status(history: History, partition: str, name: str) -> FileStatus:
+    """What has become of a file; one that is there comes with the write that has made it.
+
+    Whatever removed a file started after the write that made it, so the archive is read only from
+    there on.
+    """
+    path = f"{partition}/{name}" if partition else name
+    file = parse_file_name(name, 0)
+    made = None if file is None else file.instant
+    if history.storage.stat(path) is not None:
+        return _there(history, made, history.storage.uri(path))
+    for recorded in history.completed(_REMOVERS, TimeSpan(made), archived=True):
+        if any(one.rpartition("/")[2] == name for one in _removed(recorded, partition)):
+            return FileStatus(
+                status="deleted",
+                action=recorded.instant.action.value,
+                instant=recorded.instant.requested,
+                is_archived=recorded.is_archived,
+            )
+    return FileStatus(status="unknown")
+
+
+def _there(history: History, made: str | None, address: str) -> FileStatus:
+    if made is None:
+        return FileStatus(status="exist", path=address)
+    found = [
+        (instant, is_archived)
+        for instant, is_archived in history.instants(TimeSpan(made, made), archived=True)
+        if instant.action.completed_as in COMPLETED_WRITES
+    ]
+    action, is_archived = (found[0][0].action.value, found[0][1]) if found else (None, None)
+    return FileStatus(
+        status="exist", action=action, instant=made, is_archived=is_archived, path=address
+    )
+
+
+def _removed(recorded: Recorded, partition: str) -> Iterator[str]:
+    match recorded.instant.action:
+        case Action.CLEAN:
+            cleaned = clean.decode(recorded.content, recorded.path).partition_metadata
+            if partition in cleaned:
+                yield from cleaned[partition].success_delete_files
+        case Action.ROLLBACK:
+            yield from _rolled_back([rollback.decode(recorded.content, recorded.path)], partition)
+        case _:
+            restored = restore.decode(recorded.content, recorded.path).hoodie_restore_metadata
+            for rollbacks in restored.values():
+                yield from _rolled_back(rollbacks, partition)
+
+
+def _rolled_back(rollbacks: Iterable[RollbackMetadata], partition: str) -> Iterator[str]:
+    for one in rollbacks:
+        if partition in one.partition_metadata:
+            yield from one.partition_metadata[partition].success_delete_files

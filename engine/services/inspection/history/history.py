@@ -1,15 +1,38 @@
-"""History: what instants have to say, newest first, from the timeline and by range the archive."""
+"""History: what instants have to say, newest first, from the timeline and by range the archive.
 
-from collections.abc import Collection, Iterator, Sequence
+Services in history: what plans asked for, and which files cleans and rollbacks removed.
+
+Figures of writes: what a commit, or one of its partitions, has written.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
+from typing import TypeVar
 
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.formats.instant_metadata import clean, commit, compaction, replace, rollback
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.clean import CleanMetadata, CleanPlan
+from lakewarden.engine.formats.instant_metadata.commit import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    WriteStat,
+)
+from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan
+from lakewarden.engine.formats.instant_metadata.replace import ClusteringPlan
+from lakewarden.engine.formats.instant_metadata.rollback import RollbackMetadata
+from lakewarden.engine.kernel.clock import Zone
+from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.shown import Row, ShownRows, row_of
-from lakewarden.engine.kernel.zones import Zone
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    Action,
+    Instant,
+    State,
+    epoch_ms,
+)
 from lakewarden.engine.timeline.timeline import Timeline
 
 
@@ -137,3 +160,176 @@ def state_word(instant: Instant) -> str:
 
 def _newest_first(*parts: Iterator[Recorded]) -> Iterator[Recorded]:
     return merge(*parts, key=lambda one: one.instant.key, reverse=True)
+
+
+Plan = TypeVar("Plan")
+
+
+def compaction_plans(history: History) -> Iterator[tuple[Instant, CompactionPlan | None]]:
+    """The compactions on the active timeline, newest first; no plan where it is torn."""
+    for recorded in history.planned((Action.COMPACTION,)):
+        yield recorded.instant, _whole(compaction.decode_plan, recorded)
+
+
+def clustering_plans(history: History) -> Iterator[tuple[Instant, ClusteringPlan | None]]:
+    """The clusterings on the active timeline, newest first.
+
+    Before version 8 they began as replace commits, as overwrites of partitions do, which have no
+    plan and are none.
+    """
+    for recorded in history.planned((Action.CLUSTERING, Action.REPLACE_COMMIT)):
+        is_clustering = recorded.instant.action is Action.CLUSTERING
+        request = _whole(replace.decode_plan, recorded) if recorded.content else None
+        plan = None if request is None else request.clustering_plan
+        if plan is not None or is_clustering:
+            yield recorded.instant, plan
+
+
+def clean_plans(history: History, *, archived: bool) -> Iterator[tuple[Instant, CleanPlan | None]]:
+    """The cleans, planned, under way or done, newest first."""
+    for recorded in history.planned((Action.CLEAN,), EVER, archived=archived):
+        yield recorded.instant, _whole(clean.decode_plan, recorded)
+
+
+def _whole(decode: Callable[[bytes, str], Plan], recorded: Recorded) -> Plan | None:
+    try:
+        return decode(recorded.content, recorded.path)
+    except CorruptTable as error:
+        if error.code != TORN_PLAN:
+            raise
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBackFile:
+    """A file that a rollback was to remove, and whether it did."""
+
+    instant: str
+    undone: str
+    partition: str
+    file: str
+    succeeded: bool
+
+
+def rollbacks(history: History) -> Iterator[tuple[str, RollbackMetadata]]:
+    """The completed rollbacks on the active timeline, newest first."""
+    for recorded in history.completed((Action.ROLLBACK,)):
+        yield recorded.instant.requested, _decoded(recorded)
+
+
+def removals(history: History, instant: str) -> Iterator[RolledBackFile]:
+    """What a completed rollback has done, file by file."""
+    metadata = _decoded(history.named(instant, (Action.ROLLBACK,)))
+    undone = ", ".join(metadata.commits_rollback)
+    for partition in sorted(metadata.partition_metadata):
+        found = metadata.partition_metadata[partition]
+        for succeeded, files in (
+            (True, found.success_delete_files),
+            (False, found.failed_delete_files),
+        ):
+            for file in files:
+                yield RolledBackFile(
+                    instant=instant,
+                    undone=undone,
+                    partition=partition,
+                    file=file,
+                    succeeded=succeeded,
+                )
+
+
+def _decoded(recorded: Recorded) -> RollbackMetadata:
+    return rollback.decode(recorded.content, recorded.path)
+
+
+def cleans(history: History, *, archived: bool) -> Iterator[tuple[Instant, CleanMetadata]]:
+    """The completed cleans with their metadata, newest first."""
+    for recorded in history.completed((Action.CLEAN,), EVER, archived=archived):
+        yield recorded.instant, clean.decode(recorded.content, recorded.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFigures:
+    """Sums over file groups; one without an earlier base file was added, the others updated."""
+
+    files_added: int = 0
+    files_updated: int = 0
+    bytes_written: int = 0
+    records_written: int = 0
+    records_inserted: int = 0
+    records_updated: int = 0
+    records_deleted: int = 0
+    errors: int = 0
+
+    @property
+    def average_record_bytes(self) -> int:
+        """Rounded up; 0 where nothing was written."""
+        return -(-self.bytes_written // self.records_written) if self.records_written else 0
+
+
+def decode_write(recorded: Recorded) -> CommitMetadata:
+    """The metadata of a completed write."""
+    if recorded.instant.action is Action.REPLACE_COMMIT:
+        return replace.decode(recorded.content, recorded.path)
+    return commit.decode(recorded.content, recorded.path)
+
+
+def stats_of(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
+    """The write stats with their partitions, in the order of partitions and file ids."""
+    for partition in sorted(metadata.partition_to_write_stats):
+        stats = metadata.partition_to_write_stats[partition]
+        for stat in sorted(stats, key=lambda one: (one.file_id, one.path or "")):
+            yield partition, stat
+
+
+def figures_of(stats: Iterable[WriteStat]) -> WriteFigures:
+    """The sums of some write stats."""
+    known = list(stats)
+    added = sum(stat.prev_commit in (None, NO_PREVIOUS_COMMIT) for stat in known)
+    return WriteFigures(
+        files_added=added,
+        files_updated=len(known) - added,
+        bytes_written=sum(stat.total_write_bytes for stat in known),
+        records_written=sum(stat.num_writes for stat in known),
+        records_inserted=sum(stat.num_inserts for stat in known),
+        records_updated=sum(stat.num_update_writes for stat in known),
+        records_deleted=sum(stat.num_deletes for stat in known),
+        errors=sum(stat.total_write_errors for stat in known),
+    )
+
+
+def figures_of_write(metadata: CommitMetadata) -> WriteFigures:
+    """The sums of a whole write."""
+    return figures_of(stat for _, stat in stats_of(metadata))
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How far a table is ahead of another one, or behind it; `instants` are the difference."""
+
+    is_ahead: bool
+    instants: tuple[str, ...]
+
+
+def compare(one: History, other: History) -> Lead:
+    """The first table beside the second, by their newest writes."""
+    ours, theirs = _newest(one), _newest(other)
+    if theirs > ours:
+        return Lead(False, _after(other, ours))
+    return Lead(True, _after(one, theirs))
+
+
+def _newest(history: History) -> str:
+    """The newest completed write; "" sorts before all, for a table that has none."""
+    writes = history.timeline.active.completed(COMPLETED_WRITES)
+    return max((instant.requested for instant in writes), default="")
+
+
+def _after(history: History, time: str) -> tuple[str, ...]:
+    """The writes requested after a time, the archived ones of that range, too."""
+    active = [one.requested for one in history.timeline.active.completed(COMPLETED_WRITES)]
+    archived = [
+        one.requested
+        for one in history.timeline.archive.instants(since=time)
+        if one.action in COMPLETED_WRITES
+    ]
+    return tuple(sorted({one for one in (*active, *archived) if one > time}))

@@ -26,9 +26,8 @@ from lakewarden.engine.timeline.ledger.entries import (
     Withdrawn,
 )
 from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger, read_ledger
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
-from lakewarden.engine.transaction.state.loading import load_for_display
+from lakewarden.engine.transaction.state.context import Context, load_for_display
+from lakewarden.engine.transaction.state.live_attempt import newest_heartbeat
 from lakewarden.engine.transaction.state.markers import TEMP_FOLDER, read_announcements
 from lakewarden.engine.transaction.state.pending_instants import (
     Pending,

@@ -10,21 +10,23 @@ from enum import StrEnum
 from functools import partial
 
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.locate import latest_file_slices
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.compact import DELTACOMMITS_MAX, deltacommits_since
 from lakewarden.engine.services.clean.draft import CleanRequest, draft_clean
-from lakewarden.engine.services.compaction.settings import DELTA_COMMITS
-from lakewarden.engine.services.compaction.triggers import progress_of
+from lakewarden.engine.services.compaction.settings import DELTA_COMMITS, progress_of
 from lakewarden.engine.services.inspection.state.attempts import locks
-from lakewarden.engine.services.inspection.state.blockers import Blocker, find_blockers
-from lakewarden.engine.services.inspection.state.remedies import Remedies, Remedy
-from lakewarden.engine.services.retention.archive_settings import KEEP_MAX_COMMITS
-from lakewarden.engine.services.retention.clean_settings import retention_of
+from lakewarden.engine.services.inspection.state.blockers import (
+    Blocker,
+    Remedies,
+    Remedy,
+    find_blockers,
+)
+from lakewarden.engine.services.retention.settings import KEEP_MAX_COMMITS, retention_of
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.transaction.state.context import TABLE_SERVICES, Context
 from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
     age_seconds,
@@ -33,7 +35,6 @@ from lakewarden.engine.transaction.state.pending_instants import (
     pending_instants,
 )
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES
 from lakewarden.engine.transaction.sweep.sweep import due_sweeps
 from lakewarden.engine.write.routing.sizes import SMALL_FILE_LIMIT
 

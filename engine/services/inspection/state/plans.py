@@ -15,14 +15,18 @@ from lakewarden.engine.services.inspection.state.shape import (
     shape_in,
     shape_of,
 )
-from lakewarden.engine.services.planning.selection import Drafted, Refusal, Skipped
+from lakewarden.engine.services.planning.plan_request import Drafted, Refusal, Skipped
 from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.transaction.state.context import Context
+from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.transaction.state.context import (
+    TABLE_SERVICES,
+    Context,
+    Service,
+    load_for_writing,
+)
 from lakewarden.engine.transaction.state.ledger_end import scope_of
-from lakewarden.engine.transaction.state.loading import load_for_writing
 from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
     age_seconds,
@@ -33,7 +37,6 @@ from lakewarden.engine.transaction.state.pending_instants import (
     service_name,
 )
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
-from lakewarden.engine.transaction.state.service import TABLE_SERVICES, Service
 
 _NO_PLANS = INGESTION | {Action.SAVEPOINT}
 

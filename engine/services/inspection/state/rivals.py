@@ -8,25 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from lakewarden.engine.conflicts.conflicts import ConflictStrategy
-from lakewarden.engine.conflicts.plan_conflicts import KINDS, endangering
-from lakewarden.engine.conflicts.strategies import strategy_of
-from lakewarden.engine.conflicts.touched_groups import (
-    Precedence,
-    Touched,
-    announced_by,
-    planned_by,
-)
+from lakewarden.engine.conflicts.conflicts import KINDS, ConflictStrategy, endangering, strategy_of
+from lakewarden.engine.conflicts.touched_groups import Precedence, Touched, announced_by, planned_by
 from lakewarden.engine.detection.strategies import detection_rules
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.index.settings import select_index
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
-from lakewarden.engine.transaction.state.announced_groups import AnnouncedGroups, announced_groups
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.instant_facts import newest_heartbeat
 from lakewarden.engine.transaction.state.ledger_end import scope_of
-from lakewarden.engine.transaction.state.live_attempt import JAVA
+from lakewarden.engine.transaction.state.live_attempt import JAVA, newest_heartbeat
+from lakewarden.engine.transaction.state.markers import AnnouncedGroups, announced_groups
 from lakewarden.engine.transaction.state.pending_instants import (
     Pending,
     age_seconds,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.formats.instant_metadata import clean, compaction, replace, rollback
-from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.active import InstantFiles
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import InstantFiles
 
 _MEGABYTE = 1 << 20
 

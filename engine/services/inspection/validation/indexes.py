@@ -6,8 +6,7 @@ import pyarrow as pa
 
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.metadata.entries.changes import ColumnSummary
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
-from lakewarden.engine.metadata.reading.column_stats import column_ranges
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange, column_ranges
 from lakewarden.engine.metadata.reading.record_index import all_locations
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, RECORD_INDEX
 from lakewarden.engine.services.indexing.present import FileReader, PresentTable

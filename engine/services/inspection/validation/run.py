@@ -6,7 +6,13 @@ from typing import ClassVar
 
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.run.executor import Executor
-from lakewarden.engine.services.inspection.validation.files import check_files, check_metadata_table
+from lakewarden.engine.services.inspection.validation.checks import (
+    check_files,
+    check_keys,
+    check_ledgers,
+    check_metadata_table,
+    check_timeline,
+)
 from lakewarden.engine.services.inspection.validation.finding import (
     Check,
     CheckedTable,
@@ -18,9 +24,6 @@ from lakewarden.engine.services.inspection.validation.indexes import (
     check_column_stats,
     check_record_index,
 )
-from lakewarden.engine.services.inspection.validation.keys import check_keys
-from lakewarden.engine.services.inspection.validation.ledgers import check_ledgers
-from lakewarden.engine.services.inspection.validation.timeline import check_timeline
 from lakewarden.engine.snapshot import Snapshot
 
 CHECKS: Mapping[str, Check] = {

@@ -2,7 +2,7 @@
 
 import json
 
-from lakewarden.engine.formats.avro.written_schema import written_schema
+from lakewarden.engine.formats.avro.schema import written_schema
 
 
 def test_what_readers_choose_for_themselves_is_left_out() -> None:

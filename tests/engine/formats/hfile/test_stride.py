@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.hfile.stride import BrokenCell, Stride
+from lakewarden.engine.formats.hfile.index import BrokenCell, Stride
 from tests.engine.formats.hfile.hbase_files import cell
 
 cells = st.lists(

@@ -6,7 +6,7 @@ import fastavro
 import pytest
 
 from lakewarden.engine.formats.avro.container import write_container
-from lakewarden.engine.formats.avro.written_schema import written_schema
+from lakewarden.engine.formats.avro.schema import written_schema
 from lakewarden.engine.formats.instant_metadata.binding import record_of
 from tests.engine.formats.instant_metadata.instant_files import ALL_TABLES, CODECS, instant_files
 from tests.golden_tables import GOLDEN_TABLES

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.effective import effective_blocks
+from lakewarden.engine.formats.log.reader import effective_blocks
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind
-from lakewarden.engine.formats.log.delete_schema import DELETE_RECORD_SCHEMA
-from lakewarden.engine.formats.log.deletes import deletes
+from lakewarden.engine.formats.log.deletes import DELETE_RECORD_SCHEMA, deletes
 from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from tests.engine.formats.log.frames import FIRST_DELETE_BLOCK, frame, golden_logs

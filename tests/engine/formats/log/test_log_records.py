@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import range_source, records
+from lakewarden.engine.formats.log.reader import range_source, read_blocks, records
 from lakewarden.engine.formats.log.write import decode_positions
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
 from tests.engine.formats.log.frames import frame, golden_logs

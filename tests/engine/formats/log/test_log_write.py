@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header, rolled_back_instant
-from lakewarden.engine.formats.log.delete_schema import DELETE_LIST_SCHEMA
-from lakewarden.engine.formats.log.deletes import Deletes, deletes
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.deletes import DELETE_LIST_SCHEMA, Deletes, deletes
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.formats.log.write import (
     BlockOrigin,
     Positions,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.formats.bloom import BloomFilter, build_bloom
 from lakewarden.engine.formats.parquet_footer import KeyFooter
-from lakewarden.engine.formats.parquet_stitch.key_union import KeyUnion
+from lakewarden.engine.formats.parquet_stitch.stitcher import KeyUnion
 
 
 def footer(keys: list[str], type_code: str = "DYNAMIC_V0", entries: int = 20) -> KeyFooter:

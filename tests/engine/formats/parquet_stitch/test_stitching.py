@@ -13,9 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.parquet_stitch.compact import read_struct, written
-from lakewarden.engine.formats.parquet_stitch.constant_column import PAGE_ROWS_MAX, constant_chunk
 from lakewarden.engine.formats.parquet_stitch.footer import read_footer
-from lakewarden.engine.formats.parquet_stitch.stitcher import Range, Stitcher, obstacle
+from lakewarden.engine.formats.parquet_stitch.stitcher import (
+    PAGE_ROWS_MAX,
+    Range,
+    Stitcher,
+    constant_chunk,
+    obstacle,
+)
 from lakewarden.engine.formats.range_source import BufferSource
 from lakewarden.engine.kernel.errors import CorruptTable
 

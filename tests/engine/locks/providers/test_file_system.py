@@ -6,10 +6,13 @@ from functools import partial
 
 import pytest
 
-from lakewarden.engine.locks.providers.break_tickets import LEFT_AFTER_MS
-from lakewarden.engine.locks.providers.file_system import TICKETS_FOLDER, Expiry, FileSystemLock
-from lakewarden.engine.locks.providers.notes import decode_note
-from lakewarden.engine.locks.providers.port import Acquired, HeldBy, Unclear
+from lakewarden.engine.locks.providers.file_system import (
+    LEFT_AFTER_MS,
+    TICKETS_FOLDER,
+    Expiry,
+    FileSystemLock,
+)
+from lakewarden.engine.locks.providers.port import Acquired, HeldBy, Unclear, decode_note
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.fault_plan import StorageCall, crash_plans, parse_plan

@@ -8,10 +8,9 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
 from lakewarden.engine.locks.providers.port import Acquired, HeldBy, Unclear
 from lakewarden.engine.locks.providers.storage_lock import LOCK_PATH, LockValidity, StorageLock
-from lakewarden.engine.locks.table_lock import Patience, TableLock
+from lakewarden.engine.locks.table_lock import Patience, TableLock, open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.open import open_storage

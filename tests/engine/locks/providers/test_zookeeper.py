@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest, Unavailable
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 

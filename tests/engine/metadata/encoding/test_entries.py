@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.hashing import file_group_index
-from lakewarden.engine.metadata.encoding.entries import Entries
+from lakewarden.engine.metadata.encoding.records import Entries
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, Located, NewFile, TableChange
-from lakewarden.engine.metadata.entries.record_index_entries import record_entries
+from lakewarden.engine.metadata.entries.row_index_entries import record_entries
 from lakewarden.engine.metadata.entries.statistics_entries import column_stats_entries
 from tests.engine.metadata.java_entries import of_entries
 

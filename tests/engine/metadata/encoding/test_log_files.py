@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
-from lakewarden.engine.metadata.encoding.log_files import initial_log, known_content
+from lakewarden.engine.metadata.encoding.records import initial_log, known_content
 from tests.conftest import GoldenTable
 
 INITIAL = "00000000000000002"

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from lakewarden.engine.kernel.zones import UTC as UTC_ZONE
-from lakewarden.engine.kernel.zones import named_zone
+from lakewarden.engine.kernel.clock import UTC as UTC_ZONE
+from lakewarden.engine.kernel.clock import named_zone
 from lakewarden.engine.metadata.entries.expressions import Expression, unknown_options
 
 TEXTS = ["", "Abc", "  two  ", "\u00fcBER", "STR \u00df", "\u0130", "x\U0001d11ey", None, "\t "]

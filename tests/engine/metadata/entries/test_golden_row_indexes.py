@@ -7,8 +7,12 @@ import pytest
 
 from lakewarden.engine.formats.bloom import BloomOptions, parse_bloom
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.metadata.encoding.record_schema import RECORD_SCHEMA_TEXT
-from lakewarden.engine.metadata.encoding.records import Run, decode_runs, text_keys
+from lakewarden.engine.metadata.encoding.records import (
+    RECORD_SCHEMA_TEXT,
+    Run,
+    decode_runs,
+    text_keys,
+)
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.metadata.entries.content import content_of
 from lakewarden.engine.metadata.entries.row_indexes import RowIndexes, row_indexes

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, NewFile, TableChange
-from lakewarden.engine.metadata.entries.statistic import Statistic, statistic_of, union
-from lakewarden.engine.metadata.entries.statistics_entries import column_stats_entries
+from lakewarden.engine.metadata.entries.statistics_entries import (
+    Statistic,
+    column_stats_entries,
+    statistic_of,
+    union,
+)
 from lakewarden.engine.metadata.entries.value_types import ValueType, value_type
 from tests.engine.metadata.java_entries import of_entries
 

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden.engine.metadata.entries.changes import ColumnSummary
-from lakewarden.engine.metadata.entries.indexed_columns import first_columns, indexed_columns
 from lakewarden.engine.metadata.entries.summaries import (
     columns_with_nan,
+    first_columns,
+    indexed_columns,
     summaries_of_footer,
     summaries_of_rows,
 )

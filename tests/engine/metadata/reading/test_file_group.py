@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from lakewarden.engine.file_groups.closed_files import ClosedFiles
 from lakewarden.engine.file_groups.file_names import LogFile
-from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.metadata.encoding.log_files import initial_log, log_name
-from lakewarden.engine.metadata.reading.file_group import MetadataFileGroup
+from lakewarden.engine.file_groups.slices import ClosedFiles, FileSlice
+from lakewarden.engine.metadata.encoding.records import initial_log, log_name
+from lakewarden.engine.metadata.reading.partition import MetadataFileGroup
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.testing.faults import FaultyStorage
 

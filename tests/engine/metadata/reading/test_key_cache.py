@@ -13,12 +13,11 @@ from lakewarden.engine.file_groups.planned_slices import slice_among
 from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.compaction import decode_plan
 from lakewarden.engine.kernel.clock import ManualClock
-from lakewarden.engine.metadata.encoding.base_files import base_file
-from lakewarden.engine.metadata.encoding.records import Run
-from lakewarden.engine.metadata.entries.folding import folded
-from lakewarden.engine.metadata.reading.file_group import ALL, BaseMark, MetadataFileGroup
+from lakewarden.engine.metadata.encoding.records import Run, base_file
+from lakewarden.engine.metadata.entries.content import folded
 from lakewarden.engine.metadata.reading.kept_keys import KEY_BYTES, Hashes, KeptKeys, SortedKeys
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
+from lakewarden.engine.metadata.reading.partition import ALL, BaseMark, MetadataFileGroup
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage

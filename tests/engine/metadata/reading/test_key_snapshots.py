@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from lakewarden.engine.kernel.events import EventLog
-from lakewarden.engine.metadata.reading.kept_keys import Hashes
+from lakewarden.engine.metadata.reading.kept_keys import Hashes, KeySnapshots
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
-from lakewarden.engine.metadata.reading.key_snapshots import KeySnapshots
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage

@@ -3,8 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakewarden.engine.metadata.reading.record_index import all_locations
-from lakewarden.engine.metadata.reading.record_locations import locate_many
+from lakewarden.engine.metadata.reading.record_index import all_locations, locate_many
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage

@@ -9,7 +9,7 @@ import pytest
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.arrow_filter import arrow_filter
 from lakewarden.procedures.conditions.row_filter import row_filter
-from lakewarden.procedures.declaring.sql_types import SqlType
+from lakewarden.procedures.declaring.declaration import SqlType
 from tests.procedures.rows_to_filter import COLUMNS, CONDITIONS, ROWS
 
 _TYPES = {

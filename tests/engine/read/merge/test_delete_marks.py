@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.delete_marks import marked_deleted
+from lakewarden.engine.read.merge.spec import marked_deleted
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.read.merge.equalities import equalities
+from lakewarden.engine.read.merge.predicate import equalities
 
 A, B = pc.field("a"), pc.field("b")
 ANYTHING: list[dict[str, list[object]]] = [{}]

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from lakewarden.engine.read.merge.key_hash import hash_keys, repeated
+from lakewarden.engine.read.merge.key_index import hash_keys, repeated
 
 
 def test_distinct_keys_share_no_hash() -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewarden.engine.read.merge.key_hash import hash_keys
-from lakewarden.engine.read.merge.key_index import KeyIndex
+from lakewarden.engine.read.merge.key_index import KeyIndex, hash_keys
 
 TEXT = st.text(max_size=30)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden import Table
-from lakewarden.engine.read.merge.key_places import HashedKeys, hashes_of
+from lakewarden.engine.read.merge.key_index import HashedKeys, hashes_of
 
 KEYS = st.lists(st.text(min_size=1, max_size=12), max_size=60)
 

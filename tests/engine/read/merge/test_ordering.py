@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.read.merge.ordering import OrderingValues, ordering_values
+from lakewarden.engine.read.merge.entries import OrderingValues, ordering_values
 
 
 def values(*columns: pa.Array) -> OrderingValues:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from lakewarden.engine.read.merge.row_images import row_images
+from lakewarden.engine.read.merge.row_changes import row_images
 
 NOON = datetime(2024, 1, 2, 12, tzinfo=UTC)
 MICROS = 1704196800000000

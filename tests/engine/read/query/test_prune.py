@@ -9,10 +9,10 @@ import pytest
 
 from lakewarden.engine.file_groups.file_names import BaseFile, LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.metadata.reading.column_range import ColumnRange
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange
 from lakewarden.engine.read.merge.predicate import bind_filter
 from lakewarden.engine.read.query.prune import prune_partitions, prune_slices
-from lakewarden.engine.table.partitions import PartitionField, PartitionScheme
+from lakewarden.engine.table.config import PartitionField, PartitionScheme
 
 SCHEMA = pa.schema(
     [

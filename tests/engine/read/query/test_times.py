@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from lakewarden.engine.kernel.clock import UTC as IN_UTC
+from lakewarden.engine.kernel.clock import Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import UTC as IN_UTC
-from lakewarden.engine.kernel.zones import Zone, named_zone
-from lakewarden.engine.read.query.times import parse_time, required_time
+from lakewarden.engine.read.query.plan_query import parse_time, required_time
 
 BERLIN = named_zone("Europe/Berlin")
 

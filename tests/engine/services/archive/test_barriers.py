@@ -3,8 +3,7 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.archive.result import Archived
-from lakewarden.engine.services.archive.run import archive
+from lakewarden.engine.services.archive.run import Archived, archive
 from lakewarden.engine.services.clean.run import clean
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.services.archive.move import move
+from lakewarden.engine.services.archive.run import move
 from lakewarden.engine.services.retention.archive_plan import ArchiveLimits, plan_archive
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.local import LocalStorage

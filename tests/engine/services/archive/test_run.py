@@ -3,8 +3,12 @@
 import pytest
 
 from lakewarden.engine.kernel.errors import Conflict, Defect, InvalidRequest
-from lakewarden.engine.services.archive.move import move
-from lakewarden.engine.services.archive.run import archive, archive_if_due, run_timeline_compaction
+from lakewarden.engine.services.archive.run import (
+    archive,
+    archive_if_due,
+    move,
+    run_timeline_compaction,
+)
 from lakewarden.engine.services.retention.archive_plan import ArchiveHold
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.archived.manifest import encode_manifest

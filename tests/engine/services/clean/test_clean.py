@@ -15,8 +15,7 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.retention.clean_plan import FileHold
-from lakewarden.engine.services.retention.clean_result import Cleaned
+from lakewarden.engine.services.retention.clean_plan import Cleaned, FileHold
 from lakewarden.engine.services.savepoint.run import delete_savepoint, savepoint
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight

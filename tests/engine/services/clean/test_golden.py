@@ -10,9 +10,9 @@ from lakewarden.engine.formats.instant_metadata import clean as payload
 from lakewarden.engine.formats.instant_metadata.clean import CleanMetadata, CleanPlan
 from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.retention.clean_settings import retention_of
+from lakewarden.engine.services.retention.settings import retention_of
 from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import load_for_writing
 from tests.canonical import canonical_rows
 from tests.engine.services.clean.golden_cleans import context_of
 from tests.golden_tables import GoldenDocument, GoldenTable

@@ -1,8 +1,7 @@
 """Tables that a test has clustered."""
 
 from lakewarden.engine.services.clustering.service import CLUSTERING
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution, execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
 from tests.engine.services.service_table import (

@@ -9,16 +9,15 @@ from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
 from lakewarden.engine.formats.instant_metadata.replace import ClusteringStrategy, decode_plan
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.clustering.partition_filter import PartitionFilter
 from lakewarden.engine.services.clustering.plan import (
     ClusterGroup,
     ClusteringLimits,
+    PartitionFilter,
     plan_bytes,
     select_groups,
 )
 from lakewarden.engine.services.clustering.settings import FilterMode, plan_strategy
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Reason
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Reason
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location

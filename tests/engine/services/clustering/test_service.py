@@ -24,9 +24,8 @@ from lakewarden.engine.services.clustering.service import CLUSTERING
 from lakewarden.engine.services.clustering.settings import LayoutStrategy
 from lakewarden.engine.services.clustering.tasks import ClusterSpec, ClusterTask, NanNotes
 from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Reason, Refusal
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.selection import Reason, Refusal
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from lakewarden.engine.write.settings import write_spec

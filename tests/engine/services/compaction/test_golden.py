@@ -9,7 +9,7 @@ from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata.commit import WriteStat
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import execute

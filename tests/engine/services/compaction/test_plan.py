@@ -7,9 +7,8 @@ from lakewarden.engine.formats.instant_metadata.compaction import decode_plan, e
 from lakewarden.engine.services.compaction.plan import Rules, plan_bytes, select_file_slices
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.compaction.strategies import UnBounded
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest, Reason, Refusal
 from lakewarden.engine.services.planning.schedule import draft, schedule
-from lakewarden.engine.services.planning.selection import Draft, Reason, Refusal
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.instants.instant import Action

@@ -11,8 +11,7 @@ from lakewarden.engine.formats.instant_metadata.compaction import decode_plan, e
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution, execute
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
 from lakewarden.engine.snapshot import load_snapshot

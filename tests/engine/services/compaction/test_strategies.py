@@ -10,17 +10,16 @@ from lakewarden.engine.file_groups.file_names import BaseFile, LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.compaction.candidates import Candidate
 from lakewarden.engine.services.compaction.plan import Rules, select_file_slices
 from lakewarden.engine.services.compaction.strategies import (
+    Candidate,
     Composite,
     LogFileSizeBased,
     SelectionStrategy,
     chosen_strategy,
     date_of,
 )
-from lakewarden.engine.services.planning.plan_request import PlanRequest
-from lakewarden.engine.services.planning.selection import Reason
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Reason
 
 MB = 1 << 20
 TODAY = date(2026, 11, 18)

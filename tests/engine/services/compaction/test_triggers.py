@@ -3,7 +3,7 @@
 import pytest
 
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.compaction.triggers import (
+from lakewarden.engine.services.compaction.settings import (
     DueCompaction,
     TimelineProgress,
     Trigger,
@@ -12,9 +12,8 @@ from lakewarden.engine.services.compaction.triggers import (
     reported,
 )
 from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest, Reason, Refusal
 from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.planning.selection import Draft, Reason, Refusal
 from tests.engine.services.service_table import MOR, inserted, new_service_world, updated
 
 MANY = TimelineProgress(since_completed=5, since_requested=2, began="x")

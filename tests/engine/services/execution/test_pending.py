@@ -5,9 +5,8 @@ import pytest
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.execute import RunLimits, run_pending
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Reason
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.selection import Reason
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.state.context import Context
 from tests.engine.services.service_table import (

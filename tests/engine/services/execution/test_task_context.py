@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.execution.task_context import FencedTask, FencedTaskContext

@@ -9,8 +9,7 @@ from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.services.indexing.run_build import run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.services.inspection.state.blockers import blockers
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.cancel.cancel import Ending, cancel
 from tests.crash.dying_operations import DEAD_AFTER_MS, killed
 from tests.engine.services.indexing.builds_kit import (
     BASE_COMPLETE,

@@ -22,8 +22,8 @@ from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.publish import publish
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.write.at_commit import AtCommit
+from lakewarden.engine.transaction.state.context import load_for_writing
+from lakewarden.engine.write.outcome import AtCommit
 from tests.all_kinds import differences
 from tests.crash.dying_operations import ports
 from tests.engine.services.indexing.builds_kit import at

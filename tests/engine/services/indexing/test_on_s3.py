@@ -8,7 +8,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import SystemClock
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.locks.open_lock import open_lock
+from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location

@@ -21,7 +21,7 @@ from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.testing.fault_plan import Fault, FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.context import reload_under_lock
 from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.services.indexing.builds_kit import (
     CLEAN_BEGUN,

@@ -7,8 +7,7 @@ from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.services.indexing.build import refresh_index
 from lakewarden.engine.services.indexing.drop import drop_index
 from lakewarden.engine.services.indexing.index_views import IndexState
-from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.cancel.cancellation import Ending
+from lakewarden.engine.transaction.cancel.cancel import Ending, cancel
 from tests.crash.dying_operations import DEAD_AFTER_MS, killed
 from tests.engine.services.indexing.builds_kit import (
     FIRST_BASE_FILE,

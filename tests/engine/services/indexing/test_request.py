@@ -5,11 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.indexing.request import (
-    IndexRequest,
-    WantedIndex,
-    wanted_index,
-)
+from lakewarden.engine.services.indexing.request import IndexRequest, WantedIndex, wanted_index
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage

@@ -10,9 +10,8 @@ from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan
 from lakewarden.engine.services.execution.execute import execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest
 from lakewarden.engine.services.planning.schedule import draft
-from lakewarden.engine.services.planning.selection import Draft
 from lakewarden.engine.transaction.state.context import Context
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenDocument, GoldenTable

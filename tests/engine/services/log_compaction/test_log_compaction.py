@@ -16,12 +16,16 @@ from lakewarden.engine.formats.log.write import encode_block
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.metadata.reading.column_stats import column_ranges
-from lakewarden.engine.services.execution.execute import execute
-from lakewarden.engine.services.execution.result import Execution
+from lakewarden.engine.services.execution.execute import Execution, execute
 from lakewarden.engine.services.log_compaction.service import LOG_COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import (
+    Draft,
+    PlanRequest,
+    Reason,
+    Refusal,
+    Skipped,
+)
 from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule
-from lakewarden.engine.services.planning.selection import Draft, Reason, Refusal, Skipped
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.timeline.instants.instant import Action, Instant

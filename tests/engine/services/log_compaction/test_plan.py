@@ -10,7 +10,7 @@ from lakewarden.engine.services.log_compaction.plan import (
     select_groups,
     sift,
 )
-from lakewarden.engine.services.planning.selection import Reason, Skipped
+from lakewarden.engine.services.planning.plan_request import Reason, Skipped
 
 
 def slice_of(

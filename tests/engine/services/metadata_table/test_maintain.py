@@ -7,8 +7,11 @@ import pytest
 from lakewarden.engine.formats.instant_metadata import clean, commit
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.reading.table import MetadataTable, load_metadata_table
-from lakewarden.engine.services.metadata_table.result import MetadataMaintenance, MetadataService
-from lakewarden.engine.services.metadata_table.service import maintain_metadata_table
+from lakewarden.engine.services.metadata_table.service import (
+    MetadataMaintenance,
+    MetadataService,
+    maintain_metadata_table,
+)
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.attempts.publish import publish, to_inflight

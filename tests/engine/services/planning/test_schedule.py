@@ -7,13 +7,12 @@ import pytest
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.services.compaction.service import COMPACTION
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import Draft, PlanRequest
 from lakewarden.engine.services.planning.schedule import Scheduled, draft, schedule, still_holds
-from lakewarden.engine.services.planning.selection import Draft
 from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.transaction.rollback_request import rollback
-from lakewarden.engine.transaction.state.loading import load_for_writing
+from lakewarden.engine.transaction.state.context import load_for_writing
 from tests.engine.services.service_table import ServiceWorld, inserted, new_service_world, updated
 from tests.engine.transaction.hooked import Hook
 from tests.writing.shapes import Shape

@@ -13,7 +13,7 @@ from lakewarden.engine.services.retention.clean_plan import (
     PartitionView,
     select,
 )
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.retention.settings import CleanRetention
 
 VERSIONS = CleanRetention(policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions=2)
 

@@ -5,7 +5,7 @@ import pytest
 from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
-from lakewarden.engine.services.retention.clean_settings import CleanRetention, retention_of
+from lakewarden.engine.services.retention.settings import CleanRetention, retention_of
 
 COMMITS = "hoodie.clean.commits.retained"
 HOURS = "hoodie.cleaner.hours.retained"

@@ -3,9 +3,9 @@
 import pytest
 
 from lakewarden.engine.formats.instant_metadata.clean import CleanPolicy
-from lakewarden.engine.kernel.zones import UTC
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
+from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
 
 HOUR_MS = 3_600_000

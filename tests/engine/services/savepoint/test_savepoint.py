@@ -10,7 +10,7 @@ from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.services.clean.draft import CleanRequest, content_of, draft_clean
 from lakewarden.engine.services.clean.run import clean
-from lakewarden.engine.services.retention.clean_settings import CleanRetention
+from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.services.savepoint.run import delete_savepoint, list_savepoints, savepoint
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.testing.fault_plan import FaultPlan

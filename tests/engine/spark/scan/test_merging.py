@@ -10,8 +10,8 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.file_groups.file_names import BaseFile, parse_file_name
 from lakewarden.engine.file_groups.slices import FileSlice
-from lakewarden.engine.spark.scan import merging
-from lakewarden.engine.spark.scan.merging import MergeTasks, balanced, merge_tasks
+from lakewarden.engine.spark.scan import frames
+from lakewarden.engine.spark.scan.frames import MergeTasks, balanced, merge_tasks
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from tests.canonical import canonical_rows, difference
@@ -55,7 +55,7 @@ def test_every_slice_is_in_one_task() -> None:
 
 def test_large_tables_get_more_tasks_than_cores(golden: GoldenTable) -> None:
     spec = Table(str(golden(PARTIAL))).explain().scan.spec
-    slices = [slice_of(number, merging.TASK_BYTES) for number in range(50)]
+    slices = [slice_of(number, frames.TASK_BYTES) for number in range(50)]
     tasks = merge_tasks(Location("/lake"), spec, slices, cores=2)
     assert len(tasks.packed) == 50
 
@@ -97,6 +97,6 @@ def test_batches_are_cut_for_the_jvm() -> None:
     text = "x" * (1 << 20)
     batch = pa.record_batch({"text": pa.array([text] * 80)})
     schema = pa.schema([("text", pa.string())])
-    pieces = list(merging.handed_over(batch, schema))
+    pieces = list(frames.handed_over(batch, schema))
     assert [piece.num_rows for piece in pieces] == [27, 27, 26]
     assert pa.Table.from_batches(pieces) == pa.Table.from_batches([batch])

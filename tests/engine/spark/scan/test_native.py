@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewarden import Table
-from lakewarden.engine.read.query.scan import Scan
+from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.spark.scan.frames import Shares, share_out
 from lakewarden.engine.storage.open import open_storage

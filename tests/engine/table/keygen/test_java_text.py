@@ -8,7 +8,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.column_types import column_at
-from lakewarden.engine.table.keygen.java_text import java_texts
+from lakewarden.engine.table.keygen.java_dates import java_texts
 
 
 @pytest.mark.parametrize(

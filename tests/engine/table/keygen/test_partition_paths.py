@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewarden.engine.kernel.clock import LOCAL
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import LOCAL
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.partition_paths import (
     TIMESTAMPS_AS_TEXT,

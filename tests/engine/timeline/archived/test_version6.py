@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.instant_metadata import clean, commit, compaction
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
-from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.storage.local import LocalStorage
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.timeline.archived.version6 import LogArchive
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.archived.rows import LogArchive
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, layout_of
 from lakewarden.engine.timeline.timeline import Timeline
 from tests.golden_tables import GoldenDocument, GoldenTable
 

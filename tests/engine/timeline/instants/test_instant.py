@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.kernel.zones import UTC, named_zone
+from lakewarden.engine.kernel.clock import UTC, named_zone
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms, time_text
 
 CHICAGO = named_zone("America/Chicago")

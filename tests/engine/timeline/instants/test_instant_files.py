@@ -2,13 +2,17 @@
 
 import pytest
 
-from lakewarden.engine.kernel.zones import UTC
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Lost, Won
-from lakewarden.engine.timeline.active import load_active
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
-from lakewarden.engine.timeline.instants.layouts import layout_of
+from lakewarden.engine.timeline.instants.instant import (
+    Action,
+    Instant,
+    State,
+    create_instant,
+    layout_of,
+)
+from lakewarden.engine.timeline.timeline import load_active
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)
 STATES = [

@@ -4,11 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakewarden.engine.kernel.clock import UTC
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.kernel.zones import UTC
 from lakewarden.engine.storage.port import Entry
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.layouts import Layout, layout_of
+from lakewarden.engine.timeline.instants.instant import Action, Instant, Layout, State, layout_of
 
 V6 = layout_of({"hoodie.timeline.layout.version": "1", "hoodie.table.timeline.timezone": "UTC"})
 V9 = layout_of({"hoodie.timeline.layout.version": "2", "hoodie.table.timeline.timezone": "UTC"})

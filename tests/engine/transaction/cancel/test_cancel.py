@@ -20,12 +20,17 @@ from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger, read_ledger
 from lakewarden.engine.transaction.attempts.publish import publish
-from lakewarden.engine.transaction.cancel.cancel import LOOK_EVERY_SECONDS, acknowledge, cancel
-from lakewarden.engine.transaction.cancel.cancellation import Cleanup, Ending
+from lakewarden.engine.transaction.cancel.cancel import (
+    LOOK_EVERY_SECONDS,
+    Cleanup,
+    Ending,
+    acknowledge,
+    cancel,
+)
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.claims import append_claim
+from lakewarden.engine.transaction.state.context import Service
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY
-from lakewarden.engine.transaction.state.service import Service
 from tests.engine.transaction.plans import published, started
 from tests.engine.transaction.transaction_table import DEAD_AFTER_MS, TransactionTable
 

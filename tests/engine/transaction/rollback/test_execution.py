@@ -15,7 +15,7 @@ from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.execution import begin_rollback
 from lakewarden.engine.transaction.rollback_request import rollback
-from lakewarden.engine.transaction.state.loading import reload_under_lock
+from lakewarden.engine.transaction.state.context import reload_under_lock
 from lakewarden.engine.transaction.state.rollback_plans import pending_rollbacks
 from tests.engine.transaction.fake_locks import LosesItself, NoLock
 from tests.engine.transaction.hooked import Hook

@@ -21,11 +21,12 @@ from lakewarden.engine.testing.fault_plan import FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Instant
 from lakewarden.engine.timeline.timeline import Timeline
-from lakewarden.engine.transaction.state.announced_groups import (
+from lakewarden.engine.transaction.state.markers import (
     AnnouncementReader,
     announced_groups,
+    marker_folder,
+    read_announcements,
 )
-from lakewarden.engine.transaction.state.markers import marker_folder, read_announcements
 from tests.engine.transaction.transaction_table import TransactionTable
 from tests.golden_tables import GOLDEN_FOLDER, GoldenTable
 

@@ -3,13 +3,13 @@
 import pytest
 
 from lakewarden.engine.formats.instant_metadata import compaction
-from lakewarden.engine.formats.instant_metadata.codec import TORN_PLAN
+from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.timeline.active import load_active
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.timeline import load_active
 from lakewarden.engine.transaction.state.plan_scope import CANCELLABLE_KEY, PlanScope, plan_scope
 from tests.golden_tables import GoldenTable
 

@@ -10,13 +10,8 @@ from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.ledger.entries import Cancelled, Withdrawn
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER, Ledger, entry_path, read_ledger
 from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import Service
-from lakewarden.engine.transaction.window.window import (
-    cancelled_partitions,
-    heard_of,
-    is_returned,
-)
+from lakewarden.engine.transaction.state.context import Service, load_for_writing
+from lakewarden.engine.transaction.window.window import cancelled_partitions, heard_of, is_returned
 from tests.engine.transaction.hooked import Hook
 from tests.engine.transaction.window_cases import SKEW_MS, A, B, plan, window, written
 from tests.incremental.planning_table import ToyTable

@@ -7,12 +7,10 @@ from lakewarden.engine.formats.instant_metadata import restore, rollback
 from lakewarden.engine.formats.instant_metadata.restore import RestoreMetadata
 from lakewarden.engine.formats.instant_metadata.rollback import RollbackMetadata, RollbackPartition
 from lakewarden.engine.testing.faults import FaultyStorage
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
-from lakewarden.engine.timeline.instants.instant_files import create_instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant, State, create_instant
 from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.cancel.cancel import cancel
-from lakewarden.engine.transaction.state.loading import load_for_writing
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Service, load_for_writing
 from lakewarden.engine.transaction.window.window import INCREMENTAL, find_window
 from tests.engine.transaction.window_cases import (
     SKEW_MS,

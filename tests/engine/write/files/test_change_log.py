@@ -6,8 +6,7 @@ import pytest
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.reader import read_blocks
-from lakewarden.engine.formats.log.records import records
+from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.decimal128(6, 2)), ("ts", pa.int64())])

@@ -4,8 +4,8 @@ import pyarrow.parquet as pq
 
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.read.merge.base_file import BaseReader
-from lakewarden.engine.write.files.key_footers import REBUILT_UP_TO
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.file_content import REBUILT_UP_TO
+from lakewarden.engine.write.files.spec import WrittenFile
 from tests.engine.write.small_table import Row, SmallTable, keyed, write_spec_of
 
 

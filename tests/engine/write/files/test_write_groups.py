@@ -20,8 +20,7 @@ from lakewarden.engine.table.config import TableType
 from lakewarden.engine.table.merge_rules import MergeMode, MergeRules, PartialMode
 from lakewarden.engine.transaction.state.markers import read_markers
 from lakewarden.engine.write.files.base_files import base_writer
-from lakewarden.engine.write.files.spec import FileOptions
-from lakewarden.engine.write.files.written import WrittenFile
+from lakewarden.engine.write.files.spec import FileOptions, WrittenFile
 from tests.engine.write.small_table import (
     COLUMNS,
     COMMIT_TIME,

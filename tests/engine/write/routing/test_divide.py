@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.ids import SeededIds
-from lakewarden.engine.write.files.group_work import GroupWork
-from lakewarden.engine.write.routing.divide import PARALLEL_FILE_BYTES_MIN, divide
+from lakewarden.engine.write.files.spec import GroupWork
+from lakewarden.engine.write.routing.route import PARALLEL_FILE_BYTES_MIN, divide
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from tests.engine.index.small_tables import keyed_rows
 

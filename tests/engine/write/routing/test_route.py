@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from lakewarden.engine.file_groups.file_names import BaseFile, LogFile
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.index.buckets import bucket_numbers, bucket_of
+from lakewarden.engine.index.incoming import Matches, matches_by_slice, no_matches
 from lakewarden.engine.index.kinds import Buckets
-from lakewarden.engine.index.matches import Matches, matches_by_slice, no_matches
 from lakewarden.engine.kernel.ids import SeededIds
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
-from lakewarden.engine.write.files.group_work import GroupWork
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
+from lakewarden.engine.write.files.spec import GroupWork
 from lakewarden.engine.write.routing.route import Routed, route
 from lakewarden.engine.write.routing.sizes import SizeLimits
 from tests.engine.index.small_tables import keyed_rows

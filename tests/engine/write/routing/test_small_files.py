@@ -3,11 +3,11 @@
 import pytest
 
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.index.latest_slices import latest_file_slices
+from lakewarden.engine.index.locate import latest_file_slices
 from lakewarden.engine.snapshot import load_snapshot
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.write.routing.small_files import planned_groups, without_planned
+from lakewarden.engine.write.routing.route import planned_groups, without_planned
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
 
 PENDING = ("pending_compaction", "pending_log_compaction", "pending_clustering")

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakewarden.engine.write.rows.null_places import null_place
+from lakewarden.engine.write.rows.prepare import null_place
 
 STRICT = pa.field("n", pa.int32(), nullable=False)
 STRUCT = pa.struct([STRICT, pa.field("m", pa.int32())])

@@ -7,7 +7,7 @@ import pytest
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.table.keygen.keyed_rows import KeyedRows
+from lakewarden.engine.table.keygen.key_scheme import KeyedRows
 from lakewarden.engine.table.schema import TableSchema, schema_from
 from lakewarden.engine.write.rows.evolve import evolved
 from lakewarden.engine.write.rows.prepare import CHUNKS_MAX, keyed_rows

@@ -17,17 +17,15 @@ from lakewarden.engine.services.inspection.state.plans import (
     explain_skipped,
     plans,
 )
-from lakewarden.engine.services.planning.plan_request import PlanRequest
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Reason, Skipped
 from lakewarden.engine.services.planning.schedule import Scheduled, schedule
-from lakewarden.engine.services.planning.selection import Reason, Skipped
 from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.transaction.attempts.publish import publish
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start
-from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.transaction.state.service import Service
+from lakewarden.engine.transaction.state.context import Context, Service
 from tests.engine.services.service_table import (
     MOR,
     ServiceWorld,

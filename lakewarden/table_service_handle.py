@@ -112,11 +112,8 @@ class Plan(Shown):
     def explain(self) -> Listed[Explained]:
         """What the plan takes and what it skips, with reasons; also after its end."""
         reported = {one.partition for one in self.skipped}
-        taken = [
-            row
-            for row in self._handle.explained(self)
-            if row.verdict is Verdict.CHOSEN or row.partition not in reported
-        ]
+        rows = self._handle.explained(self)
+        taken = [x for x in rows if x.verdict is Verdict.CHOSEN or x.partition not in reported]
         return Listed((*taken, *explain_skipped(self.skipped)))
 
     def run(

@@ -1,7 +1,4 @@
-"""Values that are derived once, when they are asked for.
-
-Values kept for the whole process, those asked for last, within a bound of bytes.
-"""
+"""Caches: values derived once when asked for, and values kept within a bound of bytes."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

@@ -6,7 +6,7 @@ name that ends in `.tmp`, which Hudi readers ignore. Drafts of markers stand bes
 instants instead: with one foreign file in such a folder, Java's rollback deletes nothing. A process
 that dies leaves its draft behind; the first writer to come much later removes it.
 
-Judging a create that was not plainly granted, by what is there now.
+Creates: one that was not plainly granted is judged by what is there now.
 """
 
 import os

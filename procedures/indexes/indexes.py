@@ -1,4 +1,4 @@
-"""What several calls about indexes take.
+"""Indexes: the calls that build, renew, choose, show and remove them.
 
 Built indexes as rows.
 

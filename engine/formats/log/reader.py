@@ -15,8 +15,11 @@ of several others.
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -38,17 +41,30 @@ AVRO_BLOCK_VERSION = 3
 _HEAD = struct.Struct(">ii")
 
 
-def records(block: Block, columns: Sequence[str] | None = None) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class RecordChoice:
+    """Which records of a block are wanted, as one of its columns tells."""
+
+    column: str
+    # Their positions among the rows of a table of the column, ascending.
+    positions: Callable[[pa.Table], npt.NDArray[np.int64]]
+
+
+def records(
+    block: Block, columns: Sequence[str] | None = None, choice: RecordChoice | None = None
+) -> pa.Table:
     """The records of an Avro, Parquet or CDC block, in block order.
 
-    Wanted columns that the block does not have are skipped. An HFile block has keys and values
-    instead of columns: read its `range_source`.
+    Wanted columns that the block does not have are skipped. Of records that are not chosen only the
+    column that chooses is read; the others are checked. An HFile block has keys and values instead
+    of columns: read its `range_source`.
     """
     match block.kind:
         case BlockKind.AVRO | BlockKind.CDC:
-            return _avro_records(block, columns)
+            return _avro_records(block, columns, choice)
         case BlockKind.PARQUET:
-            return _parquet_records(block, columns)
+            rows = _parquet_records(block, columns)
+            return rows if choice is None else rows.take(pa.array(choice.positions(rows)))
         case _:
             raise Defect(
                 "block_without_columns",
@@ -63,7 +79,9 @@ def range_source(block: Block) -> BufferSource:
     return BufferSource(block.content)
 
 
-def _avro_records(block: Block, columns: Sequence[str] | None) -> pa.Table:
+def _avro_records(
+    block: Block, columns: Sequence[str] | None, choice: RecordChoice | None
+) -> pa.Table:
     content = block.content
     if len(content) < _HEAD.size:
         raise block.corrupt("The data block ends before its version and record count.")
@@ -75,7 +93,11 @@ def _avro_records(block: Block, columns: Sequence[str] | None) -> pa.Table:
     starts, ends = split_length_prefixed(encoded, count, block.path, origin=origin)
     schema = parse_schema(block.schema_text, block.path)
     known = _known([field.name for field in schema.fields], columns)
-    return decode_records(encoded, starts, ends, schema, block.path, known, origin=origin)
+    decode = partial(decode_records, encoded, schema=schema, path=block.path, origin=origin)
+    if choice is not None:
+        at = choice.positions(decode(starts, ends, columns=[choice.column]))
+        starts, ends = starts[at], ends[at]
+    return decode(starts, ends, columns=known)
 
 
 def _parquet_records(block: Block, columns: Sequence[str] | None) -> pa.Table:

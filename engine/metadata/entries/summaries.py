@@ -3,7 +3,8 @@
 Indexed columns: of which columns a table keeps statistics.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,6 +116,17 @@ def summaries_of_rows(rows: pa.Table, columns: Sequence[str]) -> dict[str, Colum
     }
 
 
+def summaries_of_parts(
+    parts: Iterable[pa.Table], columns: Sequence[str]
+) -> dict[str, ColumnSummary]:
+    """The same of rows that come in parts, of which only one is in memory."""
+    found: dict[str, ColumnSummary] = {}
+    for rows in parts:
+        for name, summary in summaries_of_rows(rows, columns).items():
+            found[name] = _together(found[name], summary) if name in found else summary
+    return found
+
+
 def summaries_of_footer(
     metadata: pq.FileMetaData, columns: Sequence[str], *, with_nan: Collection[str] = ()
 ) -> dict[str, ColumnSummary]:
@@ -161,6 +173,19 @@ def _of_values(values: pa.ChunkedArray) -> ColumnSummary:
     if pa.types.is_floating(values.type) and _has_nan(values):
         high = pa.scalar(float("nan"), values.type)
     return ColumnSummary(low, high, len(values), values.null_count)
+
+
+def _together(one: ColumnSummary, other: ColumnSummary) -> ColumnSummary:
+    """The summary of the rows of two; a bound that is NaN is one here, too."""
+    if one.minimum is None or other.minimum is None:
+        return other if one.minimum is None else one
+    bounds = [one.minimum, one.maximum, other.minimum, other.maximum]
+    found = _of_values(pa.chunked_array([pa.array(bounds, one.minimum.type)]))
+    return replace(
+        found,
+        value_count=one.value_count + other.value_count,
+        null_count=one.null_count + other.null_count,
+    )
 
 
 def _has_nan(values: pa.ChunkedArray) -> bool:

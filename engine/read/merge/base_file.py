@@ -30,7 +30,7 @@ from lakewarden.engine.storage.port import Storage
 STREAM_BUFFER_BYTES = 1 << 20
 
 # What a batch may take, whatever rows it could have: a few rows of documents fill the memory.
-BATCH_BYTES_MAX = 32 << 20
+BATCH_BYTES_MAX = 16 << 20
 
 # A text that is no dictionary's is stored behind its length.
 PLAIN_TEXT_BYTES_MIN = 4

@@ -12,7 +12,13 @@ from lakewarden.engine.file_groups.listing import assert_whole
 from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.log.block import Block, BlockKind
 from lakewarden.engine.formats.log.deletes import Deletes, deletes
-from lakewarden.engine.formats.log.reader import effective_blocks, read_apart, read_blocks, records
+from lakewarden.engine.formats.log.reader import (
+    RecordChoice,
+    effective_blocks,
+    read_apart,
+    read_blocks,
+    records,
+)
 from lakewarden.engine.formats.range_source import FileRanges
 from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.errors import CorruptTable, corrupt
@@ -298,12 +304,12 @@ class SliceReader:
     def _records(self, block: Block, schema: pa.Schema) -> Records:
         sources = self._spec.history.sources(block.instant)
         stored = [sources.of(name) for name in schema.names]
-        rows = records(block, [name for name in stored if name is not None])
+        rows = records(block, [name for name in stored if name is not None], self._record_choice)
         if block.is_partial:
             schema = pa.schema([f for f in schema if sources.of(f.name) in rows.column_names])
         rows = project(rows, schema, block.path, sources)
         rows = self._with_virtual_keys(rows, block.path)
-        if self._spec.keys is not None:
+        if self._spec.keys is not None and self._record_choice is None:
             rows = rows.take(pa.array(_with_keys(self._spec.keys, rows)))
         return Records(rows, is_partial=block.is_partial)
 
@@ -316,6 +322,14 @@ class SliceReader:
         if not scheme.fields or not set(scheme.columns) <= set(rows.column_names):
             raise _no_keys(path)
         return rows.set_column(place, rows.schema.field(place), scheme.keys_of_stored(rows))
+
+    @property
+    def _record_choice(self) -> RecordChoice | None:
+        """Which records of logs are wanted where they store their keys: those with a wanted one."""
+        keys = self._spec.keys
+        if keys is None or self._spec.virtual_keys is not None:
+            return None
+        return RecordChoice(RECORD_KEY, partial(_with_keys, keys))
 
     def _finished(self, rows: pa.Table, slice_: FileSlice) -> pa.Table:
         rows = self._with_key_column(rows)

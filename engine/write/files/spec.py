@@ -30,8 +30,10 @@ from lakewarden.engine.metadata.entries.row_indexes import RowIndexes
 from lakewarden.engine.metadata.entries.summaries import (
     columns_with_nan,
     summaries_of_footer,
-    summaries_of_rows,
+    summaries_of_parts,
 )
+from lakewarden.engine.read.merge.base_file import BaseReader
+from lakewarden.engine.read.merge.slice_reader import BATCH_ROWS
 from lakewarden.engine.read.merge.spec import ReadSpec
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.change_logging import LoggingMode
@@ -118,16 +120,15 @@ def base_file_summaries(
     columns: tuple[str, ...],
     with_nan: Iterable[str],
 ) -> dict[str, ColumnSummary]:
-    """The summaries of a new base file; very long values have to be read back."""
+    """The summaries of a new base file; very long values have to be read back, some at a time."""
     found = summaries_of_footer(footer, columns, with_nan=frozenset(with_nan))
     names = footer.schema.to_arrow_schema().names
     missing = [name for name in columns if name in names and name not in found]
     if not missing or not footer.num_rows:
         return found
     sizes = {one.name: (one.packed_bytes, one.unpacked_bytes) for one in column_ranges(footer)}
-    with storage.open(path) as source:
-        rows = pq.ParquetFile(source).read(missing)
-    for name, summary in summaries_of_rows(rows, missing).items():
+    rows = BaseReader(storage).tables(path, missing, batch_rows=BATCH_ROWS, small_buffers=True)
+    for name, summary in summaries_of_parts(rows, missing).items():
         packed, unpacked = sizes.get(name, (0, 0))
         found[name] = replace(summary, packed_bytes=packed, unpacked_bytes=unpacked)
     return found

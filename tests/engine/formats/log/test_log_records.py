@@ -7,6 +7,7 @@ import struct
 import zipfile
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewarden.engine.formats.log.block import Block, BlockKind, Header
-from lakewarden.engine.formats.log.reader import range_source, read_blocks, records
+from lakewarden.engine.formats.log.reader import RecordChoice, range_source, read_blocks, records
 from lakewarden.engine.formats.log.write import decode_positions
 from lakewarden.engine.kernel.errors import CorruptTable, Defect
 from tests.engine.formats.log.frames import frame, golden_logs
@@ -76,6 +77,32 @@ def test_parquet_records_become_rows():
     block = block_of(BlockKind.PARQUET, parquet_content(table))
     assert records(block).equals(table)
     assert records(block, ["n", "later"]).column_names == ["n"]
+
+
+@pytest.mark.parametrize("chosen", [[], [1], [0, 2], [0, 1, 2]])
+@pytest.mark.parametrize("kind", [BlockKind.AVRO, BlockKind.PARQUET])
+def test_a_column_chooses_the_records_that_are_read(kind: BlockKind, chosen: list[int]):
+    rows = [{"id": "a", "n": 1}, {"id": "bb", "n": None}, {"id": "c", "n": 3}]
+    is_avro = kind is BlockKind.AVRO
+    content = avro_content(*rows) if is_avro else parquet_content(pa.Table.from_pylist(rows))
+    seen: list[list[str]] = []
+
+    def positions(table: pa.Table) -> np.ndarray:
+        seen.append(table.column("id").to_pylist())
+        return np.array(chosen, np.int64)
+
+    found = records(block_of(kind, content), ["n", "id"], RecordChoice("id", positions))
+    assert found.to_pylist() == [rows[at] for at in chosen]
+    assert seen == [["a", "bb", "c"]]
+
+
+def test_a_record_that_is_not_chosen_is_checked_all_the_same():
+    content = avro_content({"id": "a", "n": 1}, {"id": "b", "n": 2})
+    # The last byte is of the second record's number: one that goes on where the record ends.
+    broken = content[:-1] + b"\xff"
+    with pytest.raises(CorruptTable):
+        first = RecordChoice("id", lambda _: np.array([0], np.int64))
+        records(block_of(BlockKind.AVRO, broken), ["id", "n"], first)
 
 
 def test_an_hfile_block_is_a_source_of_bytes():

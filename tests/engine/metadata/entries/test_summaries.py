@@ -15,6 +15,7 @@ from lakewarden.engine.metadata.entries.summaries import (
     first_columns,
     indexed_columns,
     summaries_of_footer,
+    summaries_of_parts,
     summaries_of_rows,
 )
 
@@ -146,3 +147,22 @@ def test_columns_that_somebody_chose_stay() -> None:
 
 def test_a_column_that_was_dropped_is_not_summarised() -> None:
     assert indexed_columns(("a", "b"), pa.schema([("b", pa.int64())])) == ("b",)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *TYPES.values(),
+        pa.array([1.5, NAN, None, -2.0, NAN, 3.0]),
+        pa.array([NAN] * 4),
+        pa.array([None] * 5, pa.string()),
+        pa.array(["x", "a", "x", None]).dictionary_encode(),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2])
+def test_parts_have_the_summary_of_all_their_rows(values: pa.Array, size: int) -> None:
+    rows = pa.table({"c": values})
+    parts = [rows.slice(start, size) for start in range(0, len(rows), size)]
+    found = summaries_of_parts([rows.slice(0, 0), *parts], ["c"])["c"]
+    # No NaN equals another one; their texts do.
+    assert str(found) == str(summaries_of_rows(rows, ["c"])["c"])

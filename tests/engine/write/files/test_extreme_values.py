@@ -1,6 +1,7 @@
 """Values at the limits of what files hold: they come back, and statistics say what is true."""
 
 import io
+import random
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,6 +12,8 @@ import pytest
 
 from lakewarden.engine.formats.parquet_footer import key_footer
 from lakewarden.engine.table.config import TableType
+from lakewarden.engine.write.files.spec import base_file_summaries
+from tests.engine.read.counted_reads import CountedReads
 from tests.engine.write.small_table import COLUMNS, Row, SmallTable, keyed, write_spec_of
 
 A1: Row = {"k": "a", "v": "a1", "ts": 1}
@@ -40,6 +43,23 @@ def test_very_long_values_have_statistics_and_keys() -> None:
         ).max_key
         == "x" * 100_000
     )
+
+
+def test_very_long_values_are_read_back_some_at_a_time() -> None:
+    table = SmallTable(write_spec_of())
+    length = 1 << 20
+    rows = [
+        {"k": f"k{number}", "v": random.Random(number).randbytes(length // 2).hex(), "ts": 1}
+        for number in range(8)
+    ]
+    written = table.write(inserts=keyed(rows)).file
+    path = written.path
+    footer = pq.ParquetFile(io.BytesIO(table.storage.read(path))).metadata
+    counted = CountedReads(table.storage)
+    summary = base_file_summaries(counted, path, footer, ("v",), ())["v"]
+    assert summary == written.columns["v"]
+    assert (summary.minimum.as_py(), summary.value_count) == (min(row["v"] for row in rows), 8)
+    assert max(counted.fetched) < 2 * length
 
 
 def test_two_thousand_columns() -> None:

@@ -100,8 +100,8 @@ def test_a_record_that_is_not_chosen_is_checked_all_the_same():
     content = avro_content({"id": "a", "n": 1}, {"id": "b", "n": 2})
     # The last byte is of the second record's number: one that goes on where the record ends.
     broken = content[:-1] + b"\xff"
+    first = RecordChoice("id", lambda _: np.array([0], np.int64))
     with pytest.raises(CorruptTable):
-        first = RecordChoice("id", lambda _: np.array([0], np.int64))
         records(block_of(BlockKind.AVRO, broken), ["id", "n"], first)
 
 

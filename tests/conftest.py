@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakewarden.java_home import java_home
 from tests.golden_tables import GOLDEN_FOLDER, GoldenDocument, GoldenTable, archive_of, unpack
-from tests.sampling import DAY
+from tests.sampling import DAY, is_due
 from tests.small_session import SETTINGS
 from tests.sql_server import Ports, running_server
 
@@ -39,15 +39,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests without any case: tables that only a neighbouring folder has.
 
     Pytest would report each as passed over, which hides the ones that somebody disabled.
+    Those whose turn is on another day are reported as not chosen.
 
     Tests that share what takes long to make are one group, which one worker runs: else each worker
     would make it once more.
     """
     items[:] = [item for item in items if not _has_no_case(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _is_due(item)])
+    items[:] = [item for item in items if _is_due(item)]
     for item in items:
         group = _group_of(item)
         if group and not item.get_closest_marker("xdist_group"):
@@ -57,6 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _has_no_case(item: pytest.Item) -> bool:
     reasons = [str(mark.kwargs.get("reason")) for mark in item.iter_markers()]
     return any(reason.startswith("got empty parameter set") for reason in reasons)
+
+
+def _is_due(item: pytest.Item) -> bool:
+    return all(is_due(*mark.args) for mark in item.iter_markers("by_turns"))
 
 
 def _group_of(item: pytest.Item) -> str | None:

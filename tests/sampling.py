@@ -17,6 +17,9 @@ IS_SIMULATION = bool({"LAKEWARDEN_KILLS", "LAKEWARDEN_SEEDS", "LAKEWARDEN_ALL"} 
 # The processes that share a run share its day, also over midnight.
 DAY = os.environ.setdefault("LAKEWARDEN_DAY", f"{datetime.now(UTC):%Y-%m-%d}")
 
+# Tests that start a JVM of their own, or a compiler, share the days between them.
+TURNS = 3
+
 
 def sample(
     members: Sequence[Member], every: int, *, day: str = DAY, is_simulation: bool = IS_SIMULATION
@@ -44,3 +47,8 @@ def turns(
         return [(member, kind) for member in members for kind in kinds]
     first = date.fromisoformat(day).toordinal()
     return [(one, kinds[at % len(kinds)]) for at, one in enumerate(members, start=first)]
+
+
+def is_due(turn: int, *, day: str = DAY, is_simulation: bool = IS_SIMULATION) -> bool:
+    """Whether a test marked `by_turns(turn)` runs on this day, which is each third one."""
+    return is_simulation or date.fromisoformat(day).toordinal() % TURNS == turn

@@ -6,9 +6,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyspark import StatusTracker
+from pyspark.sql import SparkSession
+
 from lakewarden.java_home import java_home
 from lakewarden.sessions import WORKER_SETTINGS
 
+HEARD_MS_MAX = 60_000
 TIME_ZONE = "America/New_York"
 SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -24,6 +28,12 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.showConsoleProgress": "false",
     **WORKER_SETTINGS,
 }
+
+
+def status_of(spark: SparkSession) -> StatusTracker:
+    """What a session says of its jobs. It hears of them later than they happen: it has, by now."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(HEARD_MS_MAX)
+    return spark.sparkContext.statusTracker()
 
 
 def printed(script: str, arguments: Sequence[str], folder: Path) -> str:

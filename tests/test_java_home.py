@@ -112,6 +112,7 @@ def test_without_any_java_the_error_says_what_to_install(
     assert caught.value.code == "java_missing"
 
 
+@pytest.mark.by_turns(1)
 def test_spark_runs_python_workers_on_the_packaged_java(path_without_java: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "JAVA_HOME"}
     environment["PATH"] = path_without_java

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sampling import sample, turns
+from tests.sampling import TURNS, is_due, sample, turns
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 96])
@@ -31,3 +31,11 @@ def test_each_member_has_each_kind_in_turn_and_each_day_has_every_kind() -> None
         assert {kind for _, kind in drawn} == set(kinds)
     whole = turns(members, kinds, is_simulation=True)
     assert {pair for drawn in days for pair in drawn} == set(whole)
+
+
+@pytest.mark.parametrize("turn", range(TURNS))
+def test_each_third_day_is_a_turns_own(turn: int) -> None:
+    days = [is_due(turn, day=f"2026-11-{day}", is_simulation=False) for day in range(10, 19)]
+    assert sum(days) == 3
+    assert days[:3] == days[3:6] == days[6:]
+    assert is_due(turn, is_simulation=True)

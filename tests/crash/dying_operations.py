@@ -7,7 +7,7 @@ and the fault plan, replays it.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from lakewarden import Table
 from lakewarden.engine.file_groups.file_names import parse_file_name
@@ -55,6 +55,17 @@ class CrashedTable:
             storage.put(entry.path, self.storage.read(entry.path))
         return type(self)(clock, storage)
 
+    def twin(self) -> Self:
+        """The same table once more: with the times of its files, and of its clock."""
+        now_ms, elapsed_ms = self.clock.now_ms(), round(self.clock.elapsed_seconds() * 1000)
+        clock = ManualClock(now_ms - elapsed_ms)
+        storage = fresh_memory_storage(clock=clock)
+        for entry in sorted(self.storage.walk(""), key=lambda one: one.modified_ms):
+            clock.advance(entry.modified_ms - clock.now_ms())
+            storage.put(entry.path, self.storage.read(entry.path))
+        clock.advance(now_ms - clock.now_ms())
+        return type(self)(clock, storage)
+
     def rows(self, *, use_metadata: bool = True) -> list[ModelRow]:
         return contents_of(self.table(99).read_arrow(use_metadata=use_metadata))
 
@@ -88,7 +99,26 @@ class CrashedTable:
 
 
 def new_world(shape: Shape, history: tuple[Write, ...]) -> CrashedTable:
-    """A table that has seen some writes."""
+    """A table that has seen some writes; each history is written once."""
+    return remembered(f"{shape} {history}", lambda: _written(shape, history)).twin()
+
+
+# The last worlds that were written, by what was written to them.
+_WORLDS: dict[str, CrashedTable] = {}
+WORLDS_MAX = 64
+WorldT = TypeVar("WorldT", bound=CrashedTable)
+
+
+def remembered(key: str, write: Callable[[], WorldT]) -> WorldT:
+    """A world that nobody changes; it is to be copied."""
+    if key not in _WORLDS:
+        while len(_WORLDS) >= WORLDS_MAX:
+            del _WORLDS[next(iter(_WORLDS))]
+        _WORLDS[key] = write()
+    return cast(WorldT, _WORLDS[key])
+
+
+def _written(shape: Shape, history: tuple[Write, ...]) -> CrashedTable:
     clock = ManualClock()
     storage = fresh_memory_storage(clock=clock)
     world = CrashedTable(clock, storage)

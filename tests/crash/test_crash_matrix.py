@@ -27,7 +27,7 @@ from tests.writing.shapes import Shape, carry_out
 
 # Deaths come in threes: before a call, after it, and in the middle. A prime number takes a third of
 # the calls in each way.
-EVERY = 1 if IS_SIMULATION else 13
+EVERY = 1 if IS_SIMULATION else 23
 SHAPES = (
     Shape("cow", index="SIMPLE"),
     Shape("mor", index="RECORD_INDEX"),

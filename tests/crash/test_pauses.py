@@ -109,7 +109,7 @@ def test_nothing_acknowledged_is_lost(sleeper: Sleeper) -> None:
     rehearsal = origin.copy()
     sleeper.do(rehearsal, counting.storage(rehearsal.storage))
     assert counting.calls > sleeper.first
-    for at in sample(range(sleeper.first, counting.calls + 1, sleeper.stride), 4):
+    for at in sample(range(sleeper.first, counting.calls + 1, sleeper.stride), 7):
         world = origin.copy()
         expected = {"k0", "k1", *BEFORE, "c", "d", "e"}
 
@@ -145,7 +145,7 @@ def test_who_takes_a_write_back_may_pause_as_well(undo: str) -> None:
     counting = Hook(1 << 30, lambda: None)
     rehearsal = origin.copy()
     take_back(rehearsal, counting.storage(rehearsal.storage))
-    for at in sample(range(5, counting.calls + 1, 11), 3):
+    for at in sample(range(5, counting.calls + 1, 11), 5):
         world = origin.copy()
         acknowledged = set()
 

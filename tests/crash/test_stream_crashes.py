@@ -25,7 +25,7 @@ from tests.writing.model import ModelRow, Write
 from tests.writing.shapes import Shape
 
 # Each death is one of three in a row; a prime number takes all three in turn.
-EVERY = 1 if IS_SIMULATION else 17
+EVERY = 1 if IS_SIMULATION else 29
 SHAPES = (
     Shape("mor", index="RECORD_INDEX"),
     Shape("cow", is_partitioned=False, has_metadata=False),

@@ -12,7 +12,7 @@ import pytest
 from tests.histories.campaign import campaign, reported
 from tests.histories.history import History
 
-HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "20"))
+HISTORIES = int(os.environ.get("LAKEWARDEN_HISTORIES", "12"))
 PER_TEST = 4
 FIRST = int(os.environ.get("LAKEWARDEN_SEED", f"{datetime.now(UTC):%Y%m%d}000"))
 # What is skipped until it holds: by operation, or by check.

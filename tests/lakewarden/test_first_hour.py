@@ -42,7 +42,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     notebook = nbformat.v4.new_notebook(cells=cells)
     # A kernel would look for settings, and write its history, in the home of whoever runs this.
     home = {"IPYTHONDIR": f"{folder}/home", "JUPYTER_PLATFORM_DIRS": "1"}
-    client = NotebookClient(notebook, timeout=120, allow_errors=True, kernel_name="python3")
+    client = NotebookClient(
+        notebook, timeout=250, startup_timeout=250, allow_errors=True, kernel_name="python3"
+    )
     client.execute(cwd=str(folder), env={**os.environ, **home})
     return folder, [shown_by(cell) for cell in notebook.cells]
 
@@ -62,11 +64,13 @@ def test_the_page_has_twenty_tasks() -> None:
     assert numbers == [str(number) for number in range(1, TASKS + 1)]
 
 
+@pytest.mark.by_turns(0)
 def test_each_cell_of_the_notebook_shows_what_the_page_says(lake: tuple[Path, list[str]]) -> None:
     for (code, expected), shown in zip(blocks("python"), lake[1], strict=True):
         assert matches(expected, shown), f"{code}\nshows\n{shown}"
 
 
+@pytest.mark.by_turns(1)
 def test_each_command_prints_in_a_terminal_what_the_page_says(
     lake: tuple[Path, list[str]],
 ) -> None:

@@ -30,7 +30,7 @@ from lakewarden.engine.transaction.state.context import Context
 from tests.rfc.plans import KINDS
 
 CHECKOUT = Path(__file__).parents[2]
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 LOOK_EVERY_SECONDS = 0.02
 
 

@@ -16,7 +16,7 @@ from tests.side_by_side.race import Race, RaceKind
 from tests.simulation.campaign import CHOSEN, Campaign
 from tests.simulation.locks import LockKind
 
-RACES = int(os.environ.get("LAKEWARDEN_RACES", "30"))
+RACES = int(os.environ.get("LAKEWARDEN_RACES", "20"))
 PER_TEST = 10
 FIRST = int(CHOSEN or f"{datetime.now(UTC):%Y%m%d}000")
 KINDS = [RaceKind(LockKind.KEPT)]

@@ -10,6 +10,7 @@ from tests.sql_ext import sessions_one_after_another
 pytestmark = pytest.mark.xdist_group("spark")
 
 
+@pytest.mark.by_turns(1)
 def test_sessions_one_after_another(orders: Path, tmp_path: Path) -> None:
     said = printed(sessions_one_after_another.__file__, [str(orders)], tmp_path).splitlines()
     assert said == ["LAKEWARDEN_NOT_CONNECTED", "[]", "[]", "[]"]

@@ -1,6 +1,7 @@
 """Every kind of index after every kind of write and service: what each says is a recomputation."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -20,7 +21,9 @@ from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.properties_file import update_properties
 from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_N, BY_NAME, differences, give
+from tests.crash.dying_operations import CrashedTable
 from tests.histories.guards import GUARDS
+from tests.sampling import turns
 
 SCHEMA = pa.schema(
     [
@@ -57,8 +60,18 @@ def small_table(
     type_: str, index: str = "RECORD_INDEX", kinds: tuple[str, ...] = ALL_KINDS
 ) -> Table:
     """A table with every kind of index, and two writes with all of them on it."""
+    made = _made(type_, index, kinds).twin()
+    return Table.on(made.storage, _ports(made.clock, 2))
+
+
+def _ports(clock: ManualClock, seed: int) -> Ports:
+    return Ports(clock=clock, ids=SeededIds(seed), executor=LocalExecutor(1))
+
+
+@cache
+def _made(type_: str, index: str, kinds: tuple[str, ...]) -> CrashedTable:
     clock = ManualClock()
-    ports = Ports(clock=clock, ids=SeededIds(1), executor=LocalExecutor(1))
+    storage = fresh_memory_storage(clock=clock)
     table = Table.create(
         "all-kinds",
         SCHEMA,
@@ -67,8 +80,8 @@ def small_table(
         ordering=["ts"],
         type=type_,
         index=index,
-        storage=fresh_memory_storage(clock=clock),
-        ports=ports,
+        storage=storage,
+        ports=_ports(clock, 1),
         properties={
             "lakewarden.index.expression.timezone": "UTC",
             "hoodie.index.bloom.num_entries": "50",
@@ -83,7 +96,7 @@ def small_table(
     assert differences(table) == []
     table.upsert(SECOND)
     assert differences(table) == []
-    return table
+    return CrashedTable(clock, storage)
 
 
 def then(*actions: Action) -> Action:
@@ -164,7 +177,7 @@ LOGGED: dict[str, Action] = {
         lambda table: table.compaction.schedule_and_run(),
     ),
 }
-MATRIX = [(type_, name) for type_ in ("cow", "mor") for name in BOTH]
+MATRIX = [(type_, name) for name, type_ in turns(tuple(BOTH), ("cow", "mor"))]
 MATRIX += [("mor", name) for name in LOGGED]
 
 

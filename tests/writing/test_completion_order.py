@@ -11,9 +11,20 @@ import pytest
 from lakewarden import Conflict, Table
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.memory import MemoryStorage
+from tests.sampling import sample, turns
 from tests.writing.rivals import PREPARED, OnceFound
-from tests.writing.shapes import Shape, all_shapes
-from tests.writing.test_new_keys import AGAIN, GLOBAL, OLD, Row, racing, row, shown, started
+from tests.writing.shapes import Shape
+from tests.writing.test_new_keys import (
+    AGAIN,
+    BY_EVENT,
+    GLOBAL,
+    OLD,
+    Row,
+    racing,
+    row,
+    shown,
+    started,
+)
 
 Act = Callable[[Table, dict[str, int]], object]
 Rows = list[tuple[str, str, float]]
@@ -76,8 +87,7 @@ def prepared(storage: MemoryStorage, rival: Callable[[], object]) -> Table:
     return Table.on(storage, Ports(events=OnceFound(rival, phase=PREPARED)))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("name", DECIDING)
+@pytest.mark.parametrize(("name", "shape"), turns(tuple(DECIDING), SHAPES), ids=str)
 def test_rows_that_came_meanwhile_are_not_passed_over(name: str, shape: Shape) -> None:
     act, left = DECIDING[name]
     storage = started(shape)
@@ -120,7 +130,7 @@ def test_services_bring_no_rows() -> None:
     racing(storage, serve).delete_where([("v", ">", 1)])
 
 
-@pytest.mark.parametrize("shape", [one for one in all_shapes() if one.is_event_time], ids=str)
+@pytest.mark.parametrize("shape", sample(BY_EVENT, 5), ids=str)
 def test_a_merge_that_ignored_a_key_gives_way_to_who_brings_it(shape: Shape) -> None:
     storage = started(shape)
     place = "b" if shape.is_partitioned and shape.index in GLOBAL else "a"

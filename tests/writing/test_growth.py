@@ -17,6 +17,7 @@ from lakewarden.engine.services.compaction.plan import Rules, select_partitions
 from lakewarden.engine.services.compaction.strategies import UnBounded
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.storage.memory import fresh_memory_storage
+from tests.sampling import turns
 from tests.work_counting import Work, counted
 
 TENFOLD_MAX = 11
@@ -144,8 +145,9 @@ def test_a_record_index_spares_a_second_look_at_the_file_groups_of_an_upsert() -
         assert work["slice_reader.SliceReader.batches"] == 0
 
 
-@pytest.mark.parametrize("kind", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
-@pytest.mark.parametrize("partitions", [1, 40])
+@pytest.mark.parametrize(
+    ("kind", "partitions"), turns(("SIMPLE", "BLOOM", "GLOBAL_SIMPLE"), (1, 40))
+)
 def test_only_files_are_opened_whose_keys_leave_room_for_one_of_the_write(
     kind: str, partitions: int
 ) -> None:

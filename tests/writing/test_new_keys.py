@@ -12,6 +12,7 @@ from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.transaction.commit import TURNS_MAX
 from tests.engine.transaction.just_before import JustBefore
+from tests.sampling import sample
 from tests.writing.rivals import OnceFound
 from tests.writing.shapes import Shape, all_shapes, pairwise_shapes
 
@@ -52,7 +53,10 @@ def failures(storage: Storage) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("shape", [one for one in all_shapes() if one.is_event_time], ids=str)
+BY_EVENT = [one for one in all_shapes() if one.is_event_time]
+
+
+@pytest.mark.parametrize("shape", sample(BY_EVENT, 5), ids=str)
 def test_the_second_of_two_writers_of_one_new_key_gives_way(shape: Shape) -> None:
     storage = started(shape)
     other = Table.on(storage)

@@ -38,7 +38,7 @@ def test_the_next_item_is_made_while_this_one_is_used() -> None:
 
     stream = ahead(items())
     next(stream)
-    assert made.wait(10)
+    assert made.wait(60)
     stream.close()
 
 

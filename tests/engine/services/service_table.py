@@ -15,7 +15,7 @@ from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import kept_settings, load_config
 from lakewarden.engine.transaction.state.context import Context, load_for_writing
-from tests.crash.dying_operations import CrashedTable, ports
+from tests.crash.dying_operations import CrashedTable, ports, remembered
 from tests.writing.model import Model, ModelRow, Write
 from tests.writing.shapes import Shape, carry_out
 
@@ -83,7 +83,11 @@ class ServiceWorld(CrashedTable):
 
 
 def new_service_world(shape: Shape = MOR, *history: Write) -> ServiceWorld:
-    """A table of a shape that has seen some writes."""
+    """A table of a shape that has seen some writes; each history is written once."""
+    return remembered(f"for services: {shape} {history}", lambda: _written(shape, history)).twin()
+
+
+def _written(shape: Shape, history: tuple[Write, ...]) -> ServiceWorld:
     clock = ManualClock()
     world = ServiceWorld(clock, fresh_memory_storage(clock=clock))
     shape.create("", storage=world.storage, ports=ports(clock, 1))

@@ -10,6 +10,7 @@ from lakewarden.procedures.declaring.caller import PlainCaller
 from tests.all_kinds import differences
 from tests.engine.services.service_table import MOR, inserted, updated
 from tests.procedures.calls import call, call_one
+from tests.small_session import status_of
 from tests.writing.shapes import carry_out
 
 
@@ -25,7 +26,7 @@ def test_the_bytes_of_a_plan_decide_who_carries_it_out(
     settings = {"lakewarden.services.spark_bytes_min": str(bytes_min)}
     row = call_one("run_compaction", path=path, caller=PlainCaller(spark=spark, settings=settings))
     assert (row["state"], row["rows_written_count"]) == ("COMPLETED", 6)
-    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup(str(row["timestamp"]))
+    jobs = status_of(spark).getJobIdsForGroup(str(row["timestamp"]))
     assert bool(jobs) == is_far
     assert table.read_arrow().num_rows == 6
     _builds_indexes(table, spark, path, settings, is_far=is_far)
@@ -38,12 +39,12 @@ def _builds_indexes(
     table.build_index("record_index", ["id"], op="schedule")
     table.build_index("bloom_filters", op="schedule")
     caller = PlainCaller(spark=spark, settings=settings)
-    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup("indexing"))
+    before = len(status_of(spark).getJobIdsForGroup("indexing"))
     rows = call("run_indexing", path=path, caller=caller)
     assert len(rows) == 2
     table.build_index("by_name", ["name"], "secondary_index", op="schedule")
     call("run_indexing", path=path, caller=caller)
-    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("indexing")
+    jobs = status_of(spark).getJobIdsForGroup("indexing")
     assert (len(jobs) > before) == is_far
     assert differences(table) == []
     assert table.lookup(["k1"]).num_rows == 1

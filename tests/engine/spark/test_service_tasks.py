@@ -25,6 +25,8 @@ from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start
 from lakewarden.engine.transaction.state.context import Context
 from tests.engine.services.service_table import contents, inserted, updated
+from tests.rfc.actors import until
+from tests.small_session import status_of
 from tests.writing.model import contents_of
 from tests.writing.shapes import Shape, carry_out
 
@@ -124,4 +126,4 @@ def test_a_cancelled_attempt_has_its_jobs_cancelled(spark: SparkSession, table: 
         with pytest.raises(Conflict, match="It takes too long"):
             list(results)
     assert time.monotonic() - began < 60
-    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    until(lambda: status_of(spark).getActiveJobsIds() == [])

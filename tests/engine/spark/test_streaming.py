@@ -133,6 +133,7 @@ def test_another_order_than_the_tables_is_refused(lake: Lake) -> None:
     assert error.value.code == "other_sequence"
 
 
+@pytest.mark.by_turns(0)
 def test_the_example_survives_its_own_kill(tmp_path: Path) -> None:
     said = printed(str(CHECKOUT / "examples" / "streaming.py"), [], tmp_path)
     assert "All 240 orders are in the table once" in said

@@ -117,6 +117,7 @@ def test_tables_inside_are_not_touched_by_their_folders(guarded: Ports, folder: 
     session.stop()
 
 
+@pytest.mark.by_turns(2)
 def test_a_port_that_is_taken_ends_the_server_with_an_error(guarded: Ports) -> None:
     command = ["lakewarden", "serve", "--no-connect", "--port", str(guarded.thrift), *SOON]
     ended = subprocess.run(

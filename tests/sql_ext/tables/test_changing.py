@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lakewarden
+from tests.sampling import turns
 from tests.sql_ext.conftest import Refused, Run
 from tests.sql_ext.tables.conftest import Make, Row
 
@@ -72,8 +73,7 @@ STORY = [
 ]
 
 
-@pytest.mark.parametrize("partitioned", [True, False])
-@pytest.mark.parametrize("type", ["cow", "mor"])
+@pytest.mark.parametrize(("type", "partitioned"), turns(("cow", "mor"), (True, False)))
 def test_statements_do_to_a_table_what_they_say(
     run: Run, make: Make, stored: Stored, type: str, *, partitioned: bool
 ) -> None:

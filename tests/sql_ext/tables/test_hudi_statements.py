@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 import lakewarden
 from tests.engine.services.test_hudi_settings import PASTED
+from tests.sampling import sample
 from tests.sql_ext.conftest import Refused, Run
 from tests.sql_ext.tables.conftest import Make
 from tests.sql_ext.tables.stories import ALTERED, NOT_ALTERED
@@ -163,7 +164,7 @@ def test_tables_using_hudi_are_ours_unless_a_setting_says_no(run: Run, tmp_path:
     run("DROP TABLE of_hudi")
 
 
-@pytest.mark.parametrize("type_", ["cow", "mor"])
+@pytest.mark.parametrize("type_", sample(("cow", "mor"), 2))
 def test_alter_table_changes_columns_and_properties(
     run: Run, refused: Refused, make: Make, tmp_path: Path, type_: str
 ) -> None:
@@ -199,7 +200,7 @@ def test_alter_table_changes_columns_and_properties(
     assert run(rows) == after
 
 
-@pytest.mark.parametrize("type_", ["cow", "mor"])
+@pytest.mark.parametrize("type_", sample(("cow", "mor"), 2))
 def test_a_table_without_a_primary_key_takes_all_statements(
     run: Run, sql_session: SparkSession, tmp_path: Path, type_: str
 ) -> None:

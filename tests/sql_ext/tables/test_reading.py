@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import lakewarden
+from tests.small_session import status_of
 from tests.sql_ext.conftest import Refused, Run
 from tests.sql_ext.tables.conftest import Make, Row
 
@@ -184,7 +185,7 @@ def test_a_query_by_key_is_answered_without_a_job(
     def rows(text: str) -> list[Row]:
         context.setJobGroup(text, "a lookup")
         found = sql_session.sql(text).collect()
-        assert list(context.statusTracker().getJobIdsForGroup(text)) == []
+        assert list(status_of(sql_session).getJobIdsForGroup(text)) == []
         return sorted(map(tuple, found))
 
     try:

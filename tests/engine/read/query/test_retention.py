@@ -358,7 +358,7 @@ def test_what_is_archived_beyond_a_savepoint_stays_visible_when_the_savepoint_go
     assert (found.rows_inserted, found.rows_updated) == (0, 1)
 
 
-@pytest.mark.parametrize("shape", sample(SHAPES, 2), ids=str)
+@pytest.mark.parametrize("shape", sample(SHAPES, 5), ids=str)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens_the_past_is_exact_or_refused(seed: int, shape: Shape) -> None:
     history = History(shape, Random(seed))

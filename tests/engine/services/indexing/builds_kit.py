@@ -11,8 +11,10 @@ from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.storage.port import Creation, Listing, Storage
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.testing.faults import FaultPlan, FaultyStorage
+from lakewarden.engine.testing.fault_plan import FaultKind, FaultPlan
+from lakewarden.engine.testing.faults import FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.transaction.cancel.cancel import cancel
 from tests.engine.services.indexing.indexed_tables import homes, indexed
 from tests.engine.services.service_table import ServiceWorld
 from tests.engine.transaction.just_before import JustBefore
@@ -125,6 +127,14 @@ def at(world: ServiceWorld, moment: str | int, do: Callable[[], object]) -> Faul
     if isinstance(moment, int):
         return JustBefore(world.storage, world.clock, do, moment)
     return Before(world.storage, world.clock, moment, do)
+
+
+def call_off_half_plans(world: ServiceWorld, plan: FaultPlan) -> None:
+    """Half a plan has no owner, as plans of Java have none: it stays until it is called off."""
+    for half in pending_builds(world):
+        assert FaultKind.TORN in {fault.kind for fault in plan.faults}, plan
+        cancel(world.context(83), half, "half a plan", force=True)
+    assert not pending_builds(world), plan
 
 
 def pending_builds(world: ServiceWorld) -> list[str]:

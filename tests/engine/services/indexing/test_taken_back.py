@@ -101,7 +101,7 @@ def assert_true(world: ServiceWorld, shape: Shape, *writes: Write) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "build", "when", "taken_back", "undo"),
-    sample(list(product(("cow", "mor"), BUILDS, ("before", "after"), TAKEN_BACK, UNDOS)), 7),
+    sample(list(product(("cow", "mor"), BUILDS, ("before", "after"), TAKEN_BACK, UNDOS)), 13),
 )
 def test_an_index_follows_what_is_taken_back(
     kind: str, build: str, when: str, taken_back: str, undo: str

@@ -6,6 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engine.spark.slow_frames import FREE_AFTER_SECONDS, seconds_to_let_go, slow_frame
+from tests.rfc.actors import until
+from tests.small_session import status_of
 from tests.writing.shapes import Shape
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -19,4 +21,4 @@ def test_a_cancelled_write_lets_go_of_its_caller(spark: SparkSession, tmp_path: 
         path, lambda: table.bulk_insert(frame, local_rows_max=0), makes_file=True
     )
     assert seconds < FREE_AFTER_SECONDS
-    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    until(lambda: status_of(spark).getActiveJobsIds() == [])

@@ -24,6 +24,7 @@ from lakewarden.engine.write.distributed_rows import LOCAL_ROWS_MAX, Distributed
 from lakewarden.engine.write.request import Incoming
 from tests.canonical import canonical_rows, difference
 from tests.golden_tables import GoldenTable
+from tests.sampling import sample
 from tests.writing.model import PARTITIONS, SCHEMA, Kind, Story, contents_of
 from tests.writing.rivals import OnceFound
 from tests.writing.shapes import Shape
@@ -103,7 +104,7 @@ def files_of(folder: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", sample(SHAPES, 3), ids=str)
 def test_workers_leave_the_rows_of_the_model(
     shape: Shape, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -11,21 +11,22 @@ from deltalake import DeltaTable, write_deltalake
 from tests.interop.lines import serve
 
 
-def load(table: str, source: str) -> float:
+def load(table: str, source: str, partition: str | None = None) -> float:
     """The seconds from the path of the rows to a new table."""
     begin = time.perf_counter()
-    write_deltalake(table, pq.read_table(source))
+    write_deltalake(table, pq.read_table(source), partition_by=partition)
     return time.perf_counter() - begin
 
 
-def upsert(table: str, source: str, key: str, ordering: str) -> float:
+def upsert(table: str, source: str, key: str, ordering: str, partition: str | None = None) -> float:
     """The seconds from the path of the rows to the completed commit."""
     begin = time.perf_counter()
+    identity = [key] if partition is None else [partition, key]
     (
         DeltaTable(table)
         .merge(
             pq.read_table(source),
-            predicate=f"new.{key} = old.{key}",
+            predicate=" and ".join(f"new.{one} = old.{one}" for one in identity),
             source_alias="new",
             target_alias="old",
         )

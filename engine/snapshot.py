@@ -44,7 +44,7 @@ from lakewarden.engine.metadata.reading.table import FILES, KnownLayout, Metadat
 from lakewarden.engine.metadata.writing.builds import builds_on
 from lakewarden.engine.metadata.writing.deltacommit import Weight
 from lakewarden.engine.run.executor import OneAtATime
-from lakewarden.engine.storage.port import Entry, Storage
+from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import asks_ahead, both, together
 from lakewarden.engine.table.config import TableConfig, load_config
 from lakewarden.engine.table.schema import (
@@ -53,17 +53,16 @@ from lakewarden.engine.table.schema import (
     load_schema_history,
     resolve_schema,
 )
-from lakewarden.engine.timeline.instants.instant import Instant, Layout
+from lakewarden.engine.timeline.instants.instant import Instant, InstantFiles, Layout
 from lakewarden.engine.timeline.ledger.ledger import Ledger
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
 from lakewarden.engine.timeline.roll_forward import RolledForward
 from lakewarden.engine.timeline.timeline import (
     UNDER_WAY,
+    ActiveTimeline,
     Contents,
-    InstantFiles,
     Timeline,
-    active_timeline,
     load_active,
     open_archive,
 )
@@ -215,7 +214,8 @@ class Snapshot:
 
     def is_whole(self) -> bool:
         """Whether all files of this snapshot are there still; costs a listing of the timeline."""
-        return not may_have_removed(self.timeline.active, load_active(self.storage, self.layout))
+        active = self.timeline.active
+        return not may_have_removed(active, active.again())
 
     def has_same_metadata(self) -> bool:
         """Whether nothing has happened in the metadata table since this snapshot looked there."""
@@ -276,14 +276,6 @@ class _ProvedListing:
 Loaded = tuple[TableConfig, Timeline]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSnapshot:
-    """A snapshot for reading, and the listing of the timeline that it was made of."""
-
-    snapshot: Snapshot
-    listed: tuple[Entry, ...]
-
-
 @dataclass(slots=True)
 class Memory:
     """What earlier looks at a table have read, and need not be read again.
@@ -293,9 +285,10 @@ class Memory:
 
     config: TableConfig | None = None
     # What the last read derived, as long as it is small: as good as new until the next commit.
-    kept: KeptSnapshot | None = field(default=None, repr=False)
+    kept: Snapshot | None = field(default=None, repr=False)
     kept_bytes_max: int = _KEPT_BYTES_MAX
     completed: Contents = field(default_factory=Contents, repr=False)
+    active: ActiveTimeline | None = field(default=None, repr=False)
     # Of the record index, for batches of streams.
     keys: KeyCache = field(default_factory=KeyCache, repr=False)
     # Of the metadata table, as it was after the last write.
@@ -309,7 +302,7 @@ class Memory:
 
     def forget_large(self) -> None:
         """Keep the last snapshot no longer if what was derived from it takes much memory."""
-        if self.kept is not None and self.kept.snapshot.held_bytes > self.kept_bytes_max:
+        if self.kept is not None and self.kept.held_bytes > self.kept_bytes_max:
             self.kept = None
 
 
@@ -322,60 +315,51 @@ def load_snapshot(storage: Storage, memory: Memory | None = None) -> Snapshot:
     memory = memory or Memory()
     kept = memory.kept
     if kept is None or not asks_ahead(storage):
-        config, listed = _properties_and_files(storage, memory)
-        is_same = kept is not None and _is_of(kept, config, listed)
-        is_same = is_same and kept is not None and kept.snapshot.has_same_metadata()
+        config, active = _properties_and_active(storage, memory)
+        is_same = kept is not None and _is_of(kept, config, active) and kept.has_same_metadata()
     else:
-        ask = partial(_properties_and_files, storage, memory)
-        (config, listed), is_same = both(storage, ask, kept.snapshot.has_same_metadata)
-        is_same = is_same and _is_of(kept, config, listed)
+        ask = partial(_properties_and_active, storage, memory)
+        (config, active), is_same = both(storage, ask, kept.has_same_metadata)
+        is_same = is_same and _is_of(kept, config, active)
     if kept is not None and is_same:
-        return kept.snapshot
-    timeline = _timeline(storage, memory, config, listed)
+        return kept
     known = memory.metadata_layout
+    timeline = Timeline(active, open_archive(storage, config.layout))
     snapshot = Snapshot(storage, config, timeline, metadata_layout=known, closed=memory.closed)
-    memory.kept = KeptSnapshot(snapshot, listed)
+    memory.kept = snapshot
     return snapshot
 
 
-def _is_of(kept: KeptSnapshot, config: TableConfig, listed: tuple[Entry, ...]) -> bool:
-    return kept.listed == listed and kept.snapshot.config.properties == config.properties
+def _is_of(kept: Snapshot, config: TableConfig, active: ActiveTimeline) -> bool:
+    is_same = kept.timeline.active.entries == active.entries
+    return is_same and kept.config.properties == config.properties
 
 
 def load_table(storage: Storage, memory: Memory) -> Loaded:
     """Properties and timeline as they are now: the timeline is not older than the properties."""
-    config, listed = _properties_and_files(storage, memory)
-    return config, _timeline(storage, memory, config, listed)
+    config, active = _properties_and_active(storage, memory)
+    return config, Timeline(active, open_archive(storage, config.layout))
 
 
-def _properties_and_files(
-    storage: Storage, memory: Memory
-) -> tuple[TableConfig, tuple[Entry, ...]]:
-    """Properties, and the files of a timeline that is not older than these.
+def _properties_and_active(storage: Storage, memory: Memory) -> tuple[TableConfig, ActiveTimeline]:
+    """Properties, and a timeline that is not older than these.
 
     Where earlier ones are known, both are asked for side by side: properties that say the same
     after as before have said so when the timeline was listed.
     """
-    known, listing = memory.config, None
+    known, active = memory.config, None
     if known is None or not asks_ahead(storage):
         config = load_config(storage)
     else:
-        listed = partial(storage.list, known.layout.folder)
-        config, listing = both(storage, partial(load_config, storage), listed)
+        listed = partial(load_active, storage, known.layout, memory.active)
+        config, active = both(storage, partial(load_config, storage), listed)
         if config.properties != known.properties:
-            listing = None
-    if listing is None:
-        listing = storage.list(config.layout.folder)
-    memory.config = config
-    return config, listing.files
-
-
-def _timeline(
-    storage: Storage, memory: Memory, config: TableConfig, listed: tuple[Entry, ...]
-) -> Timeline:
-    active = active_timeline(storage, config.layout, listed)
+            active = None
+    if active is None:
+        active = load_active(storage, config.layout, memory.active)
+    memory.config, memory.active = config, active
     active.share_contents(memory.completed)
-    return Timeline(active, open_archive(storage, config.layout))
+    return config, active
 
 
 def retrying_view(load: Callable[[], Snapshot], view: Callable[[Snapshot], ValueT]) -> ValueT:

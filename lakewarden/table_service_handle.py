@@ -47,8 +47,8 @@ from lakewarden.engine.services.planning.schedule import (
     schedule,
 )
 from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.timeline.instants.instant import InstantFiles
 from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.cancel.cancel import Cancellation, cancel
 from lakewarden.engine.transaction.state.context import (
     Context,

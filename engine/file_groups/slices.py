@@ -26,8 +26,8 @@ from lakewarden.engine.formats.instant_metadata.replace import decode as decode_
 from lakewarden.engine.formats.log.block import Block
 from lakewarden.engine.kernel.caches import ByteBounded
 from lakewarden.engine.kernel.errors import CorruptTable
-from lakewarden.engine.timeline.instants.instant import Action, State
-from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile
+from lakewarden.engine.timeline.instants.instant import Action, State, StateFile
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 _KEPT_BYTES_MAX = 8 << 20
 

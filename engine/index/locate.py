@@ -99,6 +99,10 @@ class _Sought:
     wanted: WantedKeys = field(repr=False)
 
 
+# Slices of fewer bytes are searched sooner than another worker has taken up a part of them.
+SHARED_FROM_BYTES = 1 << 20
+
+
 def locate_in_files(
     state: Snapshot,
     rows: KeyedRows,
@@ -122,8 +126,10 @@ def locate_in_files(
     slices = tuple(one for one, may in zip(slices, may_hold, strict=True) if may)
     asked = [one for one, may in zip(asked, may_hold, strict=True) if may]
     keys = SliceKeys(state.storage, key_columns(state.config), narrowing, state.closed_logs)
-    # With fewer slices than workers, several workers share a slice.
-    part_count = max(executor.workers // max(len(slices), 1), 1)
+    # With fewer slices than workers, several workers share a slice, unless it is read at once.
+    size_bytes = sum(one.size_bytes for one in slices)
+    shared = executor.workers if size_bytes >= SHARED_FROM_BYTES else 1
+    part_count = max(shared // max(len(slices), 1), 1)
     searches = [
         Search(slice_, one.wanted, part, part_count)
         for slice_, one in zip(slices, asked, strict=True)

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Final, Protocol, TypeVar
 
-from lakewarden.engine.kernel.clock import Clock
+from lakewarden.engine.kernel.clock import Clock, SystemClock
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.events import PROGRESS, Event, EventSink, Figures
 
@@ -82,10 +82,15 @@ class OneAtATime:
 
 
 class ThreadBackground:
-    """A thread for each, independent of the storage calls of the work it stands for."""
+    """A thread for each, independent of the storage calls of the work it stands for.
+
+    What is stopped before it is due the first time, as most of it is, has cost no thread.
+    """
 
     def repeat(self, work: Callable[[], None], *, every_seconds: float) -> Repetition:
-        return _Thread(work, every_seconds)
+        repeated = _Repeated(work, every_seconds)
+        _ALARM.wake(repeated, every_seconds)
+        return repeated
 
     def start(self, work: Callable[[], None]) -> None:
         threading.Thread(target=work, name="lakewarden-beside", daemon=False).start()
@@ -109,23 +114,84 @@ class ManualBackground:
             work()
 
 
-class _Thread:
-    def __init__(self, work: Callable[[], None], every_seconds: float) -> None:
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(work, every_seconds), name="lakewarden-beat", daemon=True
-        )
-        self._thread.start()
+class _Repeated:
+    """Work that gets a thread of its own when it is due for the first time."""
 
-    def _run(self, work: Callable[[], None], every_seconds: float) -> None:
-        while not self._stopped.wait(every_seconds):
-            work()
+    def __init__(self, work: Callable[[], None], every_seconds: float) -> None:
+        self._work = work
+        self._every_seconds = every_seconds
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped.is_set()
+
+    def begin(self) -> None:
+        """Work now, and from now on; no more once it is stopped."""
+        with self._lock:
+            if not self.is_stopped:
+                self._thread = threading.Thread(
+                    target=self._run, name="lakewarden-beat", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self.is_stopped:
+            self._work()
+            self._stopped.wait(self._every_seconds)
 
     def stop(self) -> None:
         """After this the work does not run any more; a run under way is waited for."""
-        self._stopped.set()
-        if threading.current_thread() is not self._thread:
+        with self._lock:
+            self._stopped.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
+
+
+class _Alarm:
+    """One thread that waits for all that is due later; it ends when there is nothing left."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._changed = threading.Condition()
+        self._due: list[tuple[float, _Repeated]] = []
+        self._thread: threading.Thread | None = None
+
+    def wake(self, repeated: _Repeated, in_seconds: float) -> None:
+        """Have something begin after a while."""
+        due = self._clock.elapsed_seconds() + in_seconds
+        with self._changed:
+            is_first = all(due < other for other, _ in self._due)
+            self._due = [one for one in self._due if not one[1].is_stopped]
+            self._due.append((due, repeated))
+            # A process that was forked off has no thread of the one before it.
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="lakewarden-alarm", daemon=True
+                )
+                self._thread.start()
+            elif is_first:
+                self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                now = self._clock.elapsed_seconds()
+                waiting = [one for one in self._due if not one[1].is_stopped]
+                begun = [repeated for due, repeated in waiting if due <= now]
+                self._due = [one for one in waiting if one[0] > now]
+                if not waiting:
+                    self._thread = None
+                    return
+                if not begun:
+                    self._changed.wait(min(due for due, _ in waiting) - now)
+            for repeated in begun:
+                repeated.begin()
+
+
+_ALARM = _Alarm()
 
 
 class _Registered:

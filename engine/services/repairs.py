@@ -16,8 +16,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, table_config
 from lakewarden.engine.table.creation import is_creation_property
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import InstantFiles, StateFile
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, StateFile
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
 from lakewarden.engine.write.files.write_groups import ensure_partition, write_in_base_format

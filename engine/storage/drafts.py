@@ -9,6 +9,7 @@ that dies leaves its draft behind; the first writer to come much later removes i
 Creates: one that was not plainly granted is judged by what is there now.
 """
 
+import math
 import os
 from contextlib import suppress
 from uuid import uuid4
@@ -35,6 +36,9 @@ def judged(payload: bytes, content: bytes | None, cause: str, *, refused: bool) 
 
 DRAFT_SUFFIX = ".lakewarden.tmp"
 ABANDONED_AFTER_MS = 24 * 3600 * 1000
+# So long links are taken to lead where they led.
+LOOK_AGAIN_SECONDS = 1.0
+_FOLDERS_KNOWN_MAX = 1_000
 _MARK = ".hoodie"
 _PRIVATE = f"{_MARK}/.lakewarden/temp"
 _MARKERS = f"{_MARK}/.temp"
@@ -52,11 +56,14 @@ class Drafts:
     def __init__(self, root: str) -> None:
         self._root = root
         self._swept = False
+        self._clock = SystemClock()
+        # Where the drafts for a folder stand, and when that was looked at.
+        self._private: dict[str, tuple[float, str | None]] = {}
 
     def fresh(self, target: str) -> str:
         """A name no other draft has; its folder exists as soon as that of the target does."""
         folder = os.path.dirname(target)
-        private = self._private_folder(folder)
+        private = self._known_private_folder(folder)
         name = f"{uuid4().hex}{DRAFT_SUFFIX}"
         if private is None:
             markers = f"{self._root}/{_MARKERS}"
@@ -65,6 +72,17 @@ class Drafts:
             self._swept = True
             _remove_abandoned(private)
         return f"{private}/{name}"
+
+    def _known_private_folder(self, folder: str) -> str | None:
+        """The same without a look at each folder on the way, if there was one a moment ago."""
+        now = self._clock.elapsed_seconds()
+        at, private = self._private.get(folder, (-math.inf, None))
+        if at + LOOK_AGAIN_SECONDS < now or (private is not None and not os.path.isdir(private)):
+            if len(self._private) >= _FOLDERS_KNOWN_MAX:
+                self._private.clear()
+            private = self._private_folder(folder)
+            self._private[folder] = now, private
+        return private
 
     def _private_folder(self, folder: str) -> str | None:
         try:

@@ -3,7 +3,9 @@
 Every file becomes visible as a whole: it is written as a draft, flushed to the disk, renamed or
 linked to its name, and then the folder is flushed as well. So after a power cut an entry in a
 ledger never names files whose bytes are gone. The location option `durable: False` leaves the
-flushing to the system, for scratch tables. Removals are never flushed.
+flushing to the system, for scratch tables. Removals are never flushed, nor the names of locks and
+heartbeats: whatever they say of a process is not true any more after a power cut. An empty file has
+no bytes that could be lost; its name is flushed.
 
 Files are opened as plain files and not mapped into memory: mapping is not measurably faster for
 parquet, and a mapped file that another process cuts short kills this one.
@@ -30,8 +32,10 @@ from lakewarden.engine.storage.local_folders import (
 )
 from lakewarden.engine.storage.paths import checked_file, checked_folder
 from lakewarden.engine.storage.port import (
+    NO_FILES,
     Creation,
     Entry,
+    KnownFiles,
     Listing,
     Location,
     Unknown,
@@ -49,6 +53,8 @@ from lakewarden.engine.storage.side_by_side import IN_TURN
 from lakewarden.engine.storage.streams import PendingFile, drop_checksum, drop_stale_checksum
 
 LINK_ATTEMPTS_MAX = 3
+_OWN_FOLDER = "/.hoodie/"
+_SIGNS_OF_LIFE = (".heartbeat/", ".lakewarden/beats/")
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 # A network file system answers so when it does not know whether the link was made.
@@ -93,12 +99,12 @@ class LocalStorage:
                 self._root.assert_present("look at", self.uri(path))
                 return None
 
-    def list(self, folder: str) -> Listing:
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
         place = self._folder_place(folder)
         with self._failures_of("list", folder):
             self._root.assert_inside(place)
             try:
-                files, folders = scan_folder(place, folder, self._root.assert_leads_inside)
+                files, folders = scan_folder(place, folder, self._root.assert_leads_inside, known)
             except _ABSENT:
                 self._root.assert_present("list", self.uri(folder))
                 return Listing((), ())
@@ -230,9 +236,10 @@ class LocalStorage:
         draft = self._root.drafts.fresh(place)
         try:
             with open(draft, "xb") as file:
-                file.write(payload)
-                file.flush()
-                self._sync(file.fileno())
+                if payload:
+                    file.write(payload)
+                    file.flush()
+                    self._sync(file.fileno())
         except BaseException:
             discard(draft)
             raise
@@ -290,8 +297,17 @@ class LocalStorage:
             os.fsync(descriptor)
 
     def _sync_parent(self, place: str) -> None:
-        if self._is_durable:
+        if self._is_durable and not _is_of_process(place):
             sync_folder(os.path.dirname(place))
+
+
+def _is_of_process(place: str) -> bool:
+    """Whether a file only says what a process is doing; its bytes are flushed all the same.
+
+    A lock that lost its bytes would count as one of another engine, and be waited for.
+    """
+    path = place.rpartition(_OWN_FOLDER)[2]
+    return path == "lock" or path.startswith(_SIGNS_OF_LIFE)
 
 
 def _content(place: str) -> bytes | None:

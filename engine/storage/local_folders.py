@@ -15,7 +15,7 @@ from lakewarden.engine.kernel.clock import SystemClock
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.storage.drafts import DRAFT_SUFFIX, Drafts
 from lakewarden.engine.storage.paths import prefix_of
-from lakewarden.engine.storage.port import Entry, unavailable
+from lakewarden.engine.storage.port import NO_FILES, Entry, KnownFiles, unavailable
 
 # Refuses a link that leads out.
 CheckLink = Callable[[str], None]
@@ -28,7 +28,9 @@ def entry_of(path: str, status: os.stat_result) -> Entry | None:
     return Entry(path, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
-def scan_folder(place: str, folder: str, check_link: CheckLink) -> tuple[list[Entry], list[str]]:
+def scan_folder(
+    place: str, folder: str, check_link: CheckLink, known: KnownFiles = NO_FILES
+) -> tuple[list[Entry], list[str]]:
     """The files and folders directly in a place, named as below `folder`.
 
     A link with a target is checked and not skipped, since its files would be missing silently.
@@ -41,6 +43,10 @@ def scan_folder(place: str, folder: str, check_link: CheckLink) -> tuple[list[En
             if child.name.endswith(DRAFT_SUFFIX):
                 continue
             path = prefix + child.name
+            entry = known.get(path)
+            if entry is not None and not child.is_symlink():
+                files.append(entry)
+                continue
             try:
                 if child.is_symlink() and os.path.exists(child.path):
                     check_link(child.path)

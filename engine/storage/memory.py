@@ -18,8 +18,10 @@ from lakewarden.engine.kernel.clock import Clock, SystemClock
 from lakewarden.engine.storage.drafts import judged
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined, prefix_of
 from lakewarden.engine.storage.port import (
+    NO_FILES,
     Creation,
     Entry,
+    KnownFiles,
     Listing,
     Location,
     Versioned,
@@ -207,7 +209,7 @@ class MemoryStorage:
         file = self._store.file(self._key(path))
         return _entry(path, file) if file else None
 
-    def list(self, folder: str) -> Listing:
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
         root = prefix_of(self._folder)
         return self._store.listing(root, prefix_of(checked_folder(folder)))
 

@@ -26,8 +26,10 @@ from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.storage.drafts import DRAFT_SUFFIX, discard, judged
 from lakewarden.engine.storage.paths import checked_file, checked_folder, joined
 from lakewarden.engine.storage.port import (
+    NO_FILES,
     Creation,
     Entry,
+    KnownFiles,
     Listing,
     Location,
     Lost,
@@ -227,7 +229,7 @@ class ObjectStorage:
         details = self._ask("look at", path, partial(self._fs.info, key))
         return next(iter(relative_files([details], self._root)), None) if details else None
 
-    def list(self, folder: str) -> Listing:
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
         key = self._folder_key(folder)
         ls = partial(self._fs.ls, key, detail=True)
         if self._connection.is_s3:

@@ -19,6 +19,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Protocol
 
 import pyarrow as pa
@@ -43,6 +44,11 @@ class Entry:
     @property
     def name(self) -> str:
         return self.path.rpartition("/")[2]
+
+
+# By path, what a listing need not look at again.
+KnownFiles = Mapping[str, Entry]
+NO_FILES: KnownFiles = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +138,11 @@ class Storage(Protocol):
         """The file's entry, or None when there is no such file."""
         ...
 
-    def list(self, folder: str) -> Listing:
-        """The direct children of a folder."""
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
+        """The direct children of a folder.
+
+        Where each file costs a look, a known one may be shown as it is known, if it is there.
+        """
         ...
 
     def walk(self, folder: str) -> tuple[Entry, ...]:
@@ -299,12 +308,20 @@ def _unavailable(code: str, operation: str, uri: str, reason: str, now: str) -> 
 
 def ordered(files: Iterable[Entry]) -> tuple[Entry, ...]:
     """Each path once, sorted."""
+    found = list(files)
+    by_path = {entry.path: entry for entry in found}
+    if len(by_path) < len(found):
+        by_path = _latest(found)
+    return tuple(map(by_path.__getitem__, sorted(by_path)))
+
+
+def _latest(files: Iterable[Entry]) -> dict[str, Entry]:
     latest: dict[str, Entry] = {}
     for entry in files:
         known = latest.get(entry.path)
         if known is None or _age(known) < _age(entry):
             latest[entry.path] = entry
-    return tuple(latest[path] for path in sorted(latest))
+    return latest
 
 
 def listing(files: Iterable[Entry], folders: Iterable[str]) -> Listing:

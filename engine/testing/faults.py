@@ -15,8 +15,10 @@ import pyarrow as pa
 from lakewarden.engine.kernel.clock import Clock, ManualClock
 from lakewarden.engine.storage.paths import checked_file, joined
 from lakewarden.engine.storage.port import (
+    NO_FILES,
     Creation,
     Entry,
+    KnownFiles,
     Listing,
     Location,
     Storage,
@@ -94,8 +96,8 @@ class FaultyStorage:
     def stat(self, path: str) -> Entry | None:
         return self._made("stat", path, partial(self._inner.stat, path))
 
-    def list(self, folder: str) -> Listing:
-        found = self._made("list", folder, partial(self._inner.list, folder))
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
+        found = self._made("list", folder, partial(self._inner.list, folder, known))
         return listing(self._mixed(folder, found.files), self._mixed(folder, found.folders))
 
     def walk(self, folder: str) -> tuple[Entry, ...]:

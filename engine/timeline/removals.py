@@ -9,8 +9,8 @@ What the archive keeps of an active instant: its metadata, and for services thei
 
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
-from lakewarden.engine.timeline.instants.instant import Action, Instant
-from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile
+from lakewarden.engine.timeline.instants.instant import Action, Instant, StateFile
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 _PLAN_IS_REQUESTED = (Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION)
 # An insert overwrite asks for nothing; what it does is in its inflight file.
@@ -32,7 +32,9 @@ def archived_form(active: ActiveTimeline, instant: Instant) -> ArchivedInstant:
 
 def _content(active: ActiveTimeline, file: StateFile | None) -> bytes | None:
     """The content of a file; None for an empty one, as the archive has no empty contents."""
-    if file is None or file.entry.size_bytes == 0:
+    if file is None:
+        return None
+    if not file.instant.is_completed and file.entry.size_bytes == 0:
         return None
     return active.read(file.instant) or None
 

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 
 from lakewarden.engine.kernel.errors import CorruptTable, Unsettled
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
-from lakewarden.engine.timeline.instants.instant import Instant, Layout, State, create_instant
+from lakewarden.engine.timeline.instants.instant import (
+    Instant,
+    Layout,
+    State,
+    StateFile,
+    create_instant,
+)
 from lakewarden.engine.timeline.ledger.ledger import Ledger, assert_may_publish
-from lakewarden.engine.timeline.timeline import StateFile, Timeline
+from lakewarden.engine.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ def roll_forward(storage: Storage, timeline: Timeline, ledger: Ledger) -> Rolled
         _publish(storage, timeline.active.layout, instant, entry.content)
         return RolledForward(instant, is_new=True)
     if isinstance(published, StateFile):
-        if published.instant == instant and published.entry.size_bytes < len(entry.content):
+        if published.instant == instant:
             _mend(storage, published.entry.path, entry.content)
         return RolledForward(published.instant, is_new=False)
     return RolledForward(published, is_new=False)
@@ -76,8 +82,11 @@ def _publish(storage: Storage, layout: Layout, instant: Instant, content: bytes)
 
 
 def _mend(storage: Storage, path: str, content: bytes) -> None:
-    """Make a completed file whole that was torn while it was published."""
-    if not content.startswith(storage.read(path)):
+    """Make a completed file whole if it was torn while it was published."""
+    there = storage.read(path)
+    if len(there) >= len(content):
+        return
+    if not content.startswith(there):
         raise _contradiction(path)
     storage.put(path, content)
 

@@ -7,7 +7,7 @@ Loaded with one listing; contents are read only when asked for.
 The completions of a timeline without some instants: as it was before them, or will be.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,10 +19,15 @@ from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant, LogArchive
 from lakewarden.engine.timeline.instants.instant import (
     COMPLETED_WRITES,
+    NOTHING_SETTLED,
     Action,
+    CompletedFiles,
     Instant,
+    InstantFiles,
+    Key,
     Layout,
     State,
+    StateFile,
     epoch_ms,
 )
 from lakewarden.engine.timeline.ledger.entries import Committed
@@ -33,42 +38,6 @@ _KEPT_MAX = 64
 _KEPT_BYTES_MAX = 1 << 20
 # A savepoint has the time of the write it saves: pending or not, it says nothing of that write.
 UNDER_WAY = frozenset(Action) - {Action.SAVEPOINT}
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """One file of the timeline and the state of an instant it stands for."""
-
-    instant: Instant
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
-class InstantFiles:
-    """The files of one instant, one for each state at most; at least one is there."""
-
-    requested: StateFile | None
-    inflight: StateFile | None
-    completed: StateFile | None
-
-    @property
-    def instant(self) -> Instant:
-        """The instant in its newest state."""
-        *_, newest = self
-        return newest.instant
-
-    @property
-    def started_as(self) -> Action:
-        """The action it began as: a completed commit may have started as a compaction."""
-        return next(iter(self)).instant.action
-
-    def in_state(self, state: State) -> StateFile | None:
-        return next((file for file in self if file.instant.state is state), None)
-
-    def __iter__(self) -> Iterator[StateFile]:
-        for file in (self.requested, self.inflight, self.completed):
-            if file is not None:
-                yield file
 
 
 class Contents:
@@ -91,14 +60,33 @@ class Contents:
 class ActiveTimeline(ShownRows):
     """What one listing has shown; it never changes, a newer one must be loaded."""
 
-    def __init__(self, storage: Storage, layout: Layout, files: tuple[InstantFiles, ...]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        layout: Layout,
+        by_key: Mapping[Key, InstantFiles],
+        entries: tuple[Entry, ...],
+        settled: CompletedFiles,
+        contents: Contents | None = None,
+    ) -> None:
         self.layout = layout
-        self.files = files
-        self.instants = tuple(group.instant for group in files)
+        # All files of the folder, as they were listed.
+        self.entries = entries
+        self.files = tuple(by_key.values())
+        self.instants = tuple(group.instant for group in self.files)
+        self.settled = settled
         self._storage = storage
-        self._by_key = {group.instant.key: group for group in files}
+        self._by_key = by_key
         # Contents of completed instants that are whole, which never change again.
-        self._contents = Contents()
+        self.contents = contents or Contents()
+
+    def is_of(self, storage: Storage) -> bool:
+        """Whether contents are read from this very storage."""
+        return self._storage is storage
+
+    def again(self) -> "ActiveTimeline":
+        """The same timeline as it is now, from one more listing."""
+        return load_active(self._storage, self.layout, self)
 
     def _shown_rows(self) -> Sequence[Row]:
         return [row_of(instant) for instant in self.instants]
@@ -180,7 +168,7 @@ class ActiveTimeline(ShownRows):
         is read from the archive.
         """
         path = self.path(instant)
-        known = self._contents.get(path)
+        known = self.contents.get(path)
         if known is not None:
             return known
         content = self._storage.read_if_present(path)
@@ -197,7 +185,7 @@ class ActiveTimeline(ShownRows):
     def is_torn(self, instant: Instant) -> bool:
         """Whether the file of a completed instant was cut short by a crash."""
         path = self.path(instant)
-        if self._contents.get(path) is not None:
+        if self.contents.get(path) is not None:
             return False
         content = self._storage.read(path)
         self._keep(instant, path, content)
@@ -205,11 +193,11 @@ class ActiveTimeline(ShownRows):
 
     def share_contents(self, contents: "Contents") -> None:
         """Read nothing again that earlier looks at the same timeline have read."""
-        self._contents = contents
+        self.contents = contents
 
     def _keep(self, instant: Instant, path: str, content: bytes) -> None:
         if instant.is_completed and is_whole_container(content):
-            self._contents.keep(path, content)
+            self.contents.keep(path, content)
 
     def _read_archived(self, instant: Instant) -> bytes:
         row = None
@@ -221,24 +209,56 @@ class ActiveTimeline(ShownRows):
         return (row.metadata if instant.is_completed else row.plan) or b""
 
 
-def load_active(storage: Storage, layout: Layout) -> ActiveTimeline:
-    """The active timeline as it is now, from one listing of its folder."""
-    return active_timeline(storage, layout, storage.list(layout.folder).files)
+def load_active(
+    storage: Storage, layout: Layout, earlier: ActiveTimeline | None = None
+) -> ActiveTimeline:
+    """The active timeline as it is now, from one listing of its folder.
+
+    With an earlier look at the same folder, only what has changed since is looked at.
+    """
+    if earlier is None or earlier.layout != layout:
+        return active_timeline(storage, layout, storage.list(layout.folder).files)
+    known = earlier.settled
+    entries = storage.list(layout.folder, known.entries).files
+    if entries == earlier.entries and earlier.is_of(storage):
+        return earlier
+    settled = known.among(entries)
+    if settled is not known and any(
+        entry.path in known.entries for entry in settled.beside(entries)
+    ):
+        # What is left of an instant is looked at: it may be of another attempt at it by now.
+        entries = storage.list(layout.folder).files
+        settled = settled.among(entries)
+    return active_timeline(storage, layout, entries, settled, earlier.contents)
 
 
-def active_timeline(storage: Storage, layout: Layout, entries: Sequence[Entry]) -> ActiveTimeline:
-    """The active timeline that the files of its folder make."""
-    states: dict[tuple[str, str], dict[State, StateFile]] = {}
-    for entry in entries:
+def active_timeline(
+    storage: Storage,
+    layout: Layout,
+    entries: Sequence[Entry],
+    settled: CompletedFiles = NOTHING_SETTLED,
+    contents: Contents | None = None,
+) -> ActiveTimeline:
+    """The active timeline that the files of its folder make; settled instants are among them."""
+    groups = dict(settled.groups)
+    states: dict[Key, dict[State, StateFile]] = {}
+    for entry in settled.beside(entries):
         instant = layout.parse(entry)
         if instant is None:
             continue
-        known = states.setdefault(instant.key, {})
-        earlier = known.setdefault(instant.state, StateFile(instant, entry))
-        if earlier.instant.completed != instant.completed:
-            raise _two_completions(earlier.entry, entry)
-    groups = (InstantFiles(*(states[key].get(state) for state in State)) for key in sorted(states))
-    return ActiveTimeline(storage, layout, tuple(groups))
+        key = instant.key
+        known = states.get(key)
+        if known is None:
+            others = groups.get(key, ())
+            known = states[key] = {file.instant.state: file for file in others}
+        first = known.setdefault(instant.state, StateFile(instant, entry))
+        if first.instant.completed != instant.completed:
+            raise _two_completions(first.entry, entry)
+    groups |= {key: InstantFiles(*map(states[key].get, State)) for key in states}
+    by_key = {key: groups[key] for key in sorted(groups)}
+    if any(groups[key].completed or key in settled.groups for key in states):
+        settled = CompletedFiles.of(layout, by_key)
+    return ActiveTimeline(storage, layout, by_key, tuple(entries), settled, contents)
 
 
 def _completion(instant: Instant) -> str:
@@ -299,9 +319,11 @@ class Timeline:
         self._completions = {instant.requested: instant.completed for instant in known}
 
     @classmethod
-    def load(cls, storage: Storage, layout: Layout) -> "Timeline":
+    def load(
+        cls, storage: Storage, layout: Layout, earlier: ActiveTimeline | None = None
+    ) -> "Timeline":
         """The timeline as it is now; costs one listing, the archive is not touched."""
-        return cls(load_active(storage, layout), open_archive(storage, layout))
+        return cls(load_active(storage, layout, earlier), open_archive(storage, layout))
 
     @property
     def first_active(self) -> str | None:

@@ -10,9 +10,8 @@ from enum import StrEnum
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from lakewarden.engine.transaction.start import start
 from lakewarden.engine.transaction.state.context import (

@@ -18,10 +18,15 @@ from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.coverage import folded_partitions
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    Action,
+    Instant,
+    InstantFiles,
+)
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles, Without
+from lakewarden.engine.timeline.timeline import Without
 from lakewarden.engine.transaction.cancel.cancel import Ending, acknowledge
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort

@@ -13,11 +13,10 @@ from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidReque
 from lakewarden.engine.kernel.events import PLAN_GAVE_WAY, Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.instant import Instant, InstantFiles
 from lakewarden.engine.timeline.instants.state import LedgerEnd, PlanFile
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger, read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.abort_attempt import abort_attempt_after
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import to_inflight

@@ -13,6 +13,9 @@ from lakewarden.engine.write.files.write_groups import planned_files, write_grou
 from lakewarden.engine.write.plan import WritePlan, arranged
 from lakewarden.engine.write.settings import MERGED_TOGETHER_BYTES
 
+# A file of fewer bytes is made sooner than another thread has taken up a part of it.
+WORTH_A_THREAD_BYTES = 1 << 20
+
 
 def local_files(
     context: Context, spec: WriteSpec, plan: WritePlan, attempt: Attempt
@@ -24,7 +27,8 @@ def local_files(
         # One after the other, groups need a copy of their own rows only, and only for a while.
         plan = arranged(plan)
     at_once = 1 if is_large else min(workers, max(len(plan.groups), 1))
-    spec = replace(spec, threads=max(workers // at_once, 1))
+    threads = 1 if _touched_bytes(plan) < WORTH_A_THREAD_BYTES else max(workers // at_once, 1)
+    spec = replace(spec, threads=threads)
     if spec.has_lists and plan.groups:
         list_markers(context.storage, spec.instant, 0, _planned_files(spec, plan))
 
@@ -54,6 +58,12 @@ def _planned_files(spec: WriteSpec, plan: WritePlan) -> Iterator[tuple[MarkedFil
     for number, work in enumerate(plan.groups):
         has_inserts = bool(len(work.inserts))
         yield from planned_files(spec, work.key, work.slice, number, has_inserts=has_inserts)
+
+
+def _touched_bytes(plan: WritePlan) -> int:
+    """Bytes of the rows, and of what is there of the file groups that they go into."""
+    there = sum(group.slice.size_bytes for group in plan.groups if group.slice is not None)
+    return int(plan.rows.rows.nbytes) + there
 
 
 def _merged_bytes(plan: WritePlan) -> int:

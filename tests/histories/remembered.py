@@ -27,7 +27,7 @@ from lakewarden.engine.metadata.encoding.records import Run, Versions, decode_ru
 from lakewarden.engine.snapshot import Memory, Snapshot, load_snapshot
 from lakewarden.engine.storage.memory import MemoryStorage
 from lakewarden.engine.storage.port import Entry, Storage
-from lakewarden.engine.timeline.instants.instant import Layout
+from lakewarden.engine.timeline.instants.instant import NOTHING_SETTLED, CompletedFiles, Layout
 from lakewarden.engine.timeline.timeline import ActiveTimeline, Contents, active_timeline
 
 REMEMBERED = 2_000
@@ -241,11 +241,17 @@ def _timelines() -> Callable[..., ActiveTimeline]:
     def known(entries: _Itself, layout: Layout, uri: str, storage: _Same) -> ActiveTimeline:
         return active_timeline(storage.own, layout, entries.own)
 
-    def timeline(storage: Storage, layout: Layout, entries: Sequence[Entry]) -> ActiveTimeline:
+    def timeline(
+        storage: Storage,
+        layout: Layout,
+        entries: Sequence[Entry],
+        settled: CompletedFiles = NOTHING_SETTLED,
+        contents: Contents | None = None,
+    ) -> ActiveTimeline:
         if not isinstance(storage, MemoryStorage):
-            return active_timeline(storage, layout, entries)
+            return active_timeline(storage, layout, entries, settled, contents)
         found = copy(known(_Itself(entries), layout, storage.location.uri, _Same(storage)))
-        found.share_contents(Contents())
+        found.share_contents(contents or Contents())
         return found
 
     return timeline

@@ -4,7 +4,17 @@ from typing import cast
 
 import pyarrow as pa
 
-from lakewarden.engine.storage.port import Creation, Entry, Listing, Lost, Storage, Unknown, Won
+from lakewarden.engine.storage.port import (
+    NO_FILES,
+    Creation,
+    Entry,
+    KnownFiles,
+    Listing,
+    Lost,
+    Storage,
+    Unknown,
+    Won,
+)
 from lakewarden.engine.storage.streams import PendingBuffer
 from lakewarden.engine.timeline.heartbeats import BEATS_FOLDER, STANDARD_FOLDER
 from lakewarden.engine.timeline.ledger.ledger import LEDGER_FOLDER
@@ -72,8 +82,8 @@ class _NeverReloading(_Lying):
             self._own.add(path)
         return answer
 
-    def list(self, folder: str) -> Listing:
-        now = self._inner.list(folder)
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
+        now = self._inner.list(folder, known)
         if folder != TIMELINE_FOLDER:
             return now
         self._first = self._first or now
@@ -82,8 +92,8 @@ class _NeverReloading(_Lying):
 
 
 class _Forgetting(_Lying):
-    def list(self, folder: str) -> Listing:
-        return Listing((), ()) if folder == LEDGER_FOLDER else self._inner.list(folder)
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
+        return Listing((), ()) if folder == LEDGER_FOLDER else self._inner.list(folder, known)
 
 
 class _HidingHeartbeats(_Lying):

@@ -74,7 +74,7 @@ class StagedStorage:
         for path in paths:
             self.delete(path)  # type: ignore[attr-defined]
 
-    def _read(self, operation: str, effect: Callable[[str], T], path: str) -> T:
+    def _read(self, operation: str, effect: Callable[..., T], path: str, *arguments: object) -> T:
         """Reading changes nothing, so one turn before it is enough."""
         if not self._scheduler.is_beating:
             self._await_turn()
@@ -82,7 +82,7 @@ class StagedStorage:
             if self._scheduler.draws_fault():
                 self._fails(operation, path, "fails before")
             self._actor.has_looked = (operation, self._prefix + path) == LOOK
-        return effect(path)
+        return effect(path, *arguments)
 
     def _change(
         self,

@@ -13,8 +13,8 @@ from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.deltacommit import reported_to
 from lakewarden.engine.services.indexing.catch_up import CatchUp
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.timeline.instants.instant import InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from tests.engine.services.indexing import test_race_rows, test_rfc_cases
 from tests.histories.guards import Guard

@@ -5,6 +5,7 @@ Work is counted in calls, so that the tests say the same on any machine.
 
 from collections.abc import Callable, Mapping
 from itertools import count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -90,6 +91,32 @@ def test_ten_times_the_partitions_to_plan() -> None:
     _Met.times = 0
     select_partitions(names, rules)
     assert _Met.times <= 5 * len(names)
+
+
+def test_ten_times_the_instants_and_a_small_write(tmp_path: Path) -> None:
+    # Each file is looked at, and each name taken to pieces, when it is met first. What grows are
+    # the folders of the metadata table, until a clean.
+    table = Table.create(str(tmp_path / "t"), rows_of(1, 1, 1).schema, key=["id"])
+    looks, names = [], []
+    for number in range(31):
+        work = counted(lambda: table.upsert(rows_of(1, 1, 1)))
+        if number in (3, 30):
+            looks.append(work.of("entry_of"))
+            names.append(work.of("_said"))
+    assert names[1] <= names[0]
+    assert looks[1] - looks[0] <= 4 * 27
+
+
+@pytest.mark.parametrize(("kind", "bytes_", "names"), [("cow", 12, 12), ("mor", 12, 12)])
+def test_a_small_write_waits_for_the_disk_a_few_times(
+    tmp_path: Path, kind: str, bytes_: int, names: int
+) -> None:
+    how: Mapping[str, object] = {"type": kind, "key": ["id"]}
+    table = Table.create(str(tmp_path / "t"), rows_of(1, 1, 1).schema, **how)  # type: ignore[arg-type]
+    table.upsert(rows_of(1, 1, 1))
+    work = counted(lambda: table.upsert(rows_of(1, 1, 1)))
+    assert work.of("LocalStorage._sync") <= bytes_
+    assert work.of("sync_folder") <= names
 
 
 class _Met(str):

@@ -1,12 +1,14 @@
 """The trailer: the last 4096 bytes of an HFile, from which everything else is found.
 
 As much of protobuf as trailers and file infos need: varints and length-delimited fields.
+from functools import lru_cache
 
 The file info block: names and values about a file as a whole.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lakewarden.engine.formats.hfile.blocks import (
     CELL_BYTES_MIN,
@@ -124,17 +126,26 @@ _JAVA_ORDER = (
 PLAIN_VERSION = (1).to_bytes(4, "big")
 _PROTOBUF = b"PBUF"
 _PAIR, _NAME, _VALUE = 1, 1, 2
+# Each write opens the logs of the metadata table that are not folded yet.
+_KEPT_MAX, _KEPT_BYTES_MAX = 128, 32 << 10
 
 
-def parse_file_info(content: bytes, path: str, offset: int) -> dict[str, bytes]:
+def parse_file_info(content: bytes, path: str, offset: int) -> Mapping[str, bytes]:
     """The pairs of an unpacked file info block."""
     if not content.startswith(_PROTOBUF):
         raise corrupt(path, offset, "The file info is not in the form of HFile version 3.")
     try:
-        message, _ = read_delimited(content, len(_PROTOBUF), len(content))
-        return dict(_pair(value) for field, value in read_fields(message) if field == _PAIR)
+        return _kept_pairs(content) if len(content) <= _KEPT_BYTES_MAX else _pairs(content)
     except MalformedProtobuf as cause:
         raise corrupt(path, offset, str(cause)) from cause
+
+
+def _pairs(content: bytes) -> Mapping[str, bytes]:
+    message, _ = read_delimited(content, len(_PROTOBUF), len(content))
+    return dict(_pair(value) for field, value in read_fields(message) if field == _PAIR)
+
+
+_kept_pairs = lru_cache(maxsize=_KEPT_MAX)(_pairs)
 
 
 def _pair(message: int | bytes) -> tuple[str, bytes]:

@@ -21,9 +21,8 @@ from lakewarden.engine.metadata.writing.instants import begin, commit_content, c
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage, Won
 from lakewarden.engine.timeline.heartbeats import is_live, read_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles, State
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.timeline.timeline import InstantFiles
 
 _DIGITS = 17
 # How often Java gives the heartbeat of what it initialises, unless it was set otherwise.

@@ -300,6 +300,8 @@ def read_ahead(groups: Sequence[MetadataFileGroup]) -> None:
 
 # A file group, and keys that hashing sends there.
 Share = tuple[MetadataFileGroup, pa.LargeBinaryArray]
+# Fewer keys are looked up sooner than another worker has taken up a part of them.
+SHARED_FROM_KEYS = 1_000
 
 
 class MetadataPartition:
@@ -355,7 +357,9 @@ class MetadataPartition:
         """The same of keys that are shared out already."""
         asked = [(group, KeySelection(among=keys)) for group, keys in asked_keys]
         # What one worker has found is decoded together: each decoding has its fixed cost.
-        shares = [asked[first :: executor.workers] for first in range(executor.workers)]
+        is_much = sum(len(keys) for _, keys in asked_keys) >= SHARED_FROM_KEYS
+        workers = executor.workers if is_much else 1
+        shares = [asked[first::workers] for first in range(workers)]
         return executor.map(
             lambda share: self._versions(share, columns).newest(), [one for one in shares if one]
         )

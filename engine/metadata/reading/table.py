@@ -42,12 +42,11 @@ from lakewarden.engine.table.config import (
     TableConfig,
     load_config,
 )
-from lakewarden.engine.timeline.instants.instant import Action, Layout, layout_of
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, Layout, layout_of
 from lakewarden.engine.timeline.timeline import (
-    InstantFiles,
+    ActiveTimeline,
     Timeline,
     active_timeline,
-    load_active,
     open_archive,
 )
 
@@ -76,6 +75,7 @@ class KnownLayout:
 
     properties: Mapping[str, str] | None = None
     layout: Layout | None = None
+    active: ActiveTimeline | None = None
 
 
 class MetadataTable:
@@ -107,7 +107,7 @@ class MetadataTable:
 
     def again(self) -> "MetadataTable":
         """The same as it is now, the table's properties included."""
-        return load_metadata_table(self.root, load_config(self.root))
+        return load_metadata_table(self.root, load_config(self.root), self)
 
     def partition(self, name: str) -> MetadataPartition:
         """A partition by name; one without any file group is corrupt, never empty."""
@@ -138,8 +138,7 @@ class MetadataTable:
         known: Timeline | None = self.__dict__.get("timeline")
         if known is None:
             return not self._groups
-        now = load_active(self.storage, known.active.layout)
-        return now.files == known.active.files
+        return known.active.again().files == known.active.files
 
     @property
     def held_bytes(self) -> int:
@@ -280,9 +279,11 @@ class MetadataTable:
             return self._own_timeline
         known, properties = self._known, self.config.properties
         if known.layout is not None and known.properties == properties:
-            return Timeline.load(self.storage, known.layout)
-        timeline = _own_timeline(self.storage, self.config.layout)
-        known.properties, known.layout = properties, timeline.active.layout
+            timeline = Timeline.load(self.storage, known.layout, known.active)
+        else:
+            timeline = _own_timeline(self.storage, self.config.layout)
+            known.properties, known.layout = properties, timeline.active.layout
+        known.active = timeline.active
         return timeline
 
     @property
@@ -309,23 +310,29 @@ def _shards_for(partitions: Collection[str]) -> set[str]:
     return {RECORD_SHARD, *(f"{RECORD_SHARD}-{escape_file_id(path)}" for path in partitions)}
 
 
-def load_metadata_table(root: Storage, config: TableConfig) -> MetadataTable:
+def load_metadata_table(
+    root: Storage, config: TableConfig, earlier: MetadataTable | None = None
+) -> MetadataTable:
     """The metadata table as it is now, for writing to it.
 
     Its own timeline comes first: what is started there has started on the data's timeline before.
     """
-    own = _own_timeline(root.below(METADATA_FOLDER), config.layout)
-    return MetadataTable(root, config, Timeline.load(root, config.layout), own)
+    seen = None if earlier is None else earlier.timeline.active
+    own = _own_timeline(root.below(METADATA_FOLDER), config.layout, seen)
+    data = None if earlier is None else earlier.data_timeline.active
+    return MetadataTable(root, config, Timeline.load(root, config.layout, data), own)
 
 
-def _own_timeline(storage: Storage, likely: Layout) -> Timeline:
+def _own_timeline(
+    storage: Storage, likely: Layout, earlier: ActiveTimeline | None = None
+) -> Timeline:
     """The metadata table's timeline; it is looked for where the data's would be first."""
 
     def layout() -> Layout:
         return layout_of(parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH))
 
     if not asks_ahead(storage):
-        return Timeline.load(storage, layout())
+        return Timeline.load(storage, layout(), earlier)
     found, listing = both(storage, layout, partial(storage.list, likely.folder))
     if found.folder != likely.folder:
         return Timeline.load(storage, found)

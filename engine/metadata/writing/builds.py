@@ -17,13 +17,13 @@ from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.ledger.entries import (
     PRIVATE_FOLDER,
     format_document,
     parse_document,
 )
-from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 BUILDS_FOLDER = f"{PRIVATE_FOLDER}/builds"
 # In the extra metadata of a plan: its partitions are ready, and only get new base files.

@@ -54,9 +54,14 @@ from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms
+from lakewarden.engine.timeline.instants.instant import (
+    Action,
+    Instant,
+    InstantFiles,
+    State,
+    epoch_ms,
+)
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.timeline.timeline import InstantFiles
 
 DELTACOMMITS_MAX = Setting(
     "hoodie.metadata.compact.max.delta.commits",

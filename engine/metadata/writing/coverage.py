@@ -18,7 +18,7 @@ from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan
 from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.metadata.writing.builds import compacted_partitions
 from lakewarden.engine.storage.side_by_side import together
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import InstantFiles
 
 
 def covers(

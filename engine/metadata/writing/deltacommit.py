@@ -35,6 +35,8 @@ from lakewarden.engine.storage.side_by_side import both, together
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.timeline.next_time import TimeSource
 
+# Logs of fewer entries are written sooner than another worker has taken up one of them.
+SHARED_FROM_ENTRIES = 1_000
 # In the extra metadata of a deltacommit: the partitions to which its writer has reported.
 REPORTED_TO_KEY = "lakewarden.reported_to"
 # Partition -> shard -> entries.
@@ -87,7 +89,8 @@ def write_deltacommit(
         )
     ]
     write = partial(_write_log, state.storage)
-    if state.storage.concurrency.at_once > ports.executor.workers:
+    is_little = sum(len(task.entries.keys) for task in tasks) < SHARED_FROM_ENTRIES
+    if is_little or state.storage.concurrency.at_once > ports.executor.workers:
         stats = together(state.storage, [partial(write, task) for task in tasks])
     else:
         stats = list(ports.executor.map(write, tasks))

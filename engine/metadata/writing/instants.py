@@ -19,9 +19,9 @@ from lakewarden.engine.metadata.reading.table import MetadataTable
 from lakewarden.engine.storage.port import Lost, Storage, Unknown, Won
 from lakewarden.engine.storage.side_by_side import both
 from lakewarden.engine.table.schema import SCHEMA_KEY
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles, State
 from lakewarden.engine.timeline.next_time import TimeSource, following
-from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles, load_active
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 
 def begin(state: MetadataTable, requested: str, action: Action, plan: bytes = b"") -> None:
@@ -97,7 +97,7 @@ def _take_back(state: MetadataTable, instant: Instant) -> NoReturn:
 def _as_completed(state: MetadataTable, instant: Instant) -> ActiveTimeline | None:
     """The timeline with the instant; None where others have completed it, or removed it."""
     try:
-        now = load_active(state.storage, state.layout)
+        now = state.timeline.active.again()
     except CorruptTable as error:
         if error.code != "two_completions":
             raise
@@ -140,7 +140,7 @@ def completed_elsewhere(requested: str) -> Conflict:
 
 
 def _is_pending(state: MetadataTable, requested: str) -> bool:
-    now = load_active(state.storage, state.layout)
+    now = state.timeline.active.again()
     return any(one.instant.requested == requested and one.completed is None for one in now.files)
 
 

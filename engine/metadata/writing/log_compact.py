@@ -24,9 +24,8 @@ from lakewarden.engine.metadata.writing.instants import commit_content, complete
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
-from lakewarden.engine.timeline.instants.instant import Action, epoch_ms, time_text
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, epoch_ms, time_text
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.timeline.timeline import InstantFiles
 
 LOG_COMPACTION_ENABLED = Setting(
     "hoodie.metadata.log.compaction.enable",

@@ -63,10 +63,9 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.versions import index_version
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.next_time import TimeSource
 from lakewarden.engine.timeline.removals import may_have_removed, outdated
-from lakewarden.engine.timeline.timeline import InstantFiles, load_active
 
 GROUPS_WAIT_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 0.2
@@ -153,8 +152,8 @@ def refuse_unheard(state: MetadataTable) -> None:
     """
     write = state.unheard_write if state.config.metadata_partitions else None
     if write is not None:
-        known, now = state.data_timeline.active, load_active(state.root, state.config.layout)
-        if may_have_removed(known, now):
+        known = state.data_timeline.active
+        if may_have_removed(known, known.again()):
             # Its deltacommit was there, and went before the write itself was rolled back.
             raise outdated(f"{write} was rolled back, or archived, while it was taken.")
         raise CorruptTable(

@@ -25,7 +25,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import load_config
 from lakewarden.engine.timeline.instants.instant import Action, Instant
 from lakewarden.engine.timeline.removals import removals_between
-from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 
 
 class PlannedAnswer(Protocol):
@@ -185,7 +185,7 @@ def files_vanished(snapshot: Snapshot, error: LakewardenError) -> Conflict | Non
     """The error of a reader whose snapshot has lost files; None where that is not what happened."""
     if error.code not in OUTDATED:
         return None
-    now = load_active(snapshot.storage, snapshot.layout)
+    now = snapshot.timeline.active.again()
     removals = removals_between(snapshot.timeline.active, now)
     if not removals and (gone := _index_gone(snapshot, now)):
         return gone
@@ -209,7 +209,7 @@ def _removals_of_metadata(snapshot: Snapshot) -> tuple[Instant, ...]:
     if not snapshot.config.metadata_partitions:
         return ()
     known = snapshot.metadata.timeline.active
-    return removals_between(known, load_active(snapshot.metadata.storage, known.layout))
+    return removals_between(known, known.again())
 
 
 def _index_gone(snapshot: Snapshot, now: ActiveTimeline) -> Conflict | None:

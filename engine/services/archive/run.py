@@ -48,10 +48,16 @@ from lakewarden.engine.timeline.archived.manifest import load_manifest
 from lakewarden.engine.timeline.archived.reader import LsmArchive
 from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
 from lakewarden.engine.timeline.archived.writer import archive as archive_instants
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Instant, time_text
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    Action,
+    Instant,
+    StateFile,
+    time_text,
+)
 from lakewarden.engine.timeline.ledger.ledger import Ledger, remove_ledger
 from lakewarden.engine.timeline.removals import archived_form
-from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.pending_instants import describe_pending
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS

@@ -29,8 +29,7 @@ from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.services.indexing.past import PastChanges
 from lakewarden.engine.services.retention.file_removal import finish_pending
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action, Instant
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock

@@ -28,9 +28,8 @@ from lakewarden.engine.read.query.index_trust import IndexTrust
 from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, to_catch_up_with
 from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, LedgerEnd
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.live_attempt import JAVA, LiveAttempt, newest_heartbeat

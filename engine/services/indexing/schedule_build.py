@@ -47,9 +47,9 @@ from lakewarden.engine.services.indexing.request import WantedIndex, record_scop
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import index_version
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import instants_with_ledger
-from lakewarden.engine.timeline.timeline import UNDER_WAY, InstantFiles
+from lakewarden.engine.timeline.timeline import UNDER_WAY
 from lakewarden.engine.transaction.attempts.publish import publish_in
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants

@@ -30,9 +30,8 @@ from lakewarden.engine.services.retention.clean_plan import Cut, OldFile, Partit
 from lakewarden.engine.services.retention.horizon import Horizon, Writes, find_horizon
 from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.storage.side_by_side import together
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.next_time import TimeSource
-from lakewarden.engine.timeline.timeline import InstantFiles
 
 # Hudi leaves readers so many instants after a compaction to finish with what was before.
 INSTANTS_AFTER_COMPACTION = 3

@@ -11,9 +11,8 @@ from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.services.restore.metadata import pending_builds
 from lakewarden.engine.services.retention.horizon import all_files, undone_by, visibility_without
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant, InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.live_attempt import live_attempt

@@ -23,8 +23,7 @@ from lakewarden.engine.metadata.writing.builds import planned_partitions
 from lakewarden.engine.metadata.writing.deltacommit import find_written, withdraw_deltacommit
 from lakewarden.engine.metadata.writing.instants import begin, complete
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.metadata_rebuild import remember_dropped
 from lakewarden.engine.transaction.state.context import Context, reload_under_lock

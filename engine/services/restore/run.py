@@ -34,9 +34,8 @@ from lakewarden.engine.services.retention.horizon import undone_by
 from lakewarden.engine.services.savepoint.run import repair_savepoints
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles, State
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.attempt import Attempt, complete
 from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in, to_inflight
 from lakewarden.engine.transaction.attempts.take_over import (

@@ -21,8 +21,14 @@ from lakewarden.engine.metadata.writing.builds import read_notes
 from lakewarden.engine.services.retention.settings import CleanRetention
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableType
-from lakewarden.engine.timeline.instants.instant import Action, Instant, epoch_ms, time_text
-from lakewarden.engine.timeline.timeline import InstantFiles, Without
+from lakewarden.engine.timeline.instants.instant import (
+    Action,
+    Instant,
+    InstantFiles,
+    epoch_ms,
+    time_text,
+)
+from lakewarden.engine.timeline.timeline import Without
 from lakewarden.engine.transaction.state.context import TABLE_SERVICES
 from lakewarden.engine.transaction.state.plan_scope import INGESTION
 

@@ -10,16 +10,17 @@ Creating the files of instants: each state is one file, made once and never chan
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from typing import ClassVar
 
 from lakewarden.engine.kernel.clock import LOCAL, UTC, Zone
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.paths import check_timeline_folder
-from lakewarden.engine.storage.port import Creation, Entry, Storage
+from lakewarden.engine.storage.port import Creation, Entry, KnownFiles, Storage
 
 _MILLISECONDS_LENGTH = 17
 _SECONDS_LENGTH = 14
@@ -50,21 +51,24 @@ class Action(Enum):
     @property
     def completed_as(self) -> "Action":
         """The action under which an instant of this one completes."""
-        return _COMPLETED_AS.get(self, self)
+        return _COMPLETED_AS[self]
 
     @property
     def is_write(self) -> bool:
         """Whether it changes which rows or files the table has by writing data files."""
-        return self.completed_as in COMPLETED_WRITES
+        return self in _WRITES
 
 
-_COMPLETED_AS = {
+_COMPLETED_AS = {action: action for action in Action} | {
     Action.COMPACTION: Action.COMMIT,
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
     Action.CLUSTERING: Action.REPLACE_COMMIT,
 }
+# As texts: to ask a member of an enum for its value takes several times as long.
+_COMPLETED_WORDS = {action: done.value for action, done in _COMPLETED_AS.items()}
 
 COMPLETED_WRITES = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+_WRITES = frozenset(action for action, done in _COMPLETED_AS.items() if done in COMPLETED_WRITES)
 
 
 class State(Enum):
@@ -73,6 +77,8 @@ class State(Enum):
     REQUESTED = 1
     INFLIGHT = 2
     COMPLETED = 3
+
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class Instant:
     @property
     def key(self) -> tuple[str, str]:
         """What all states of one instant have in common."""
-        return self.requested, self.action.completed_as.value
+        return self.requested, _COMPLETED_WORDS[self.action]
 
     def __lt__(self, other: "Instant") -> bool:
         return (self.key, self.state.value) < (other.key, other.state.value)
@@ -144,6 +150,8 @@ _LAYOUT_2_TABLES = ("8", "9")
 # An empty file that makes a folder of the place it is in; everybody passes over it.
 FOLDER_KEEPER = ".keep"
 _ACTIONS = {action.value: action for action in Action}
+# A name always says the same: it is taken to pieces once.
+_NAMES_KNOWN_MAX = 8_192
 _PENDING = {"requested": State.REQUESTED, "inflight": State.INFLIGHT}
 
 
@@ -158,28 +166,19 @@ class Layout:
 
     def parse(self, entry: Entry) -> Instant | None:
         """The instant a file stands for; None for a file that is none of the timeline's."""
-        match = _NAME.fullmatch(entry.name)
-        if match is None:
-            return None
-        requested, completed, word, state = match.groups()
-        if word == "inflight" and state is None and completed is None:
-            # Only a plain commit leaves the action out.
-            return Instant(requested, Action.COMMIT, State.INFLIGHT)
-        action = _ACTIONS.get(word)
-        if action is None:
-            return None
-        if state is not None:
-            return None if completed else Instant(requested, action, _PENDING[state])
-        return self._completed(requested, completed, action, entry)
-
-    def _completed(
-        self, requested: str, completed: str | None, action: Action, entry: Entry
-    ) -> Instant | None:
-        if completed is not None and self.version == 1:
-            return None
+        said = _said(entry.name)
+        if not isinstance(said, _Undated):
+            # Layout 1 has no names with a completion time.
+            is_strange = self.version == 1 and said is not None and said.is_completed
+            return None if is_strange else said
         # An instant from before an upgrade may be left without its completion time in layout 2.
-        completed = completed or time_text(entry.modified_ms, self.zone)
-        return Instant(requested, action, State.COMPLETED, completed)
+        completed = time_text(entry.modified_ms, self.zone)
+        return Instant(said.requested, said.action, State.COMPLETED, completed)
+
+    def names_completion(self, entry: Entry) -> bool:
+        """Whether the name of a file says when its instant completed."""
+        said = _said(entry.name)
+        return self.version > 1 and isinstance(said, Instant) and said.is_completed
 
     def file_name(self, instant: Instant) -> str:
         """The name of the file that stands for an instant in its state."""
@@ -198,6 +197,34 @@ class Layout:
 
     def path(self, instant: Instant) -> str:
         return f"{self.folder}/{self.file_name(instant)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Undated:
+    """A completed instant by a name that does not say when it completed."""
+
+    requested: str
+    action: Action
+
+
+@lru_cache(maxsize=_NAMES_KNOWN_MAX)
+def _said(name: str) -> Instant | _Undated | None:
+    """What the name of a file says by itself; None for one that is none of a timeline's."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    requested, completed, word, state = match.groups()
+    if word == "inflight" and state is None and completed is None:
+        # Only a plain commit leaves the action out.
+        return Instant(requested, Action.COMMIT, State.INFLIGHT)
+    action = _ACTIONS.get(word)
+    if action is None:
+        return None
+    if state is not None:
+        return None if completed else Instant(requested, action, _PENDING[state])
+    if completed is None:
+        return _Undated(requested, action)
+    return Instant(requested, action, State.COMPLETED, completed)
 
 
 def _folder(properties: Mapping[str, str], key: str, default: str) -> str:
@@ -242,3 +269,101 @@ def create_instant(
     itself. A completed instant that has a ledger is published by `roll_forward` alone.
     """
     return storage.create_exclusive(layout.path(instant), content)
+
+
+# The requested time, and the word of the action it completes as.
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One file of the timeline and the state of an instant it stands for."""
+
+    instant: Instant
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class InstantFiles:
+    """The files of one instant, one for each state at most; at least one is there."""
+
+    requested: StateFile | None
+    inflight: StateFile | None
+    completed: StateFile | None
+
+    @property
+    def instant(self) -> Instant:
+        """The instant in its newest state."""
+        return (self.completed or self.inflight or self._first).instant
+
+    @property
+    def started_as(self) -> Action:
+        """The action it began as: a completed commit may have started as a compaction."""
+        return self._first.instant.action
+
+    @property
+    def _first(self) -> StateFile:
+        first = self.requested or self.inflight or self.completed
+        assert first is not None
+        return first
+
+    def in_state(self, state: State) -> StateFile | None:
+        match state:
+            case State.REQUESTED:
+                return self.requested
+            case State.INFLIGHT:
+                return self.inflight
+            case State.COMPLETED:
+                return self.completed
+
+    def __iter__(self) -> Iterator[StateFile]:
+        files = (self.requested, self.inflight, self.completed)
+        return (file for file in files if file is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedFiles:
+    """Instants that say in a name when they completed, so that their files stay as they are.
+
+    Of the completed file itself only the name does: a crash, or a writer that has not ended, leaves
+    a part of it, and then it becomes whole. Nothing goes by the size that its entry has here.
+    """
+
+    groups: Mapping[Key, InstantFiles]
+    # All of their files, by path.
+    entries: KnownFiles = field(repr=False)
+
+    @classmethod
+    def of(cls, layout: Layout, groups: Mapping[Key, InstantFiles]) -> "CompletedFiles":
+        """Those of some instants that are settled."""
+        chosen = {
+            key: files
+            for key, files in groups.items()
+            if files.completed is not None and layout.names_completion(files.completed.entry)
+        }
+        return cls(chosen, _entries_of(chosen))
+
+    def among(self, entries: Sequence[Entry]) -> "CompletedFiles":
+        """Those of which all files are there still."""
+        there = {entry.path for entry in entries}
+        if self.entries.keys() <= there:
+            return self
+        groups = {
+            key: files
+            for key, files in self.groups.items()
+            if all(file.entry.path in there for file in files)
+        }
+        return CompletedFiles(
+            groups, {one.entry.path: one.entry for all_ in groups.values() for one in all_}
+        )
+
+    def beside(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The files that are not of these."""
+        return [entry for entry in entries if entry.path not in self.entries]
+
+
+def _entries_of(groups: Mapping[Key, InstantFiles]) -> KnownFiles:
+    return {file.entry.path: file.entry for files in groups.values() for file in files}
+
+
+NOTHING_SETTLED = CompletedFiles({}, {})

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, StateFile
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger
-from lakewarden.engine.timeline.timeline import InstantFiles, StateFile
 from lakewarden.engine.transaction.attempts.attempt import Attempt
 from lakewarden.engine.transaction.attempts.publish import to_inflight
 from lakewarden.engine.transaction.state.claims import append_claim

@@ -10,12 +10,11 @@ from lakewarden.engine.formats.instant_metadata import rollback as rollback_payl
 from lakewarden.engine.kernel.errors import Conflict, InvalidRequest, LakewardenError
 from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action, Instant
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
 from lakewarden.engine.timeline.roll_forward import roll_forward
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.rollback.cancelled_instant import abort
 from lakewarden.engine.transaction.rollback.execution import RolledBack, written_of
 from lakewarden.engine.transaction.state.context import (

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from lakewarden.engine.metadata.writing.builds import is_refresh
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, epoch_ms
 from lakewarden.engine.timeline.instants.state import HeartbeatSign, InstantState, LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.context import TABLE_SERVICES, Context
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.live_attempt import (

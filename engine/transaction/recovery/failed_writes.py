@@ -16,11 +16,10 @@ from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.snapshot import Loaded, Snapshot
 from lakewarden.engine.storage.side_by_side import both
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.timeline.roll_forward import RolledForward
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.recovery.due_instants import DueInstant, FailedInstantFinder
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
 from lakewarden.engine.transaction.rollback.execution import (

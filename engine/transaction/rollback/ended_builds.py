@@ -22,8 +22,7 @@ from lakewarden.engine.metadata.writing.instants import remove
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.sweep.sweep import delete_heartbeats
 

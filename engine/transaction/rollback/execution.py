@@ -24,7 +24,7 @@ from lakewarden.engine.metadata.writing.writer import rollback_change
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.timeline.heartbeats import delete_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action, Instant, State
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles, State
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.ledger import (
     Appended,
@@ -32,7 +32,6 @@ from lakewarden.engine.timeline.ledger.ledger import (
     assert_may_delete,
     read_ledger,
 )
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.attempts.attempt import complete
 from lakewarden.engine.transaction.attempts.publish import create_inflight, publish_in
 from lakewarden.engine.transaction.rollback.metadata_rebuild import (

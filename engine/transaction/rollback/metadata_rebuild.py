@@ -15,7 +15,7 @@ from lakewarden.engine.metadata.reading.table import FILES, load_metadata_table
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.engine.table.properties_file import update_properties
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import InstantFiles
 from lakewarden.engine.transaction.state.context import Context
 
 # What the metadata table had when it was dropped, as a whole or in part.

@@ -3,11 +3,10 @@
 from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Cancelled, Withdrawn
 from lakewarden.engine.timeline.ledger.ledger import Appended, Ledger, read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.claims import append_entry
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.plan_scope import PlanScope, plan_scope

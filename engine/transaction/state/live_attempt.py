@@ -21,7 +21,7 @@ from lakewarden.engine.timeline.heartbeats import (
     read_heartbeat,
     read_standard_heartbeat,
 )
-from lakewarden.engine.timeline.instants.instant import Instant
+from lakewarden.engine.timeline.instants.instant import Instant, InstantFiles
 from lakewarden.engine.timeline.instants.state import (
     HeartbeatSign,
     InstantFacts,
@@ -32,7 +32,6 @@ from lakewarden.engine.timeline.instants.state import (
     state_of,
 )
 from lakewarden.engine.timeline.ledger.ledger import Ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.claims import has_surely_ended
 from lakewarden.engine.transaction.state.context import TABLE_SERVICES, Context
 from lakewarden.engine.transaction.state.markers import announced_groups

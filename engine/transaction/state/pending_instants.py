@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.heartbeats import Heartbeat, read_heartbeat, read_standard_heartbeat
-from lakewarden.engine.timeline.instants.instant import Action, Instant, epoch_ms
+from lakewarden.engine.timeline.instants.instant import Action, Instant, InstantFiles, epoch_ms
 from lakewarden.engine.timeline.instants.state import InstantState
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.context import (
     Context,
     Service,

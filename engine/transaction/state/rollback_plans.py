@@ -7,10 +7,10 @@ from lakewarden.engine.formats.instant_metadata import rollback
 from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.storage.port import Entry
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, StateFile
 from lakewarden.engine.timeline.ledger.entries import Committed
 from lakewarden.engine.timeline.ledger.ledger import Ledger
-from lakewarden.engine.timeline.timeline import ActiveTimeline, StateFile, Timeline
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline
 
 
 @dataclass(frozen=True, slots=True)

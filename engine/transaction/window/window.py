@@ -22,11 +22,12 @@ from lakewarden.engine.timeline.instants.instant import (
     FOLDER_KEEPER,
     Action,
     Instant,
+    InstantFiles,
     epoch_ms,
 )
 from lakewarden.engine.timeline.ledger.entries import Cancelled
 from lakewarden.engine.timeline.ledger.ledger import Ledger, instants_with_ledger, read_ledger
-from lakewarden.engine.timeline.timeline import ActiveTimeline, InstantFiles
+from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context, Service
 from lakewarden.engine.transaction.state.ledger_end import scope_of
 from lakewarden.engine.transaction.state.plan_scope import plan_scope

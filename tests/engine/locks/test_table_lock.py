@@ -253,12 +253,16 @@ class TestLosing:
         world.background.tick()
         assert storage.stat(LOCK) == modified
 
-    def test_no_thread_is_left_after_the_end(self, world: LockSetup, storage: Storage) -> None:
+    def test_a_short_hold_starts_no_thread_of_its_own(
+        self, world: LockSetup, storage: Storage
+    ) -> None:
         ports = replace(world.ports(1), background=ThreadBackground())
-        before = threading.active_count()
         with lock_of(storage, ports).hold():
-            assert threading.active_count() == before + 1
-        assert threading.active_count() == before
+            # One may wait for the renewals of all.
+            before = threading.active_count()
+        for _ in range(3):
+            with lock_of(storage, ports).hold():
+                assert threading.active_count() <= before
 
 
 class TestOpening:

@@ -149,6 +149,14 @@ class ListingContract:
         assert found.folders == ("t/c",)
         assert {entry.size_bytes for entry in found.files} == {3}
 
+    def test_a_known_file_is_shown_only_while_it_is_there(self, storage: Storage) -> None:
+        storage.put("t/a", b"1")
+        storage.put("t/b", b"1")
+        known = {entry.path: entry for entry in storage.list("t").files}
+        storage.delete("t/a")
+        storage.put("t/c", b"1")
+        assert [entry.path for entry in storage.list("t", known).files] == ["t/b", "t/c"]
+
     def test_the_root_lists_as_the_empty_folder(self, storage: Storage) -> None:
         storage.put("file", b"1")
         storage.put("folder/file", b"1")

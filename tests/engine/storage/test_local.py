@@ -22,6 +22,7 @@ from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Listing, Location, Lost, Storage, Won
 from lakewarden.engine.storage.streams import drop_stale_checksum
 from tests.engine.storage.contract import ProcessContract, StorageContract, TouchContract
+from tests.work_counting import counted
 
 DRAFT_FOLDER = ".hoodie/.lakewarden/temp"
 
@@ -183,6 +184,12 @@ class TestDrafts:
             assert storage.walk(DRAFT_FOLDER) == ()
         assert list((tmp_path / "table" / DRAFT_FOLDER).iterdir()) == []
 
+    def test_their_folder_may_go_at_any_moment(self, storage: Storage, tmp_path: Path) -> None:
+        storage.put(".hoodie/a", b"1")
+        (tmp_path / "table" / DRAFT_FOLDER).rmdir()
+        storage.put(".hoodie/a", b"2")
+        assert storage.read(".hoodie/a") == b"2"
+
     def test_elsewhere_they_stand_hidden_beside_their_target(
         self, storage: Storage, tmp_path: Path
     ) -> None:
@@ -235,6 +242,35 @@ class TestDrafts:
         (tmp_path / f"table/folder/.x{DRAFT_SUFFIX}").write_bytes(b"half")
         assert storage.delete_folder("folder") == 1
         assert not (tmp_path / "table/folder").exists()
+
+
+class TestFlushing:
+    @pytest.mark.parametrize(
+        ("path", "names"),
+        [
+            ("p/f.parquet", 1),
+            (".hoodie/timeline/1.commit.requested", 1),
+            (".hoodie/.lakewarden/ledger/1/000001.json", 1),
+            (".hoodie/lock", 0),
+            (".hoodie/.heartbeat/1", 0),
+            (".hoodie/.lakewarden/beats/1.1.json", 0),
+            (".hoodie/metadata/.hoodie/.lakewarden/beats/1.1.json", 0),
+        ],
+    )
+    def test_all_names_are_but_those_of_signs_of_life(
+        self, storage: Storage, path: str, names: int
+    ) -> None:
+        for make in (storage.put, storage.create_exclusive):
+            work = counted(lambda make=make: make(path, b"1"))  # type: ignore[misc]
+            assert work.of("sync_folder") == names
+            assert work.of("LocalStorage._sync") == 1
+            storage.delete(path)
+
+    def test_an_empty_file_has_a_name_only(self, storage: Storage) -> None:
+        for make in (storage.put, storage.create_exclusive):
+            work = counted(lambda make=make: make("p/f", b""))  # type: ignore[misc]
+            assert (work.of("LocalStorage._sync"), work.of("sync_folder")) == (0, 1)
+            storage.delete("p/f")
 
 
 class TestTheFileSystem:

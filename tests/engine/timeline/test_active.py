@@ -1,5 +1,6 @@
 """The active timeline: one listing, grouped and asked."""
 
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +16,7 @@ from lakewarden.engine.storage.port import Location
 from lakewarden.engine.timeline.instants.instant import Action, Instant, State, epoch_ms, layout_of
 from lakewarden.engine.timeline.timeline import ActiveTimeline, load_active
 from tests.golden_tables import GOLDEN_TABLES, GoldenDocument, GoldenTable
+from tests.work_counting import counted
 
 LAYOUT = layout_of({"hoodie.table.version": "9"}, local_zone=UTC)
 
@@ -188,6 +190,60 @@ def test_two_completions_of_one_instant_are_corruption() -> None:
 
 def test_foreign_files_are_not_on_the_timeline() -> None:
     assert timeline_of(["x.txt", "1.claim", "1.claim.requested", ".1_2.commit.crc"]).files == ()
+
+
+GROWING = [
+    ["1.commit.requested", "1.inflight", "1_2.commit", "3.commit.requested"],
+    # One is rolled back, one completes, one begins; a savepoint shares the time of its write.
+    ["1.commit.requested", "1.inflight", "1_2.commit", "1_4.savepoint", "5.inflight"],
+    ["1_2.commit", "5.compaction.requested", "5.inflight", "5_6.commit"],
+    # It is taken back, and ends at another time.
+    ["1_2.commit", "5.compaction.requested", "5.inflight", "5_9.commit"],
+    ["5_9.commit"],
+]
+
+
+def test_a_look_with_an_earlier_one_shows_what_one_without_it_shows() -> None:
+    storage, earlier = fresh_memory_storage(), None
+    for names in GROWING:
+        storage.delete_folder(LAYOUT.folder)
+        for name in names:
+            storage.put(f"{LAYOUT.folder}/{name}", name.encode())
+        earlier = load_active(storage, LAYOUT, earlier)
+        afresh = load_active(storage, LAYOUT)
+        assert [list(files) for files in earlier.files] == [list(files) for files in afresh.files]
+        assert earlier.instants == afresh.instants
+
+
+def test_a_second_completion_is_corruption_whatever_an_earlier_look_showed() -> None:
+    storage = storage_with(["1_2.commit"])
+    before = load_active(storage, LAYOUT)
+    storage.put(f"{LAYOUT.folder}/1_3.commit", b"")
+    with pytest.raises(CorruptTable) as raised:
+        before.again()
+    assert raised.value.code == "two_completions"
+
+
+def test_what_is_left_of_a_settled_instant_is_looked_at_anew(tmp_path: Path) -> None:
+    storage = LocalStorage(Location(str(tmp_path)))
+    for name in COMPACTED:
+        storage.put(f"{LAYOUT.folder}/{name}", b"before")
+    before = load_active(storage, LAYOUT)
+    assert counted(before.again).of("entry_of") == 0
+    storage.delete(f"{LAYOUT.folder}/{COMPACTED[2]}")
+    storage.put(f"{LAYOUT.folder}/{COMPACTED[1]}", b"another attempt")
+    ((requested, inflight),) = before.again().files
+    assert (requested.entry.size_bytes, inflight.entry.size_bytes) == (6, 15)
+
+
+def test_a_completion_time_that_is_that_of_the_file_is_looked_at_anew(tmp_path: Path) -> None:
+    layout = layout_of({"hoodie.table.version": "6"}, local_zone=UTC)
+    storage = LocalStorage(Location(str(tmp_path)))
+    storage.put(f"{layout.folder}/1.commit", b"")
+    before = load_active(storage, layout)
+    os.utime(tmp_path / layout.folder / "1.commit", (1, 1))
+    (after,) = before.again().instants
+    assert after.completed == "19700101000001000"
 
 
 def test_a_table_without_a_timeline_folder_has_no_instants() -> None:

@@ -57,3 +57,12 @@ def test_an_empty_completed_file_keeps_nothing() -> None:
     storage.put(f"{LAYOUT.folder}/1_2.commit", b"")
     active = load_active(storage, LAYOUT)
     assert archived_form(active, active.instants[0]).metadata is None
+
+
+def test_a_completed_file_is_kept_that_was_empty_at_an_earlier_look() -> None:
+    storage = fresh_memory_storage()
+    storage.put(f"{LAYOUT.folder}/1_2.commit", b"")
+    before = load_active(storage, LAYOUT)
+    storage.put(f"{LAYOUT.folder}/1_2.commit", b"whole by now")
+    active = before.again()
+    assert archived_form(active, active.instants[0]).metadata == b"whole by now"

@@ -17,9 +17,8 @@ from lakewarden.engine.services.inspection.state.shape import (
 )
 from lakewarden.engine.services.planning.plan_request import Drafted, Refusal, Skipped
 from lakewarden.engine.snapshot import Snapshot, retrying_view
-from lakewarden.engine.timeline.instants.instant import Action
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from lakewarden.engine.timeline.instants.state import InstantState
-from lakewarden.engine.timeline.timeline import InstantFiles
 from lakewarden.engine.transaction.state.context import (
     TABLE_SERVICES,
     Context,

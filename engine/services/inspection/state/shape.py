@@ -8,8 +8,7 @@ from lakewarden.engine.formats.instant_metadata import clean, compaction, replac
 from lakewarden.engine.formats.instant_metadata.binding import TORN_PLAN
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 
 _MEGABYTE = 1 << 20
 

@@ -25,8 +25,7 @@ from lakewarden.engine.metadata.writing.log_compact import (
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
-from lakewarden.engine.timeline.instants.instant import Action
-from lakewarden.engine.timeline.timeline import InstantFiles
+from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
 from tests.engine.metadata.table_in_memory import TableInMemory, new_file
 
 GROUP = "3e93c8a9-fda0-4e8a-91dc-b4ade7dab76d-0"

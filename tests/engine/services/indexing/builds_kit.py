@@ -9,7 +9,7 @@ import pyarrow as pa
 from lakewarden import Table
 from lakewarden.engine.kernel.clock import Clock
 from lakewarden.engine.services.indexing.request import WantedIndex
-from lakewarden.engine.storage.port import Creation, Listing, Storage
+from lakewarden.engine.storage.port import NO_FILES, Creation, KnownFiles, Listing, Storage
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.testing.fault_plan import FaultKind, FaultPlan
 from lakewarden.engine.testing.faults import FaultyStorage
@@ -82,8 +82,8 @@ class Unknowing(FaultyStorage):
         seen.__dict__ |= super().below(folder).__dict__
         return seen
 
-    def list(self, folder: str) -> Listing:
-        found = super().list(folder)
+    def list(self, folder: str, known: KnownFiles = NO_FILES) -> Listing:
+        found = super().list(folder, known)
         shown = tuple(one for one in found.files if ".indexing" not in one.name)
         return Listing(shown, found.folders)
 

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from lakewarden.engine.kernel.clock import Clock, SystemClock
@@ -259,6 +260,41 @@ class LocalExecutor:
                     yield waiting.popleft().result()
             finally:
                 for future in waiting:
+                    future.cancel()
+
+    def parts(
+        self, function: Callable[[TaskT], Iterable[ResultT]], tasks: Sequence[TaskT]
+    ) -> Iterator[ResultT]:
+        """What tasks give part by part, each as soon as it is there; a few parts wait at most.
+
+        The parts of a task come in their order, with those of other tasks between them.
+        """
+        if self._workers == 1 or len(tasks) <= 1:
+            for task in tasks:
+                yield from function(task)
+            return
+        left = iter(tasks)
+        with ThreadPoolExecutor(self._workers, thread_name_prefix=THREAD_NAME) as pool:
+            waiting: deque[tuple[Iterator[ResultT], Future[ResultT | None]]] = deque()
+
+            def go_on(parts: Iterator[ResultT]) -> None:
+                waiting.append((parts, pool.submit(next, parts, None)))
+
+            try:
+                # One more than workers, so that none rests while a part is being taken.
+                for task in islice(left, self._workers + 1):
+                    go_on(iter(function(task)))
+                while waiting:
+                    parts, future = waiting.popleft()
+                    part = future.result()
+                    if part is not None:
+                        go_on(parts)
+                        yield part
+                        continue
+                    for task in islice(left, 1):
+                        go_on(iter(function(task)))
+            finally:
+                for _, future in waiting:
                     future.cancel()
 
     def start(self, function: Callable[[], ResultT]) -> Callable[[], ResultT]:

@@ -90,6 +90,8 @@ class Run:
     seed: int = 1
     type: str = "mor"
     kinds: tuple[Kind, ...] = KINDS
+    # How many of the writers there are.
+    writers: int = len(WRITERS)
     # Of the builder, above that of the writers.
     niceness: int = 10
     # How long writers are measured alone before each build.
@@ -292,7 +294,7 @@ class Director:
     def _start_writers(self) -> None:
         self._stop.clear()
         each = self._run.rows // len(WRITERS)
-        for one in WRITERS:
+        for one in WRITERS[: self._run.writers]:
             seed = self._chance.getrandbits(31)
             given = (self._path, self._folder, one, seed, each, self._stop)
             self._writers.append(self._started(write, *given))
@@ -337,13 +339,14 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=Run.kills)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--type", default="mor", help="cow or mor")
+    parser.add_argument("--writers", type=int, default=Run.writers, help="how many, of four")
     parser.add_argument("--nice", type=int, default=Run.niceness, help="niceness of the builder")
     parser.add_argument("--only", nargs="+", default=[kind.name for kind in KINDS])
     parser.add_argument("--folder", help="where the table is made; it is kept")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="builds-", dir=given.folder))
     kinds = tuple(kind for kind in KINDS if kind.name in given.only)
-    run = Run(given.rows, given.kills, given.seed, given.type, kinds, given.nice)
+    run = Run(given.rows, given.kills, given.seed, given.type, kinds, given.writers, given.nice)
     print(f"{run.rows:,} rows, {run.type}, seed {run.seed} in {folder}", flush=True)
     is_damaged = False
     for figures in Director(run, folder).play():

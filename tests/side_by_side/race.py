@@ -217,7 +217,8 @@ class Race(ScheduledRun):
         for use_metadata in (True, False):
             self._reads_once(name, table, use_metadata=use_metadata)
         self._looks_up(name, table, (*OLD, *NEW))
-        self._looks_for_values(name, table)
+        for number in range(len(self._deeds) + 1):
+            self._looks_for_values(name, table, number)
         for difference in differences(Table.on(self.storage)):
             raise Broken("an index that is not true", difference)
         for result in table.validate():
@@ -281,9 +282,10 @@ class Race(ScheduledRun):
             ended = self.scheduler.steps
             self._sees(Seen(name, began, ended, read, how, ids=frozenset(ids)))
 
-    def _looks_for_values(self, name: str, table: Table) -> None:
+    def _looks_for_values(self, name: str, table: Table, number: int | None = None) -> None:
         """Read what some deed has written, by its name or number, as an index of values does."""
-        began, number = self.scheduler.steps, self.chance.randrange(len(self._deeds) + 1)
+        began = self.scheduler.steps
+        number = self.chance.randrange(len(self._deeds) + 1) if number is None else number
         column, value = self.chance.choice((("name", f"d{number}"), ("n", number)))
         read = self._answered(name, lambda: table.read_arrow(COLUMNS, [(column, "=", value)]))
         if read is not None:

@@ -7,13 +7,14 @@ Folding: what a base file and the log blocks on top of it amount to, as entries.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewarden.engine.formats.avro.schema import written_schema
-from lakewarden.engine.formats.hashing import NO_PARTITION_NAME
+from lakewarden.engine.formats.hashing import NO_PARTITION_NAME, expression_partition_key
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.encoding.records import (
     ALL_PARTITIONS,
@@ -30,12 +31,14 @@ from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.row_index_entries import (
     expression_statistics_entries,
     filter_entries,
+    of_expression,
     record_entries,
     secondary_entries,
 )
 from lakewarden.engine.metadata.entries.statistics_entries import (
     column_stats_entries,
     partition_stats_entries,
+    wider_partition_entries,
 )
 from lakewarden.engine.metadata.reading.bloom_filters import BLOOM_COLUMN
 from lakewarden.engine.metadata.reading.column_stats import STATS_COLUMN
@@ -171,14 +174,49 @@ class ChangeContent:
             return {shard_of(partition): self._expression(definition)}
         raise unmaintained(self.state.root, partition)
 
+    def wider_of(self, partition: str) -> ShardEntries:
+        """What it says of the table's partitions, wide enough for what is said of them so far."""
+        said = partial(self.state.partition, partition)
+        if partition == PARTITION_STATS:
+            entries = wider_partition_entries(
+                self.change,
+                self.columns,
+                self._known_statistics,
+                said,
+                is_early=self.has_early_statistics,
+            )
+        elif self.has_partitions(partition):
+            definition = self.definitions[partition]
+            entries = wider_partition_entries(
+                of_expression(self.change, definition),
+                definition.columns,
+                said,
+                said,
+                is_early=definition.version == _EARLY_VERSION,
+                key_of=expression_partition_key,
+            )
+        else:
+            return {}
+        return {shard_of(partition): entries}
+
+    def has_partitions(self, partition: str) -> bool:
+        """Whether an expression index has statistics of the table's partitions."""
+        definition = self.definitions.get(partition)
+        return (
+            definition is not None
+            and partition.startswith(EXPRESSION_INDEX_PREFIX)
+            and definition.index_type.lower() != BLOOM_FILTERS
+            and self.state.config.is_partitioned
+        )
+
     def _expression(self, definition: IndexDefinition) -> Entries:
         partition = definition.partition
         if definition.index_type.lower() == BLOOM_FILTERS:
             return filter_entries(self.change, lambda file: file.expression_filters.get(partition))
         # Without partitions there is nothing to say of them.
-        is_partitioned = self.state.config.is_partitioned
+        has_partitions = self.has_partitions(partition)
         return expression_statistics_entries(
-            self.change if is_partitioned else replace(self.change, live_files={}),
+            self.change if has_partitions else replace(self.change, live_files={}),
             definition,
             lambda: self.state.partition(partition),
             is_early=definition.version == _EARLY_VERSION,

@@ -175,9 +175,7 @@ def expression_statistics_entries(
     They are kept as those of columns are, under the name of the column that the expression is of.
     """
     columns = definition.columns
-    seen = replace(
-        change, new_files=tuple(_as_statistics(one, definition) for one in change.new_files)
-    )
+    seen = of_expression(change, definition)
     return joined(
         [
             column_stats_entries(seen, columns, is_early=is_early),
@@ -186,6 +184,12 @@ def expression_statistics_entries(
             ),
         ]
     )
+
+
+def of_expression(change: TableChange, definition: IndexDefinition) -> TableChange:
+    """The change as it is seen by an expression: its statistics stand where those of columns do."""
+    files = tuple(_as_statistics(one, definition) for one in change.new_files)
+    return replace(change, new_files=files)
 
 
 def _as_statistics(file: NewFile, definition: IndexDefinition) -> NewFile:

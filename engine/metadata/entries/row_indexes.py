@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewarden.engine.formats.bloom import BloomFilter, BloomOptions, build_bloom
+from lakewarden.engine.formats.bloom import BloomFilter, BloomOptions, build_bloom, extend_bloom
 from lakewarden.engine.formats.java_text import has_java_text, java_text
 from lakewarden.engine.kernel.clock import LOCAL, Zone, named_zone
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -40,6 +40,8 @@ EXPRESSION_ZONE = Setting(
 _FUNCTION_OPTION = "expr"
 _FILTER_OPTIONS = frozenset({"filtertype", "numentries", "fpp", "maxentries"})
 _FILTER = "bloom_filters"
+# Fewer distinct values of a file are held until its filter is made, whatever that can hold.
+_VALUES_HELD_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,14 @@ def unkept_index(definition: IndexDefinition, why: str) -> InvalidRequest:
 class RowGatherer:
     """Gathers what expression indexes say of one file, from its rows in parts.
 
-    Statistics and distinct values are kept, so that memory is bounded by what differs.
+    Statistics and distinct values are kept, the latter only as long as a filter tells them apart:
+    memory is bounded, however many rows there are. `size` is that of filters.
     """
 
-    def __init__(self, indexes: Sequence[ExpressionIndex]) -> None:
+    def __init__(self, indexes: Sequence[ExpressionIndex], size: BloomOptions) -> None:
         self._indexes = indexes
         self._summaries: dict[str, ColumnSummary] = {}
-        self._values: dict[str, list[pa.Array]] = {}
+        self._values = {one.partition: _Values(one, size) for one in indexes if one.is_filter}
 
     def over(self, parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
         """The same parts, each looked at when it is taken."""
@@ -188,7 +191,7 @@ class RowGatherer:
         for index in self._indexes if len(rows) else ():
             if index.is_filter:
                 distinct = pc.drop_null(pc.unique(_results(index, rows))).cast(pa.string())
-                self._values.setdefault(index.partition, []).append(distinct)
+                self._values[index.partition].add(distinct)
                 continue
             summary = _summary(index, rows)
             before = self._summaries.get(index.partition)
@@ -203,13 +206,55 @@ class RowGatherer:
             for partition, one in self._summaries.items()
         }
 
-    def filters(self, size: BloomOptions) -> dict[str, StoredFilter]:
+    def filters(self) -> dict[str, StoredFilter]:
         """The filters by index; a file without values has one that holds nothing."""
-        return {
-            one.partition: _stored(_filter(one, self._values.get(one.partition, []), size))
-            for one in self._indexes
-            if one.is_filter
-        }
+        return {partition: _stored(values.bloom()) for partition, values in self._values.items()}
+
+
+class _Values:
+    """The distinct values of an expression in one file.
+
+    Beyond the number at which its filter stops growing they go into the filter at once.
+    """
+
+    def __init__(self, index: ExpressionIndex, size: BloomOptions) -> None:
+        options = index.filter_options
+        type_code = options.get("filtertype", size.type_code).upper()
+        self._size = BloomOptions(
+            "SIMPLE" if type_code == "SIMPLE" else "DYNAMIC_V0",
+            int(options.get("numentries", size.entries)),
+            float(options.get("fpp", size.false_positive_rate)),
+            int(options.get("maxentries", size.entries_max)),
+        )
+        self._held: list[pa.Array] = []
+        self._count = 0
+        self._bloom: BloomFilter | None = None
+
+    def add(self, distinct: pa.StringArray) -> None:
+        """Take note of values, each there once."""
+        self._held.append(distinct)
+        self._count += len(distinct)
+        if self._count > max(_VALUES_HELD_MAX, 2 * self._size.entries_max):
+            self._held = [self._distinct()]
+            self._count = len(self._held[0])
+            if self._count > self._size.entries_max:
+                self._bloom, self._held, self._count = self.bloom(), [], 0
+
+    def bloom(self) -> BloomFilter:
+        """The filter of all values so far."""
+        size, distinct = self._size, self._distinct()
+        if self._bloom is not None:
+            return extend_bloom(self._bloom, distinct, entries_max=size.entries_max)
+        return build_bloom(
+            distinct,
+            type_code=size.type_code,
+            entries=size.entries,
+            false_positive_rate=size.false_positive_rate,
+            entries_max=size.entries_max,
+        )
+
+    def _distinct(self) -> pa.Array:
+        return pc.unique(pa.chunked_array([pa.array([], pa.string()), *self._held]))
 
 
 def _results(index: ExpressionIndex, rows: pa.Table) -> pa.Array:
@@ -244,19 +289,6 @@ def _together(one: ColumnSummary, other: ColumnSummary) -> ColumnSummary:
         return ColumnSummary(one.minimum, one.maximum, *counts)
     whole = _of_results(pa.array([bound.as_py() for bound in known], known[0].type))
     return ColumnSummary(whole.minimum, whole.maximum, *counts)
-
-
-def _filter(index: ExpressionIndex, parts: Sequence[pa.Array], size: BloomOptions) -> BloomFilter:
-    options = index.filter_options
-    type_code = options.get("filtertype", size.type_code).upper()
-    distinct = pc.unique(pa.chunked_array([pa.array([], pa.string()), *parts]))
-    return build_bloom(
-        distinct,
-        type_code="SIMPLE" if type_code == "SIMPLE" else "DYNAMIC_V0",
-        entries=int(options.get("numentries", size.entries)),
-        false_positive_rate=float(options.get("fpp", size.false_positive_rate)),
-        entries_max=int(options.get("maxentries", size.entries_max)),
-    )
 
 
 def _stored(bloom: BloomFilter) -> StoredFilter:

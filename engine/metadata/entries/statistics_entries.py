@@ -151,6 +151,8 @@ def _count(value: object) -> int:
 
 # File name -> column -> statistic; None where bounds are not known.
 FileStatistics = Mapping[str, Mapping[str, Statistic | None]]
+# The name of a partition, a column, and its statistic there.
+_OfPartition = tuple[str, str, Statistic]
 _NO_WRAPPER = "IntWrapper"
 
 
@@ -186,7 +188,55 @@ def partition_stats_entries(
     files left, or the bounds of a column are not known, the statistic is removed: without one,
     readers leave nothing out.
     """
-    statistics: dict[str, tuple[str, str, Statistic]] = {}
+    statistics, gone = _of_partitions(change, columns, known, key_of)
+    return _entries_of_partitions(statistics, gone, is_early=is_early)
+
+
+def wider_partition_entries(
+    change: TableChange,
+    columns: Sequence[str],
+    known: Callable[[], MetadataPartition],
+    said: Callable[[], MetadataPartition],
+    *,
+    is_early: bool,
+    key_of: Callable[[str, str], str] = partition_stats_key,
+) -> Entries:
+    """The same, wide enough for what is `said` of the partitions now, whatever becomes of it.
+
+    Nothing is said of a partition that has no statistic now.
+    """
+    statistics, gone = _of_partitions(change, columns, known, key_of)
+    newest = said().lookup([*statistics, *gone], [STATS_COLUMN]).newest()
+    wider: dict[str, _OfPartition] = {}
+    entries = newest.values.column(STATS_COLUMN).to_pylist()
+    for key, entry in zip(text_keys(newest.keys), entries, strict=True):
+        if key not in statistics or entry is None or entry["isDeleted"]:
+            continue
+        name, column, own = statistics[key]
+        there = statistic_in(entry)
+        whole = None if there is None else union([there, own])
+        if whole is None:
+            gone.append(key)
+        else:
+            wider[key] = (name, column, whole)
+    return _entries_of_partitions(wider, gone, is_early=is_early)
+
+
+def _entries_of_partitions(
+    statistics: Mapping[str, _OfPartition], gone: Sequence[str], *, is_early: bool
+) -> Entries:
+    values = _records(list(statistics.values()), PARTITION_STATISTICS, is_early=is_early)
+    return Entries.of(list(statistics), values, gone)
+
+
+def _of_partitions(
+    change: TableChange,
+    columns: Sequence[str],
+    known: Callable[[], MetadataPartition],
+    key_of: Callable[[str, str], str],
+) -> tuple[dict[str, _OfPartition], list[str]]:
+    """The statistics of the touched partitions by their keys, and the keys that have none."""
+    statistics: dict[str, _OfPartition] = {}
     gone: list[str] = []
     of_partitions = _of_live_files(change, columns, known)
     for partition, files in change.live_files.items():
@@ -201,8 +251,7 @@ def partition_stats_entries(
     gone += [
         key_of(column, partition) for partition in change.deleted_partitions for column in columns
     ]
-    values = _records(list(statistics.values()), PARTITION_STATISTICS, is_early=is_early)
-    return Entries.of(list(statistics), values, gone)
+    return statistics, gone
 
 
 def _of_partition(by_file: FileStatistics, column: str) -> Statistic | None:

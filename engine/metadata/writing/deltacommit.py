@@ -120,19 +120,20 @@ def last_compaction(state: MetadataTable) -> str:
 
 
 def write_late(
-    state: MetadataTable, instant: str, content: Content, attempt: int, ports: Ports
+    state: MetadataTable, instant: str, content: Content, number: tuple[int, int], ports: Ports
 ) -> None:
-    """Add to a completed deltacommit what its writer did not say to partitions being built.
+    """Add to a completed deltacommit what its writer did not say.
 
     Readers take it as a part of that deltacommit, wherever that has its place, and it goes with it.
-    Saying it twice changes nothing.
+    What comes with the same number takes the place of what came before; a greater one counts more.
     """
     created_ms = ports.clock.now_ms()
     files = _files(state, content)
+    token = "{}" + "-{}-{}".format(*number)
     tasks = [
-        _GroupTask(partition, group, entries, instant, f"{number}-1-{attempt}", created_ms)
+        _GroupTask(partition, group, entries, instant, token.format(task), created_ms)
         for partition in sorted(content)
-        for number, (group, entries) in enumerate(
+        for task, (group, entries) in enumerate(
             _ensure_groups(state, partition, content[partition], files.get(partition, ()), instant)
         )
     ]

@@ -58,6 +58,7 @@ from lakewarden.engine.metadata.writing.deltacommit import (
 )
 from lakewarden.engine.metadata.writing.instants import begin, complete, is_compaction
 from lakewarden.engine.metadata.writing.log_compact import withdraw_log_compactions
+from lakewarden.engine.metadata.writing.widening import widen_later
 from lakewarden.engine.run.ports import Ports
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
@@ -84,9 +85,6 @@ def open_builds(state: MetadataTable, unknown: Collection[str], ports: Ports) ->
 
 def _waits_for_another(state: MetadataTable, partition: str) -> bool:
     """Whether it is made from one that is not there yet, so that only its builder can tell."""
-    if partition.startswith(EXPRESSION_INDEX_PREFIX):
-        # It has statistics of partitions among those of files.
-        return True
     return partition == PARTITION_STATS and not state.config.has_metadata(COLUMN_STATS)
 
 
@@ -177,10 +175,10 @@ def write_change(
 ) -> Reported:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
-    Steps of `metadata-write`: withdraw, upkeep, definitions, begin, shards, logs, complete. Table
-    and definitions are those of the snapshot that was loaded in this hold of the lock. Safe to
-    repeat: what an earlier attempt at the same instant has left is withdrawn first. What the caller
-    has to ask at the end is asked `beside` the last look.
+    Steps of `metadata-write`: withdraw, upkeep, definitions, widen, begin, shards, logs, complete.
+    Table and definitions are those of the snapshot that was loaded in this hold of the lock. Safe
+    to repeat: what an earlier attempt at the same instant has left is withdrawn first. What the
+    caller has to ask at the end is asked `beside` the last look.
     """
     config = state.config
     if not config.metadata_partitions:
@@ -194,10 +192,13 @@ def write_change(
         state = load_metadata_table(state.root, config)
     definitions = _with_new_columns(state.root, config, definitions, change)
     reported = content_of(state, definitions, change)
-    content = {
-        partition: reported.of(partition)
-        for partition in (*config.metadata_partitions, *open_builds(state, change.unknown, ports))
-    }
+    content = {partition: reported.of(partition) for partition in config.metadata_partitions}
+    # Statistics of partitions are made from those of all files, which its builder alone has.
+    of_files = replace(reported, change=replace(change, live_files={}))
+    for partition in open_builds(state, change.unknown, ports):
+        is_of_files = reported.has_partitions(partition)
+        content[partition] = (of_files if is_of_files else reported).of(partition)
+    widen_later(reported, content, ports)
     weight = write_deltacommit(state, change.instant, content, times, ports, beside)
     return Reported(weight, has_plan=bool(pending_compactions(state)))
 

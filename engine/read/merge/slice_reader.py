@@ -103,15 +103,19 @@ class SliceReader:
     ) -> tuple["KeyRows", "KeyRows"]:
         """The rows of some keys as they are, and as they will be after what a new log says.
 
-        Base file and logs are read once, and only those keys' rows are kept. The log's records may
-        have more columns, in any order.
+        Base file and logs are read once, and only what these say of those keys is merged. The log's
+        records may have more columns, in any order.
         """
         schema = self._merging_schema()
         base = [schema.empty_table()]
         for rows in self._base_rows(slice_, schema, workers=1, sparing=True):
             base.append(self._of_keys(rows, keys).rows)
         whole = pa.concat_tables(base)
-        logs = self.contents(self.log_blocks(slice_), schema)
+        logs = [
+            own
+            for one in self.contents(self.log_blocks(slice_), schema)
+            if (own := _said_of(one, keys)) is not None
+        ]
         later = [one if isinstance(one, Deletes) else self._as_records(one, schema) for one in said]
         before, after = (self._version(slice_, whole, [*logs, *more], keys) for more in ([], later))
         return before, after
@@ -390,3 +394,23 @@ def side_by_side(schema: pa.Schema, parts: Iterable[pa.Table]) -> pa.Table:
         return pa.concat_tables([schema.empty_table(), *tables])
     count = sum(len(table) for table in tables)
     return pa.table({"": pa.nulls(count)}).select([])
+
+
+def _said_of(block: Records | Deletes, keys: KeyIndex) -> Records | Deletes | None:
+    """What the contents of a block say of some keys; None if that is nothing."""
+    if isinstance(block, Deletes):
+        at, _ = keys.find(block.keys)
+        chosen = pa.array(at)
+        found: Records | Deletes = Deletes(
+            block.keys.take(chosen),
+            block.partitions.take(chosen),
+            tuple(one.take(chosen) for one in block.ordering),
+            block.is_unconditional[at],
+        )
+    else:
+        own = block.table.column(RECORD_KEY) if block.keys is None else block.keys
+        at, _ = keys.find(own)
+        chosen = pa.array(at)
+        left = None if block.keys is None else block.keys.take(chosen)
+        found = replace(block, table=block.table.take(chosen), keys=left)
+    return found if len(at) else None

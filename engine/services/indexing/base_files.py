@@ -1,15 +1,16 @@
 """Base files of a build: what the table held at the base instant, one file group after the other.
 
-Memory is bounded by a budget of keys, one batch of slices and the file group that is written,
-however many rows there are: keys beyond the budget wait in a temporary file of this machine. A file
-group that is finished is noted down, and no later attempt makes it again.
+Memory is bounded by a budget of keys, a batch of rows for each thread and the file group that is
+written, however many rows there are: keys beyond the budget wait in a temporary file of this
+machine. A file group that is finished is noted down, and no later attempt makes it again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from io import SEEK_END
 from tempfile import SpooledTemporaryFile, gettempdir
-from typing import IO, Self, cast
+from typing import IO, Protocol, Self, cast
 from zlib import crc32
 
 import numpy as np
@@ -48,7 +49,7 @@ from lakewarden.engine.metadata.writing.builds import (
     note_group,
 )
 from lakewarden.engine.read.merge.slice_reader import SliceReader
-from lakewarden.engine.run.executor import Executor
+from lakewarden.engine.run.executor import Executor, LocalExecutor
 from lakewarden.engine.services.indexing.past import Until
 from lakewarden.engine.services.indexing.present import (
     KeyReader,
@@ -89,13 +90,8 @@ class KeptKeys:
         self._put_away: dict[int, list[_PutAway]] = {}
         self.held_bytes = 0
 
-    def add_all(self, found: Iterable[Mapping[int, Located]]) -> None:
-        """Keep the keys of slices, one after the other."""
-        for one in found:
-            self.add(one)
-
     def add(self, found: Mapping[int, Located]) -> None:
-        """Keep the keys of a slice, by the number of their file group."""
+        """Keep keys of a slice, by the number of their file group."""
         for number, located in found.items():
             self._held.setdefault(number, []).append(located)
             self.held_bytes += located.keys.nbytes
@@ -145,6 +141,57 @@ class _PutAway:
         for home, instant, count in self.runs:
             yield Located(keys.slice(first, count), home, instant)
             first += count
+
+
+class _Routed(Protocol):
+    """Reads the index keys of slices, by the file groups of the index."""
+
+    def parts(self, slice_: FileSlice) -> Iterator[Mapping[int, Located]]:
+        """Those of a slice, batch by batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """All index keys of a slice at once, for workers elsewhere."""
+
+    routed: _Routed
+
+    def __call__(self, slice_: FileSlice) -> list[Mapping[int, Located]]:
+        return list(self.routed.parts(slice_))
+
+
+@dataclass(frozen=True, slots=True)
+class _RoutedKeys:
+    """Record keys."""
+
+    reader: KeyReader
+    count: int
+    wanted: frozenset[int]
+
+    def parts(self, slice_: FileSlice) -> Iterator[Mapping[int, Located]]:
+        for one in self.reader.parts(slice_):
+            found = _by_group(one.keys, file_group_index(one.keys, self.count), self.wanted)
+            yield {number: Located(keys, one.home, one.instant) for number, keys in found}
+
+
+@dataclass(frozen=True, slots=True)
+class _RoutedValues:
+    """The values of a column, each with the record key."""
+
+    reader: SliceReader
+    index: SecondaryIndex
+    hash_input: HashInput
+    count: int
+    wanted: frozenset[int]
+
+    def parts(self, slice_: FileSlice) -> Iterator[Mapping[int, Located]]:
+        for change in values_of(self.reader, slice_, (self.index,)):
+            keys = secondary_keys(change.values, change.keys)
+            by_value = self.hash_input is HashInput.VALUE
+            hashed = secondary_prefixes(change.values) if by_value else keys
+            found = _by_group(keys, file_group_index(hashed, self.count), self.wanted)
+            yield {number: Located(own, slice_.key) for number, own in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +270,12 @@ class BaseWriter:
     ) -> None:
         left, count = self._left(RECORD_INDEX, shard)
         if left:
-            routed = _RoutedKeys(present.key_reader, count, left)
-            found = self._found(present, present.slices(partitions), routed)
-            self._finish_all(RECORD_INDEX, shard, left, found, self._entries)
+            slices, routed = (
+                present.slices(partitions),
+                _RoutedKeys(present.key_reader, count, left),
+            )
+            gather = partial(self._gather, slices, routed)
+            self._finish_all(RECORD_INDEX, shard, left, gather, self._entries)
 
     def _secondary(self, partition: str) -> None:
         (definition,) = (one for one in self.snapshot.definitions if one.partition == partition)
@@ -236,8 +286,8 @@ class BaseWriter:
         if left:
             reader = reader_with_keys(self.snapshot, [index.column])
             routed = _RoutedValues(reader, index, HashInput(definition.version), count, left)
-            found = self._found(present, present.slices(), routed)
-            self._finish_all(partition, shard, left, found, _index_entries)
+            gather = partial(self._gather, present.slices(), routed)
+            self._finish_all(partition, shard, left, gather, _index_entries)
 
     def _left(self, partition: str, shard: str) -> tuple[frozenset[int], int]:
         """The numbers of the file groups of a shard that are not finished; how many it has."""
@@ -250,27 +300,29 @@ class BaseWriter:
         partition: str,
         shard: str,
         left: frozenset[int],
-        found: Iterator[Mapping[int, Located]],
+        gather: Callable[[KeptKeys], None],
         entries_of: Callable[[list[Located]], Entries | None],
     ) -> None:
         """One file group after the other; of those that are written nothing is held."""
         # On disk from the first byte on, without a name: it goes with the process.
         with SpooledTemporaryFile(max_size=1) as file:
             kept = KeptKeys(self.context.settings[KEYS_HELD_BYTES], cast(IO[bytes], file))
-            kept.add_all(found)
+            gather(kept)
             for number in sorted(left):
                 self._finish(partition, file_id(shard, number), entries_of(kept.taken(number)))
 
-    def _found(
-        self,
-        present: PresentTable,
-        slices: Sequence[FileSlice],
-        routed: Callable[[FileSlice], Mapping[int, Located]],
-    ) -> Iterator[Mapping[int, Located]]:
-        """The index keys of all slices, by the number of their file group."""
-        for some in _in_parts(slices, _SLICES_AT_ONCE * present.executor.workers):
+    def _gather(self, slices: Sequence[FileSlice], routed: _Routed, kept: KeptKeys) -> None:
+        """Keep the index keys of all slices, by the number of their file group."""
+        if isinstance(self.workers, LocalExecutor):
+            for part in self.workers.parts(routed.parts, slices):
+                self.attempt.assert_mine()
+                kept.add(part)
+            return
+        for some in _in_parts(slices, _SLICES_AT_ONCE * self.workers.workers):
             self.attempt.assert_mine()
-            yield from present.executor.map(routed, some)
+            for parts in self.workers.map(_Whole(routed), some):
+                for part in parts:
+                    kept.add(part)
 
     def _entries(self, located: Sequence[Located]) -> Entries | None:
         if not located:
@@ -319,42 +371,6 @@ class BaseWriter:
     @property
     def _metadata(self) -> Storage:
         return self.context.storage.below(METADATA_FOLDER)
-
-
-@dataclass(frozen=True, slots=True)
-class _RoutedKeys:
-    """Reads the record keys of a slice, by the file groups of the index."""
-
-    reader: KeyReader
-    count: int
-    wanted: frozenset[int]
-
-    def __call__(self, slice_: FileSlice) -> dict[int, Located]:
-        found = self.reader(slice_)
-        parts = _by_group(found.keys, file_group_index(found.keys, self.count), self.wanted)
-        return {number: Located(keys, found.home, found.instant) for number, keys in parts}
-
-
-@dataclass(frozen=True, slots=True)
-class _RoutedValues:
-    """Reads the index keys of the values of a slice, by the file groups of the index."""
-
-    reader: SliceReader
-    index: SecondaryIndex
-    hash_input: HashInput
-    count: int
-    wanted: frozenset[int]
-
-    def __call__(self, slice_: FileSlice) -> dict[int, Located]:
-        found: dict[int, list[pa.Array]] = {}
-        for change in values_of(self.reader, slice_, (self.index,)):
-            keys = secondary_keys(change.values, change.keys)
-            by_value = self.hash_input is HashInput.VALUE
-            hashed = secondary_prefixes(change.values) if by_value else keys
-            for number, own in _by_group(keys, file_group_index(hashed, self.count), self.wanted):
-                found.setdefault(number, []).append(own)
-        numbers = sorted(found)
-        return {n: Located(pa.concat_arrays(found.pop(n)), slice_.key) for n in numbers}
 
 
 def _index_entries(located: Sequence[Located]) -> Entries | None:

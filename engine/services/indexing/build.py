@@ -1,6 +1,6 @@
 """Building indexes: beside writers where the table has a metadata table, by a plan.
 
-A table without one gets it while it is at rest, with its first indexes. Steps of `metadata-build`:
+A table without one gets it while it is at rest, before its first index. Steps of `metadata-build`:
 recover, lock, reload, refuse, gather, commits, definitions, properties, overtaken, unlock. Until
 `metadata-build.properties` no reader or writer looks at what was made, and a later build replaces
 what a crash leaves. An instant that has started or completed by `metadata-build.overtaken` did so
@@ -51,7 +51,7 @@ from lakewarden.engine.services.indexing.request import (
     wanted_index,
 )
 from lakewarden.engine.services.indexing.run_build import pending_indexing, run_build
-from lakewarden.engine.services.indexing.schedule_build import schedule_build
+from lakewarden.engine.services.indexing.schedule_build import refuse_impossible, schedule_build
 from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.timeline.instants.instant import Action
@@ -124,19 +124,16 @@ def create_index(
     if dry_run:
         gather(context, snapshot, [wanted])
         return _would_be(snapshot, wanted.partition, "It would be built.")
+    if not snapshot.config.metadata_partitions:
+        refuse_impossible(context, snapshot, [wanted])
+        # The lock is held for the table's files alone, however many rows there are.
+        build_metadata_table(context, [WantedIndex(partition=FILES)])
     recover_failed_instants(context)
-    if snapshot.config.metadata_partitions:
-        # A build that had committed and was not published is ready now.
-        snapshot = load_for_writing(context)
-        if if_not_exists and wanted.partition in snapshot.config.metadata_partitions:
-            return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
-        return _beside_writers(context, [wanted], f"It was built as {wanted.partition}.")
-    with context.lock.hold() as held:
-        snapshot = reload_under_lock(context)
-        if wanted.partition in snapshot.config.metadata_partitions:
-            raise index_exists(request.name, wanted.partition)
-        records = _build(context, held, snapshot, [wanted])
-    return _built(context, wanted.partition, records, f"It was built as {wanted.partition}.")
+    # A build that had committed and was not published is ready now.
+    snapshot = load_for_writing(context)
+    if if_not_exists and wanted.partition in snapshot.config.metadata_partitions:
+        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+    return _beside_writers(context, [wanted], f"It was built as {wanted.partition}.")
 
 
 def build_index(
@@ -371,12 +368,6 @@ def _would_be(snapshot: Snapshot, partition: str, message: str) -> IndexBuilt:
         is_changed=False,
         message=message,
     )
-
-
-def _built(context: Context, partition: str, records: int, message: str) -> IndexBuilt:
-    done = _as_it_is(context, load_for_writing(context), partition, message)
-    records_count = records if partition == RECORD_INDEX else None
-    return replace(done, records_count=records_count, is_changed=True)
 
 
 def _no_metadata_table(name: str) -> InvalidRequest:

@@ -7,15 +7,18 @@ these, so that none of them completes unseen once the index is ready.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from lakewarden.engine.file_groups.file_names import BaseFile, parse_file_name
 from lakewarden.engine.formats.instant_metadata import clean, rollback
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, whole_number
+from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.content import content_of
 from lakewarden.engine.metadata.entries.row_indexes import row_indexes
 from lakewarden.engine.metadata.reading.table import (
     COLUMN_STATS,
+    PARTITION_STATS,
     RECORD_INDEX,
     load_metadata_table,
 )
@@ -25,6 +28,7 @@ from lakewarden.engine.metadata.writing.builds import (
     note_caught_up,
 )
 from lakewarden.engine.metadata.writing.deltacommit import reported_to, write_late
+from lakewarden.engine.metadata.writing.widening import widen_later
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.services.indexing.past import PastChanges
 from lakewarden.engine.services.retention.file_removal import finish_pending
@@ -46,6 +50,26 @@ INDEXING_SETTINGS: tuple[Setting[object], ...] = (CHECK_TIMEOUT_SECONDS,)
 RESTS_SECONDS = (1.0, 15.0)
 # In the extra metadata of a completed partition: the newest write that it knows of.
 CAUGHT_UP_KEY = "lakewarden.caughtUpTo"
+
+# What an attempt widens has a number of its own; writers have that before the first.
+_WIDENS_FROM = 2
+
+
+class Reading(Enum):
+    """Which files may be read to find out what an instant would have reported."""
+
+    FREELY = auto()
+    # Under the lock none: what needs them has to wait until it is given back.
+    NOTHING_UNDER_LOCK = auto()
+    UNDER_LOCK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The partitions that lack what an instant has to say of files, and of partitions."""
+
+    files: tuple[str, ...]
+    partitions: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -82,43 +106,73 @@ class CatchUp:
             if load_for_writing(self.context).pending(waiting.instant.requested) is not None:
                 clock.sleep(_rest_after(clock.elapsed_seconds() - began))
 
-    def report(self, snapshot: Snapshot, *, is_locked: bool = False) -> InstantFiles | None:
-        """Report what is to be reported, up to the first instant that is not over; that one."""
+    def report(self, snapshot: Snapshot, at: Reading = Reading.FREELY) -> InstantFiles | None:
+        """Report what is to be reported, up to the first instant that cannot be yet; that one.
+
+        That is one which is not over, or whose files are not to be read in this hold of the lock.
+        """
         known = caught_up(self.context.storage, self.notes.instant) | self.settled
         for files in to_catch_up_with(snapshot, self.notes):
             if files.instant.requested in known:
                 continue
-            if not files.instant.is_completed:
+            if not (files.instant.is_completed and self._report(snapshot, files.instant, at)):
                 return files
-            self._report(snapshot, files.instant, is_locked=is_locked)
         return None
 
-    def _report(self, snapshot: Snapshot, instant: Instant, *, is_locked: bool) -> None:
-        """One instant, in the place that its own deltacommit has; none is made twice."""
-        reported = reported_to(snapshot.metadata, instant.requested, self.notes.groups_instant)
-        lacking = [one for one in self.notes.partitions if one not in (reported or ())]
-        if not lacking or instant.action is Action.ROLLBACK:
-            self.settled.add(instant.requested)
-            return
-        if reported is not None:
-            change = self._changes(snapshot).of(instant)
-            # What was said of the instants before belongs to what is known now.
-            state = load_metadata_table(self.context.storage, snapshot.config)
-            content = content_of(state, snapshot.definitions, change)
-            own = {one: content.of(one) for one in lacking}
-            number, ports = self.attempt.number, self.context.ports
-            write_late(state, instant.requested, own, number, ports)
-        elif is_locked:
-            self._report_all(snapshot, instant)
-        else:
-            with self.context.lock.hold():
-                self._report_all(reload_under_lock(self.context), instant)
-        note_caught_up(self.context.storage, self.notes.instant, instant.requested)
-        self.settled.add(instant.requested)
+    def _report(self, snapshot: Snapshot, instant: Instant, at: Reading) -> bool:
+        """One instant, in the place that its own deltacommit has; False if it has to wait."""
+        requested = instant.requested
+        reported = reported_to(snapshot.metadata, requested, self.notes.groups_instant)
+        wanted = self._wanted(snapshot, reported or frozenset())
+        if instant.action is not Action.ROLLBACK and (wanted.files or wanted.partitions):
+            reads = bool(wanted.files) or reported is None
+            if reads and at is Reading.NOTHING_UNDER_LOCK:
+                return False
+            changes = self._changes(snapshot)
+            change = changes.of(instant) if reads else changes.of_partitions(instant)
+            if reported is not None:
+                self._report_late(snapshot, change, wanted)
+            elif at is Reading.UNDER_LOCK:
+                self._report_all(snapshot, change)
+            elif not self._report_all_locked(snapshot, instant, change):
+                return True
+            note_caught_up(self.context.storage, self.notes.instant, requested)
+        self.settled.add(requested)
+        return True
 
-    def _report_all(self, snapshot: Snapshot, instant: Instant) -> None:
+    def _wanted(self, snapshot: Snapshot, reported: frozenset[str]) -> _Wanted:
+        """What is lacking of an instant that has reported to some partitions."""
+        lacking = [one for one in self.notes.partitions if one not in reported]
+        of_partitions = [one for one in lacking if one == PARTITION_STATS]
+        # Writers do not say these: they are made from those of all files, some of which the builder
+        # has to catch up with first.
+        nothing = TableChange(instant="")
+        known = content_of(snapshot.metadata, snapshot.definitions, nothing)
+        of_partitions += filter(known.has_partitions, self.notes.partitions)
+        of_files = [one for one in lacking if one != PARTITION_STATS]
+        return _Wanted(tuple(of_files), tuple(of_partitions))
+
+    def _report_late(self, snapshot: Snapshot, change: TableChange, wanted: _Wanted) -> None:
+        # What was said of the instants before belongs to what is known now.
+        state = load_metadata_table(self.context.storage, snapshot.config)
+        content = content_of(state, snapshot.definitions, change)
+        own = {one: content.of(one) for one in dict.fromkeys((*wanted.files, *wanted.partitions))}
+        number, ports = self.attempt.number, self.context.ports
+        widen_later(content, wanted.partitions, ports, by=_WIDENS_FROM + number)
+        write_late(state, change.instant, own, (1, number), ports)
+
+    def _report_all_locked(self, seen: Snapshot, instant: Instant, change: TableChange) -> bool:
+        """Under a hold of its own; False if the table has changed so that it is to be made anew."""
+        with self.context.lock.hold():
+            snapshot = reload_under_lock(self.context)
+            is_there = instant in snapshot.timeline.active.completed()
+            if not is_there or snapshot.definitions != seen.definitions:
+                return False
+            self._report_all(snapshot, change)
+        return True
+
+    def _report_all(self, snapshot: Snapshot, change: TableChange) -> None:
         """What a writer has not reported to the metadata table at all."""
-        change = self._changes(snapshot).of(instant)
         write_change(
             snapshot.metadata,
             snapshot.definitions,
@@ -146,11 +200,12 @@ def _rest_after(waited_seconds: float) -> float:
 
 
 def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantFiles]:
-    """What is not in the base, oldest first; of what has not completed, what the build waits for.
+    """What the build waits for, oldest first, then what is not in the base, by completion.
 
-    That is what was pending with the plan, but for plans of services that have not started.
+    It waits for what was pending with the plan, but for plans of services that have not started.
+    What partitions have at an instant is known once what completed before has been caught up with.
     """
-    for files in snapshot.timeline.active.files:
+    for files in sorted(snapshot.timeline.active.files, key=_completion):
         one = files.instant
         was_pending = one.requested in notes.pending
         is_of_files = one.action.is_write or one.action in (Action.CLEAN, Action.ROLLBACK)
@@ -159,6 +214,11 @@ def to_catch_up_with(snapshot: Snapshot, notes: BuildNotes) -> Iterator[InstantF
         has_started = files.inflight is not None or files.started_as in INGESTION
         if one.is_completed or (was_pending and has_started):
             yield files
+
+
+def _completion(files: InstantFiles) -> tuple[bool, str]:
+    completed = files.instant.completed
+    return completed is not None, completed or files.instant.requested
 
 
 def taken_from_base(snapshot: Snapshot, notes: BuildNotes) -> str | None:

@@ -72,6 +72,19 @@ class PastChanges:
             return TableChange(instant=instant.requested)
         return self._of_write(instant)
 
+    def of_partitions(self, instant: Instant) -> TableChange:
+        """Of a write that has said what is in its files: which files its partitions have then."""
+        change = TableChange(instant=instant.requested)
+        if not instant.action.is_write:
+            return change
+        present = PresentTable(self.snapshot, self.executor, self._after(instant))
+        replaced = {one.partition for one in self._replaced(instant)}
+        partitions = sorted({*self._partitions(instant), *replaced})
+        return replace(change, live_files=_live_files(present, partitions))
+
+    def _after(self, instant: Instant) -> Until:
+        return Until(self.snapshot.timeline, completed_until=instant.completed)
+
     def _of_clean(self, instant: Instant) -> TableChange:
         active = self.snapshot.timeline.active
         metadata = clean.decode(active.read(instant), active.path(instant))
@@ -86,9 +99,8 @@ class PastChanges:
 
     def _of_write(self, instant: Instant) -> TableChange:
         before = Until(self.snapshot.timeline, completed_until=instant.completed, is_before=True)
-        after = Until(self.snapshot.timeline, completed_until=instant.completed)
         replaced = self._replaced(instant)
-        present = PresentTable(self.snapshot, self.executor, after)
+        present = PresentTable(self.snapshot, self.executor, self._after(instant))
         new = present.files(
             self.columns, self.indexes, self._partitions(instant), instant.requested
         )
@@ -98,8 +110,7 @@ class PastChanges:
             earlier = PresentTable(self.snapshot, self.executor, before)
             touched = {*replaced, *self._groups(instant, partitions)}
             change = self._with_rows(change, earlier, present, partitions, touched)
-        live = present.live_files(partitions)
-        return replace(change, live_files={one: live.get(one, ()) for one in partitions})
+        return replace(change, live_files=_live_files(present, partitions))
 
     def _with_rows(
         self,
@@ -148,6 +159,12 @@ class PastChanges:
     def _started_as(self, instant: Instant) -> Action:
         files = self.snapshot.timeline.active.files_of(instant)
         return instant.action if files is None else files.started_as
+
+
+def _live_files(table: PresentTable, partitions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The live files of each of some partitions, which may have none."""
+    live = table.live_files(partitions)
+    return {one: live.get(one, ()) for one in partitions}
 
 
 def _keys(

@@ -106,14 +106,19 @@ class KeyReader:
     columns: KeyColumns
 
     def __call__(self, slice_: FileSlice) -> Located:
-        parts = [
-            part
-            for batch in self.reader.batches(slice_)
-            for part in _chunks(self.columns.keys_of(batch, slice_.file_id))
-        ]
-        keys = pa.concat_arrays([pa.array([], pa.string()), *parts])
-        began = slice_.base_file.instant if slice_.base_file else slice_.base_instant
-        return Located(keys, slice_.key, began)
+        keys = [part.keys for part in self.parts(slice_)]
+        return _located(slice_, pa.concat_arrays([pa.array([], pa.string()), *keys]))
+
+    def parts(self, slice_: FileSlice) -> Iterator[Located]:
+        """The same batch by batch: memory holds one, however large the slice is."""
+        for batch in self.reader.batches(slice_):
+            for keys in _chunks(self.columns.keys_of(batch, slice_.file_id)):
+                yield _located(slice_, keys)
+
+
+def _located(slice_: FileSlice, keys: pa.StringArray) -> Located:
+    began = slice_.base_file.instant if slice_.base_file else slice_.base_instant
+    return Located(keys, slice_.key, began)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,12 @@ from lakewarden.engine.metadata.writing.instants import commit_content, complete
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.run.processes import stopping_on_signal
 from lakewarden.engine.services.indexing.base_files import BaseWriter, damaged
-from lakewarden.engine.services.indexing.catch_up import CAUGHT_UP_KEY, CatchUp, taken_from_base
+from lakewarden.engine.services.indexing.catch_up import (
+    CAUGHT_UP_KEY,
+    CatchUp,
+    Reading,
+    taken_from_base,
+)
 from lakewarden.engine.services.indexing.gather import newest_write
 from lakewarden.engine.services.indexing.refusals import (
     MadeElsewhereError,
@@ -73,6 +78,10 @@ from lakewarden.engine.transaction.state.context import (
 from lakewarden.engine.transaction.state.ledger_end import append_cancelled
 from lakewarden.engine.transaction.state.plan_scope import PlanScope
 from lakewarden.engine.transaction.sweep.sweep import clean_up_instant
+
+# Writers that do not report to builds may complete something before each completion: in the last
+# turn their files are read under the lock, so that a build ends beside any writers.
+_TURNS_MAX = 20
 
 
 def run_build(context: Context, instant: str, workers: Executor | None = None) -> BuildDone:
@@ -122,11 +131,14 @@ class _Run:
                 self._write_base(notes)
             notes = self._publish_base(notes)
         catch_up = CatchUp(self.context, self.attempt, notes)
-        while True:
+        done, turns = None, 0
+        while done is None:
             catch_up.until_nothing_waits()
-            done = self._complete(notes, catch_up)
-            if done is not None:
-                return done
+            turns += 1
+            is_last = turns >= _TURNS_MAX
+            at = Reading.UNDER_LOCK if is_last else Reading.NOTHING_UNDER_LOCK
+            done = self._complete(notes, catch_up, at)
+        return done
 
     def _with_groups(self) -> BuildNotes:
         """Step `index-build.groups`: what the plan lacks of file groups, and of its instants."""
@@ -196,8 +208,8 @@ class _Run:
             complete_now(state, notes.base_instant, content, snapshot.times)
             return note_base(self.context.storage, notes)
 
-    def _complete(self, notes: BuildNotes, catch_up: CatchUp) -> BuildDone | None:
-        """Make the partitions ready; None if something began to wait meanwhile.
+    def _complete(self, notes: BuildNotes, catch_up: CatchUp, at: Reading) -> BuildDone | None:
+        """Make the partitions ready; None if something is to be waited for, or read, first.
 
         Steps of `index-completion`: lock, own-ledger, reload, check, catch-up, append, ready,
         publish, unlock, tidy. A crash before `index-completion.append` leaves the build as it was;
@@ -207,7 +219,7 @@ class _Run:
             ledger = self.attempt.check_claim()
             snapshot = reload_under_lock(self.context, ledger)
             self._assert_there(held, snapshot, notes)
-            if catch_up.report(snapshot, is_locked=True) is not None:
+            if catch_up.report(snapshot, at) is not None:
                 return None
             newest = newest_write(snapshot) or notes.upto
             content = completed_content(notes, newest)

@@ -236,7 +236,7 @@ def write_base_file(
     keys: KeyGatherer,
 ) -> tuple[NewFile, WriteStat]:
     """Write a base file; what came of it, as far as the file itself tells."""
-    watch, gathered = NanWatch(), gatherer_of(spec.indexes)
+    watch, gathered = NanWatch(), gatherer_of(spec.indexes, spec.files.bloom)
     looked_at: Iterable[pa.Table] = gathered.over(watch.over(parts))
     if spec.has_virtual_keys:
         looked_at = map(without_identity, looked_at)
@@ -246,7 +246,7 @@ def write_base_file(
         storage, target.path, stored.footer, spec.summarised, watch.columns
     )
     known = NewFile(target.partition, target.name, stored.size_bytes, columns)
-    file = with_gathered(known, stored.keys, gathered, spec.indexes, spec.files.bloom)
+    file = with_gathered(known, stored.keys, gathered, spec.indexes)
     rows = stored.footer.num_rows
     return file, file_stat(target, file_id, stored.size_bytes, num_writes=rows)
 

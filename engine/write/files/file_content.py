@@ -140,20 +140,20 @@ def _may_be_unlike(keys: pa.Array) -> bool:
 _BATCH_ROWS = 1 << 16
 
 
-def gatherer_of(indexes: RowIndexes) -> RowGatherer:
+def gatherer_of(indexes: RowIndexes, size: BloomOptions) -> RowGatherer:
     """What looks at the rows of one new file."""
-    return RowGatherer(indexes.expressions)
+    return RowGatherer(indexes.expressions, size)
 
 
 def with_gathered(
-    file: NewFile, keys: KeyFooter, gathered: RowGatherer, indexes: RowIndexes, size: BloomOptions
+    file: NewFile, keys: KeyFooter, gathered: RowGatherer, indexes: RowIndexes
 ) -> NewFile:
     """A base file with what was gathered from its rows while it was written."""
     return replace(
         file,
         key_filter=stored_filter(keys) if indexes.has_filters else None,
         expressions=gathered.summaries(file.size_bytes),
-        expression_filters=gathered.filters(size),
+        expression_filters=gathered.filters(),
     )
 
 
@@ -163,17 +163,18 @@ def with_base_content(
     """A base file that is there already with what its footer and its rows say."""
     if not indexes.has_filters and not indexes.expressions:
         return file
-    gathered = gatherer_of(indexes)
+    gathered = gatherer_of(indexes, size)
     with BaseReader(storage).opened(path) as source:
         opened = pq.ParquetFile(source)
         if indexes.expressions:
             _look_at(opened, gathered, indexes)
-        return with_gathered(file, key_footer(opened.metadata), gathered, indexes, size)
+        return with_gathered(file, key_footer(opened.metadata), gathered, indexes)
 
 
 def with_log_content(file: NewFile, rows: pa.Table, indexes: RowIndexes) -> NewFile:
     """A log with the statistics of its records; it has no filters, and none if it only deletes."""
-    gathered = RowGatherer([one for one in indexes.expressions if not one.is_filter])
+    statistics = [one for one in indexes.expressions if not one.is_filter]
+    gathered = RowGatherer(statistics, BloomOptions())
     gathered.add(rows)
     return replace(file, expressions=gathered.summaries(file.size_bytes))
 

@@ -45,6 +45,43 @@ def test_the_first_failure_is_raised(workers: int) -> None:
         list(results)
 
 
+@pytest.mark.parametrize("workers", WORKERS)
+def test_parts_of_tasks_come_in_their_order(workers: int) -> None:
+    sizes = (3, 0, 7, 1, 4)
+    found: dict[int, list[int]] = {}
+
+    def parts(task: int) -> Iterator[tuple[int, int]]:
+        for part in range(sizes[task]):
+            yield task, part
+
+    for task, part in LocalExecutor(workers).parts(parts, range(len(sizes))):
+        found.setdefault(task, []).append(part)
+    assert found == {task: list(range(size)) for task, size in enumerate(sizes) if size}
+
+
+def test_no_more_parts_are_made_than_may_wait() -> None:
+    made: list[int] = []
+
+    def parts(task: int) -> Iterator[int]:
+        for part in range(100):
+            made.append(task)
+            yield part
+
+    found = LocalExecutor(2).parts(parts, range(10))
+    for _ in range(10):
+        next(found)
+    found.close()
+    assert len(made) <= 10 + 2 + 1
+    assert set(made) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_part_that_fails_ends_the_others(workers: int) -> None:
+    parts = LocalExecutor(workers).parts(lambda task: (1 // (n - 3) for n in range(9)), range(10))
+    with pytest.raises(ZeroDivisionError):
+        list(parts)
+
+
 def test_what_was_started_is_at_work_before_it_is_asked_for() -> None:
     started = threading.Event()
     LocalExecutor(2).start(started.set)

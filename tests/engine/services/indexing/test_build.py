@@ -15,7 +15,10 @@ from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.metadata.entries.changes import Located, TableChange
 from lakewarden.engine.metadata.reading.column_stats import partition_ranges
 from lakewarden.engine.metadata.reading.definitions import load_definitions
+from lakewarden.engine.read.merge.slice_reader import BATCH_ROWS
+from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.services.indexing.base_files import KEYS_HELD_BYTES, KeptKeys
+from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.testing.fault_plan import crash_plans
@@ -278,3 +281,17 @@ def test_a_build_holds_one_file_group_and_as_many_keys_as_it_may() -> None:
     in_all = sum(len(key) + len("name 00000$") for key in keys)
     # The keys of one of ten groups: as they are taken, in order, as cells and as an HFile.
     assert 0 < seen[0] < held_bytes + 6 * in_all / 10 < in_all
+
+
+def test_keys_of_a_large_file_are_read_in_parts() -> None:
+    count = BATCH_ROWS + 5_000
+    world = ServiceWorld(ManualClock(), fresh_memory_storage())
+    schema = pa.schema([("id", pa.string())])
+    table = Table.create("", schema, key=["id"], storage=world.storage, ports=ports(world.clock, 1))
+    keys = [f"{number:06}" for number in range(count)]
+    table.bulk_insert(pa.table({"id": keys}))
+    present = PresentTable(world.snapshot(), LocalExecutor(1))
+    (slice_,) = present.slices()
+    parts = [one.keys for one in present.key_reader.parts(slice_)]
+    assert max(map(len, parts)) <= BATCH_ROWS
+    assert pa.concat_arrays(parts).to_pylist() == keys

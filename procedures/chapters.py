@@ -36,10 +36,6 @@ _NO_BOOTSTRAP = (
     "Lakewarden neither writes nor reads bootstrapped tables.",
     "CREATE TABLE AS SELECT * FROM parquet.`/path` makes a table of the files.",
 )
-_NO_AUDIT = (
-    "Lakewarden's locks keep no audit.",
-    "CALL show_locks tells who holds the lock, CALL show_ledger what each attempt did.",
-)
 _NO_SYNC = (
     "Lakewarden writes to no catalog but the session's.",
     "Register the table there: CREATE TABLE ... USING hudi LOCATION '/path'.",
@@ -55,10 +51,6 @@ _ONLY_HUDIS: Mapping[str, tuple[str, str]] = {
     ),
     "hive_sync": _NO_SYNC,
     "sync_validate": _NO_SYNC,
-    "set_audit_lock": _NO_AUDIT,
-    "show_audit_lock_status": _NO_AUDIT,
-    "validate_audit_lock": _NO_AUDIT,
-    "cleanup_audit_lock": _NO_AUDIT,
     "partition_bucket_index_manager": (
         "Lakewarden reads tables with bucket counts by partition, but writes none.",
         "Manage them with Hudi, or copy the rows into a table with one bucket count.",

@@ -8,13 +8,22 @@ from lakewarden.procedures.plans.attempts import (
     ShowRivals,
 )
 from lakewarden.procedures.plans.health import ShowBlockers, TableHealth
+from lakewarden.procedures.plans.lock_audit import (
+    CleanupAuditLock,
+    SetAuditLock,
+    ShowAuditLockStatus,
+    ValidateAuditLock,
+)
 from lakewarden.procedures.plans.plans import CancelPlan, ExplainPlan, ShowPlans
 from lakewarden.procedures.plans.streams import ForgetStream, ShowStreams
 
 __all__ = [
     "CancelPlan",
+    "CleanupAuditLock",
     "ExplainPlan",
     "ForgetStream",
+    "SetAuditLock",
+    "ShowAuditLockStatus",
     "ShowBlockers",
     "ShowHeartbeats",
     "ShowLedger",
@@ -24,4 +33,5 @@ __all__ = [
     "ShowRivals",
     "ShowStreams",
     "TableHealth",
+    "ValidateAuditLock",
 ]

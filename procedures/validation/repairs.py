@@ -99,7 +99,8 @@ class RepairOverwriteHoodieProps(Call):
         table = open_table(caller, self.table, self.path)
         caller.permissions.check_path(self.new_props_file_path)
         folder, _, name = self.new_props_file_path.rpartition("/")
-        content = open_storage(Location(folder or ".")).read(name)
+        place = caller.place_at(folder or ".")
+        content = open_storage(Location(place.path, place.storage_options)).read(name)
         given = parse_properties(content, self.new_props_file_path)
         for one in table.repair_properties(given, dry_run=self.dry_run):
             yield self.Row(

@@ -153,6 +153,19 @@ PROMISED: dict[str, tuple[str, str]] = {
         "table dry_run",
         "partition_path S; metadata_is_present S; action S",
     ),
+    "set_audit_lock": ("table path state", "table S; audit_state S; message S"),
+    "show_audit_lock_status": (
+        "table path",
+        "table S; audit_enabled B; config_path S; audit_folder_path S",
+    ),
+    "validate_audit_lock": (
+        "table path",
+        "table S; validation_result S; transactions_validated L; issues_found L; details S",
+    ),
+    "cleanup_audit_lock": (
+        "table path dry_run age_days",
+        "table S; files_cleaned L; dry_run B; age_days L; message S",
+    ),
     "repair_migrate_partition_meta": (
         "table dry_run",
         "partition_path S; text_metafile_present S; base_metafile_present S; action S",

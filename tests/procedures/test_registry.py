@@ -34,7 +34,7 @@ def test_names_are_found_in_any_case_and_behind_any_catalog() -> None:
 
 
 def test_procedures_that_only_hudi_has_are_refused_with_what_to_do() -> None:
-    for name in ("hive_sync", "system.RUN_BOOTSTRAP", "set_audit_lock"):
+    for name in ("hive_sync", "system.RUN_BOOTSTRAP", "hdfs_parquet_import"):
         with pytest.raises(InvalidRequest) as refused:
             procedure_named(name)
         assert refused.value.code == "only_hudis_procedure"

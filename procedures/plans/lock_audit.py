@@ -16,7 +16,7 @@ from lakewarden.engine.services.lock_audit import (
     set_audit,
 )
 from lakewarden.engine.storage.port import Storage
-from lakewarden.procedures.declaring.caller import Caller
+from lakewarden.procedures.declaring.caller import Caller, open_table
 from lakewarden.procedures.declaring.declaration import (
     Call,
     DryRun,
@@ -24,7 +24,6 @@ from lakewarden.procedures.declaring.declaration import (
     TablePath,
     procedure,
 )
-from lakewarden.procedures.declaring.opening import open_table
 from lakewarden.procedures.declaring.texts import one_word
 
 _STATES = ("enabled", "disabled")

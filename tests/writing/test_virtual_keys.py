@@ -6,6 +6,7 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.table.properties_file import update_properties
 from tests.golden_tables import GoldenTable
 
 SCHEMA = pa.schema(
@@ -50,6 +51,20 @@ def test_files_store_no_keys_and_rows_have_them_all_the_same(
         assert b"org.apache.hudi.bloomfilter" not in (stored.metadata.metadata or {})
 
 
+@pytest.mark.parametrize("type", ["cow", "mor"])
+def test_key_columns_that_files_keep_as_dictionaries_of_nothing_are_filled(
+    type: str, memory_path: str
+) -> None:
+    table = made(memory_path, ["id"], type)
+    table.upsert(rows(*((str(number), number, 1, "x") for number in range(500))))
+    table.upsert(rows(("7", 7, 2, "x"), ("500", 500, 2, "x")))
+    table.delete_where([("n", "<", 5)])
+    table.clustering.schedule_and_run()
+    found = table.read_arrow(["_hoodie_record_key", "id", "ts"]).to_pylist()
+    assert all(row["_hoodie_record_key"] == row["id"] for row in found)
+    assert (len(found), sum(row["ts"] for row in found)) == (496, 498)
+
+
 @pytest.mark.parametrize(
     ("key", "properties", "why"),
     [
@@ -90,3 +105,15 @@ def test_a_table_by_java_is_written_on(golden_copy: GoldenTable) -> None:
     assert max(after.column("ts").to_pylist()) == 9
     table.clustering.schedule_and_run()
     assert table.read_arrow().sort_by("id").equals(after.sort_by("id"))
+
+
+def test_an_index_of_keys_that_another_writer_has_left_is_not_believed(memory_path: str) -> None:
+    table = made(memory_path, ["id"], "cow")
+    table.upsert(rows(("a", 1, 1, "x")))
+    named = "hoodie.table.metadata.partitions"
+    partitions = f"{table.properties[named]},record_index"
+    update_properties(table.state().storage, {named: partitions})
+    assert table.lookup(["a"]).column("id").to_pylist() == ["a"]
+    assert "the table stores no keys" in str(table.explain(filter="id = 'a'"))
+    with pytest.raises(InvalidRequest, match="cannot have the index record_index"):
+        table.upsert(rows(("b", 1, 1, "x")))

@@ -40,6 +40,8 @@ BATCHES_AHEAD = 32
 # Blocks of larger logs are read one by one, so that those dealt with take no memory any more.
 APART_BYTES_MIN = 32 << 20
 
+_KEY_FIELD = pa.field(RECORD_KEY, pa.string())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyRows:
@@ -325,7 +327,8 @@ class SliceReader:
             return rows
         if not scheme.fields or not set(scheme.columns) <= set(rows.column_names):
             raise _no_keys(path)
-        return rows.set_column(place, rows.schema.field(place), scheme.keys_of_stored(rows))
+        # What is stored instead may be a dictionary of nothing but empty texts.
+        return rows.set_column(place, _KEY_FIELD, scheme.keys_of_stored(rows))
 
     @property
     def _record_choice(self) -> RecordChoice | None:

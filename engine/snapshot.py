@@ -299,6 +299,8 @@ class Memory:
     tidied_ms: int | None = None
     # The compaction of the metadata table by this process.
     compaction: OneAtATime = field(default_factory=OneAtATime, repr=False)
+    # The services that run beside its writes.
+    services: OneAtATime = field(default_factory=OneAtATime, repr=False)
 
     def forget_large(self) -> None:
         """Keep the last snapshot no longer if what was derived from it takes much memory."""

@@ -84,6 +84,10 @@ _SENTENCES: Mapping[str, tuple[int, str]] = {
         logging.INFO,
         f"Tidying up after %(instant)s failed: %(reason)s {_LATER}",
     ),
+    "service_left": (
+        logging.WARNING,
+        "The %(service)s beside writes was left for a later one: %(reason)s",
+    ),
     "beat_left_behind": (
         logging.INFO,
         "Removing a heartbeat failed and is tried again: %(reason)s",

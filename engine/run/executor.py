@@ -70,16 +70,27 @@ class _Trying:
 
 
 class OneAtATime:
-    """Work of which a process does one piece at a time; who comes second lets it be."""
+    """Work of which a process does one piece at a time; who comes second lets it be.
+
+    What went wrong with it is kept until it is taken.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._failures: list[str] = []
 
     def begins(self) -> bool:
         return self._lock.acquire(blocking=False)
 
-    def ends(self) -> None:
+    def ends(self, failures: Iterable[str] = ()) -> None:
+        self._failures.extend(failures)
         self._lock.release()
+
+    def taken_failures(self) -> tuple[str, ...]:
+        """What went wrong since the last call."""
+        taken = tuple(self._failures)
+        del self._failures[: len(taken)]
+        return taken
 
 
 class ThreadBackground:

@@ -2,13 +2,19 @@
 
 In Hudi's order: clean, archive, compaction, log compaction, clustering. The write is committed by
 then, so what fails here must never look as if the write had failed.
+
+Steps of `services-beside`: begin, run, end.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lakewarden.engine.kernel.errors import Conflict, LakewardenError, Unsettled
+from lakewarden.engine.kernel.events import Event
 from lakewarden.engine.kernel.settings import Setting, flag
+from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.run.processes import always_wanted
 from lakewarden.engine.services.archive.run import archive_if_due
 from lakewarden.engine.services.clean.draft import CleanRequest
 from lakewarden.engine.services.clean.run import clean
@@ -39,6 +45,7 @@ from lakewarden.engine.services.retention.settings import (
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.transaction.state.context import Context, load_for_writing
 from lakewarden.engine.write.request import Commit
+from lakewarden.engine.write.settings import BESIDE
 
 SERVICES_ENABLED = Setting(
     "hoodie.table.services.enabled",
@@ -55,7 +62,7 @@ FAILS_WRITES = Setting(
         "that it is committed; otherwise the result holds the errors"
     ),
 )
-INLINE_SETTINGS: tuple[Setting[object], ...] = (SERVICES_ENABLED, FAILS_WRITES)
+INLINE_SETTINGS: tuple[Setting[object], ...] = (SERVICES_ENABLED, FAILS_WRITES, BESIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +89,14 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
 
     If the settings say so, the first failure is raised at the end, as an error that says that the
     write is committed. A plan that another process runs is no failure: the next write tries again.
+    Those that run beside writes raise nothing, and are not waited for.
     """
     if commit.instant is None:
         return AfterWrite(commit)
+    if context.settings[BESIDE] and context.settings[SERVICES_ENABLED]:
+        _begin_beside(context)
+        failures = context.memory.services.taken_failures()
+        return AfterWrite(replace(commit, errors=(*commit.errors, *failures)))
     try:
         tended = tuple(_tend(context))
     except BaseException as interruption:
@@ -96,7 +108,42 @@ def after_write(context: Context, commit: Commit) -> AfterWrite:
     if grave and is_raised:
         raise _failed(commit, grave[0]) from grave[0].failure
     errors = tuple(f"The {one.service} after it failed: {one.failure}" for one in failed)
+    # Of services that ran beside an earlier write.
+    errors = (*context.memory.services.taken_failures(), *errors)
     return AfterWrite(replace(commit, errors=(*commit.errors, *errors)), tended)
+
+
+def _begin_beside(context: Context) -> None:
+    """Step `services-beside.begin`: a thread for what is due, unless one runs still.
+
+    It goes on when its caller is cancelled, and leaves the cores to those who write.
+    """
+    services = context.memory.services
+    if not services.begins():
+        return
+    ports = replace(context.ports, executor=LocalExecutor(1), check_wanted=always_wanted)
+    beside = replace(context, ports=ports)
+    context.ports.background.start(partial(_run_beside, beside))
+
+
+def _run_beside(context: Context) -> None:
+    """Steps `services-beside.run` and `services-beside.end`."""
+    failures: list[str] = []
+    try:
+        for one in _tend(context):
+            if one.failure is None:
+                continue
+            figures = {"service": one.service, "reason": str(one.failure)}
+            context.ports.events(Event("service_left", figures))
+            # A plan that another process runs is no failure.
+            if not isinstance(one.failure, Conflict):
+                failures.append(f"The {one.service} beside writes failed: {one.failure}")
+    except Exception as failure:
+        figures = {"service": "services", "reason": str(failure)}
+        context.ports.events(Event("service_left", figures))
+        failures.append(f"The services beside writes failed: {failure}")
+    finally:
+        context.memory.services.ends(failures)
 
 
 def _tend(context: Context) -> Iterator[Tended]:

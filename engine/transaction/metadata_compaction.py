@@ -94,7 +94,7 @@ def _compact_quietly(context: Context) -> None:
         compact_metadata(context)
     except LakewardenError as error:
         figures = {"service": "metadata compaction", "reason": str(error)}
-        context.ports.events(Event("left_for_later", figures))
+        context.ports.events(Event("service_left", figures))
 
 
 def compact_metadata(context: Context, *, deltacommits_min: int | None = None) -> Compacted | None:

@@ -114,6 +114,17 @@ CONFLICT_RETRIES = Setting(
     whole_number,
     "How often a write starts again after a conflict with another writer",
 )
+BESIDE = Setting(
+    "lakewarden.services.beside",
+    False,
+    flag,
+    (
+        "Whether services after a write run in a thread of the process, beside the next writes, "
+        "which start again at least three times; what fails is in the result of a later one"
+    ),
+)
+# Against the services of the same process.
+_RETRIES_BESIDE = 3
 MERGED_TOGETHER_BYTES = Setting(
     "lakewarden.write.merged_together_bytes",
     128 << 20,
@@ -150,6 +161,12 @@ WRITE_SETTINGS: tuple[Setting[object], ...] = (
     STREAM_DEPTH,
     EXPRESSION_ZONE,
 )
+
+
+def conflict_retries(settings: Settings) -> int:
+    """How often a write starts again after a conflict."""
+    return max(settings[CONFLICT_RETRIES], _RETRIES_BESIDE if settings[BESIDE] else 0)
+
 
 _COMBINES = {
     Operation.UPSERT: COMBINE_UPSERT,

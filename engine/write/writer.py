@@ -71,11 +71,11 @@ from lakewarden.engine.write.rows.combine import combined
 from lakewarden.engine.write.rows.evolve import columns_added, columns_widened, evolved
 from lakewarden.engine.write.rows.prepare import with_deletes
 from lakewarden.engine.write.settings import (
-    CONFLICT_RETRIES,
     EVOLVE,
     NULL_FOR_MISSING,
     STREAM_DEPTH,
     combines,
+    conflict_retries,
     write_spec,
 )
 from lakewarden.engine.write.streams import Turn, read_turn, refuse_depth
@@ -92,7 +92,7 @@ class TableWriter:
 
         The properties that the context's settings are from need not be loaded twice.
         """
-        retries = self._context.settings[CONFLICT_RETRIES]
+        retries = conflict_retries(self._context.settings)
         # What does not work together is refused before anything is done.
         detection_rules(self._context.settings)
         refuse_depth(self._context.settings[STREAM_DEPTH])

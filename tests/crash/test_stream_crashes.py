@@ -3,6 +3,8 @@
 The process that comes next writes the same batch again, as Spark has it do when a query starts.
 """
 
+from collections.abc import Mapping
+
 import pytest
 
 from lakewarden import Table
@@ -38,9 +40,22 @@ BATCHES = (
 )
 
 
-def write(table: Table, number: int) -> object:
+# All that the services do after a batch.
+BESIDE = {
+    "lakewarden.services.beside": "true",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "1",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.archive.automatic": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
+
+def write(table: Table, number: int, options: Mapping[str, str] | None = None) -> object:
     kind, rows = BATCHES[number]
-    return getattr(table, kind)(Write(kind, rows).table(), stream=("s", number))
+    return getattr(table, kind)(Write(kind, rows).table(), options, stream=("s", number))
 
 
 def world_of(shape: Shape, batches: int) -> CrashedTable:
@@ -81,6 +96,23 @@ def test_a_batch_that_dies_is_written_once_by_whoever_comes_next(shape: Shape, d
     assert len(found) > 50 // EVERY
     for death in found.values():
         assert_goes_on(death, shape, dying)
+
+
+def test_services_beside_a_batch_that_die_leave_it_there_once() -> None:
+    shape = SHAPES[0]
+    before = world_of(shape, 2)
+    every = 1 if IS_SIMULATION else 61
+    found = deaths(before, lambda table: write(table, 2, BESIDE), every=every)
+    assert len(found) > 200 // every
+    for death in found.values():
+        world = death.world
+        assert world.rows() in (after(shape, 2), after(shape, 3)), f"{death}: half a batch"
+        world.clock.advance(DEAD_AFTER_MS)
+        write(world.table(60), 2, BESIDE)
+        world.clock.advance(SWEPT_AFTER_MS)
+        world.table(61).clean()
+        assert world.rows() == after(shape, 3), str(death)
+        assert world.rows(use_metadata=False) == world.rows(), f"{death}: listings differ"
 
 
 def assert_goes_on(death: Death, shape: Shape, dying: int) -> None:

@@ -6,6 +6,7 @@ from random import Random
 
 from lakewarden import InvalidRequest, Table
 from lakewarden.engine.services.inspection.state.plans import PendingPlan
+from lakewarden.engine.write.settings import BESIDE
 from lakewarden.table_service_handle import Plan, TableServiceHandle
 from tests.histories.operation import Call
 from tests.histories.rows import given, upserted
@@ -266,6 +267,7 @@ class Tended:
         services = [name for name in TENDING if name not in SERVICES or _is_possible(past, name)]
         service = chance.choice(services)
         rows = upserted(past, chance, step)
+        beside = {BESIDE.key: str(step % 3 == 0).lower()}
 
         def effect(past: Past) -> None:
             past.is_cleaned |= service in ("clean", "archive")
@@ -274,7 +276,7 @@ class Tended:
 
         return Call(
             text=f"upsert with {service} {briefly(rows)}",
-            act=lambda table: table.upsert(given(past, rows), dict(TENDING[service])),
+            act=lambda table: table.upsert(given(past, rows), TENDING[service] | beside),
             effect=effect,
             is_write=True,
         )

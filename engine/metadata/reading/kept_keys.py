@@ -42,6 +42,8 @@ _HOME_BYTES = 300
 _HASH_BYTES = 16
 _WORD = np.dtype(">u8")
 _REMOVED, _UNKNOWN = -1, -2
+# Entries that tell whether values come again.
+_SAMPLE = 4096
 
 Numbers = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
@@ -258,13 +260,30 @@ def _sorted(run: Run, hashes: Hashes, numbers: dict[FileGroupId, int]) -> Sorted
     """What a run says; homes that have no number yet get the next ones."""
     homes = np.full(len(run.keys), _REMOVED, np.int32)
     if run.values is not None and len(homes):
-        found = locations_of(decode_runs([run], [RECORD_COLUMN]))
+        distinct, at = _distinct_values(run)
+        found = locations_of(decode_runs([distinct], [RECORD_COLUMN]))
         own = [numbers.setdefault(home, len(numbers)) for home in found.homes]
-        homes = np.array(own, np.int32)[found.at]
+        homes = np.array(own, np.int32)[found.at[at]]
     known = SortedKeys.of(*hashes(run.keys), homes)
     if len(known) < len(run.keys):
         raise Alike
     return known
+
+
+def _distinct_values(run: Run) -> tuple[Run, npt.NDArray[np.int64] | slice]:
+    """A run with each value once, and which of them each entry has.
+
+    Entries of one file group and write are the same bytes, so that few need be decoded.
+    """
+    assert run.values is not None
+    sample = run.values.slice(0, _SAMPLE)
+    if 2 * len(sample.unique()) > len(sample):
+        return run, slice(None)
+    encoded = run.values.dictionary_encode()
+    values = encoded.dictionary
+    return replace(run, keys=run.keys.slice(0, len(values)), values=values), np.asarray(
+        encoded.indices, np.int64
+    )
 
 
 def _identity(block: Block) -> BlockId:

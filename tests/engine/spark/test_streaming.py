@@ -107,6 +107,17 @@ def test_the_format_writes_each_batch_once(lake: Lake) -> None:
     assert len(lake.table.timeline().completed()) == 1
 
 
+def test_a_sink_finds_the_table_of_a_name(lake: Lake) -> None:
+    lake.add_file(1, ("a", 1, "u"))
+    lake.spark.sql(f"CREATE TABLE orders_of_name USING lakewarden LOCATION '{lake.path}'")
+    try:
+        writer = lake.frame().writeStream.option("checkpointLocation", lake.checkpoint())
+        writer.trigger(availableNow=True).toTable("orders_of_name").awaitTermination()
+    finally:
+        lake.spark.sql("DROP TABLE orders_of_name")
+    assert lake.rows() == [("a", 1)]
+
+
 def test_a_copied_checkpoint_and_a_lost_one_are_refused(lake: Lake) -> None:
     lake.add_file(1, ("a", 1, "u"))
     start(lake, "first").awaitTermination()

@@ -188,6 +188,18 @@ final class TableRelations extends PlanRule {
         : pathOf(entry.storage().locationUri().get());
   }
 
+  /** The options that lead to the files of an entry of ours; null if it is none. */
+  Map<String, String> placeOf(TableIdentifier name) {
+    String path = pathOf(name);
+    if (path == null) {
+      return null;
+    }
+    Map<String, String> storage = CollectionConverters.asJava(entry(name).storage().properties());
+    Map<String, String> place = ofStorage(storage);
+    place.put("path", path);
+    return place;
+  }
+
   private static boolean isView(List<String> name, List<String> home, SessionCatalog catalog) {
     Seq<String> parts = CollectionConverters.asScala(name).toSeq();
     if (home.isEmpty()) {

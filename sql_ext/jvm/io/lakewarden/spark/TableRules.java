@@ -24,6 +24,7 @@ final class TableRules {
           SourceLimits::new,
           TableRelations::new,
           InsertedQueries::new,
+          StreamTargets::new,
           CreateStatements.Naming::new);
   private static final List<Function<SparkSession, Rule<LogicalPlan>>> RESOLVING =
       List.of(TimeTravels::new, InsertedQueries::new);

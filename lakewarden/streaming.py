@@ -4,7 +4,7 @@ A batch is named by its query, whose identity lies in the query's checkpoint, or
 the caller gives the stream. There is no name by default that two queries could share.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ def stream_upsert(
     apply_as_deletes: str | None = None,
     trigger: Mapping[str, object] | str | None = None,
     options: Mapping[str, object] | None = None,
+    on_batch: Callable[[int, Commit], None] | None = None,
 ) -> "StreamingQuery":
     """Start a query that upserts a streaming DataFrame into a table; each batch is there once.
 
@@ -43,6 +44,7 @@ def stream_upsert(
     `sequence_by` says which row of a key is the newest: the table's ordering columns. Rows for
     which the SQL condition `apply_as_deletes` is true are deleted. `trigger` is Spark's, such as
     `{"availableNow": True}`, or a text for `processingTime`. `options` are those of the writes.
+    `on_batch` is called with the number and the `Commit` of each batch, once it is in the table.
     """
     target = _opened(df.sparkSession, table)
     location = target.state().storage.location
@@ -57,6 +59,7 @@ def stream_upsert(
         name=name or "",
         has_deletes=apply_as_deletes is not None,
         options=dict(options or {}),
+        on_batch=on_batch,
     )
     writer = df.writeStream.foreachBatch(batches).option("checkpointLocation", checkpoint)
     if trigger is not None:
@@ -77,10 +80,14 @@ class StreamBatches:
     options: dict[str, object]
     # None where the batches are written by another process, which opens the table itself.
     table: Table | None = None
+    # What it raises ends the query; the batch is in the table, and comes again.
+    on_batch: Callable[[int, Commit], None] | None = None
 
     def __call__(self, frame: "DataFrame", number: int) -> None:
         """Write one batch; it has committed, or was there, when the call returns."""
-        self.write(frame, number)
+        commit = self.write(frame, number)
+        if self.on_batch is not None:
+            self.on_batch(number, commit)
 
     def write(self, frame: "DataFrame", number: int) -> Commit:
         if self.table is None:

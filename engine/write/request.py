@@ -203,6 +203,11 @@ class Commit(Shown):
     columns_widened: tuple[str, ...] = ()
     # Whether it is an earlier commit, of the same batch of a stream; nothing was written now.
     is_repeated: bool = False
+    # Of a batch of a stream: the keys that it asked a record index for, those that the table has,
+    # and those that were looked up in memory.
+    keys_asked: int = 0
+    keys_found: int = 0
+    keys_cached: int = 0
 
     def __str__(self) -> str:
         if self.is_repeated:

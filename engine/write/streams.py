@@ -169,8 +169,8 @@ class Turn:
         said = {"name": self.batch.stream, "batch": self.batch.number, "query": self.batch.query}
         return {STREAM_KEY: json.dumps(said | asdict(self.found) | asdict(effect))}
 
-    def report(self, commit: Commit, lookups: Lookups) -> None:
-        """Say in an event, and so in the log, what became of the batch."""
+    def reported(self, commit: Commit, lookups: Lookups) -> Commit:
+        """The commit with its lookups, once an event, and so the log, has said it all."""
         named: Figures = {"stream": self.batch.stream, "batch": self.batch.number}
         instant = commit.instant or "no instant"
         if commit.is_repeated:
@@ -191,6 +191,14 @@ class Turn:
             }
             event = Event("stream_batch", {**named, **figures})
         self.context.ports.events(event)
+        if commit.is_repeated:
+            return commit
+        return replace(
+            commit,
+            keys_asked=lookups.asked,
+            keys_found=lookups.found,
+            keys_cached=lookups.cached,
+        )
 
     def _as_batch(self, instant: str = "") -> Batch:
         found, number = self.found, self.batch.number

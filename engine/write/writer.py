@@ -132,7 +132,7 @@ class TableWriter:
         if turn is not None:
             keys = self._context.memory.keys
             keys.tidy()
-            turn.report(commit, keys.lookups)
+            commit = turn.reported(commit, keys.lookups)
         return commit
 
     def _write_prepared(self, request: WriteRequest, prepared: Prepared, phases: Phases) -> Commit:

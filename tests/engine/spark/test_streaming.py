@@ -16,6 +16,7 @@ import lakewarden
 from lakewarden import Table
 from lakewarden.engine.spark.workers.reports import packed_table
 from lakewarden.engine.storage.port import Location
+from lakewarden.engine.write.request import Commit
 from lakewarden.source_writer import HandedOver, StreamWriter
 from tests.small_session import printed
 
@@ -77,6 +78,11 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 def test_changes_are_upserted_and_deleted_once_by_their_order(lake: Lake) -> None:
     lake.add_file(1, ("a", 1, "u"), ("b", 1, "u"), ("c", 5, "u"))
     lake.add_file(2, ("a", 2, "u"), ("b", 3, "d"), ("b", 2, "u"), ("c", 4, "d"), ("d", 1, "u"))
+    said: list[tuple[int, int, int, bool]] = []
+
+    def note(number: int, commit: Commit) -> None:
+        said.append((number, commit.keys_asked, commit.keys_found, commit.is_repeated))
+
     for _ in range(2):
         lakewarden.stream_upsert(
             lake.frame(),
@@ -85,12 +91,14 @@ def test_changes_are_upserted_and_deleted_once_by_their_order(lake: Lake) -> Non
             sequence_by="ts",
             apply_as_deletes="op = 'd'",
             trigger=NOW,
+            on_batch=note,
         ).awaitTermination()
         assert lake.rows() == [("a", 2), ("c", 5), ("d", 1)]
         lake.forget_last_answer()
     assert len(lake.table.timeline().completed()) == 2
     (stream,) = lake.table.streams()
     assert (stream.batch, stream.stream) == (1, stream.query)
+    assert said == [(0, 3, 0, False), (1, 4, 3, False), (1, 0, 0, True)]
 
 
 def test_the_format_writes_each_batch_once(lake: Lake) -> None:

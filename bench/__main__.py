@@ -23,6 +23,7 @@ from bench import (
     sql,
     sql_tables,
     storage_calls,
+    streaming,
     table_functions,
     write_memory,
     writing_beside_java,
@@ -53,6 +54,7 @@ TOPICS: dict[str, ModuleType] = {
         planning,
         table_functions,
         storage_calls,
+        streaming,
         remote_requests,
     )
 }

@@ -58,7 +58,8 @@ def describe(path: str, options: Mapping[str, str]) -> dict[str, object]:
             "identity": [],
             "properties": _shown(config, path),
         }
-    schema = state.reader_schema(parse_time(_asked(state, options).get(AS_OF), state.zone))
+    # Statements that change rows find them by their keys, wherever these are from.
+    schema = state.schema(parse_time(_asked(state, options).get(AS_OF), state.zone)).with_meta()
     own = [field for field in schema if field.name not in META_COLUMNS]
     partitions = [field.name for field in config.partitions.fields]
     identifying = (*config.key_fields, *partitions, *config.merge.ordering_fields)
@@ -144,7 +145,7 @@ def _filter(
     """
     schema = CHANGE_SCHEMA
     if not asks_for_changes(asked):
-        schema = state.reader_schema(parse_time(asked.get(AS_OF), state.zone))
+        schema = state.schema(parse_time(asked.get(AS_OF), state.zone)).with_meta()
     usable: list[Condition] = []
     needs: list[Need] = []
     for subject, operator, type_, given in conditions:

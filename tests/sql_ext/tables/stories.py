@@ -52,8 +52,8 @@ STORIES = {
         !CREATE TABLE {t}_no (id INT) {using} LOCATION '{at}_no'
           TBLPROPERTIES ('hoodie.populate.meta.fields' = 'false')
         """,
-        "SELECT * FROM {t}",
-        [(1, 1, "updated", 2), (3, 1, "merged", 3)],
+        "SELECT name, _hoodie_record_key FROM {t} ORDER BY name",
+        [("merged", "id:3,n:1"), ("updated", "id:1,n:1")],
     ),
     "texts with lengths": (
         """

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lakewarden.engine.run.background import Repetition, ThreadBackground
+from lakewarden.engine.run.executor import Repetition, ThreadBackground
 
 A_WHILE_SECONDS = 60.0
 

@@ -22,6 +22,7 @@ IN_MEMORY = df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 200000
 WITH_SCRATCH = export PYTEST_DEBUG_TEMPROOT="$$($(IN_MEMORY))" &&
 
 # What to test with older Sparks.
+COMPAT_SPARKS ?= 3.5.9 4.0.5 4.1.4 4.2.1 4.3.0
 COMPAT_TESTS ?= tests/sql_ext --ignore=tests/sql_ext/test_jar.py
 
 # How many races to simulate: make simulate SEEDS=1000
@@ -67,12 +68,12 @@ test: $(READY) ## Run all tests but interop
 test-all: $(READY) ## Run all of what `make test` draws a part of each day, which takes hours
 	@LAKEWARDEN_ALL=1 $(MAKE) --no-print-directory test
 
-compat: $(READY) ## Run the tests of SQL with the older Sparks that are supported, and dbt
-	@scripts/compat.sh 4.1.4 $(COMPAT_TESTS)
-	@scripts/compat.sh 4.2.1 $(COMPAT_TESTS)
+compat: $(READY) ## Run the tests of SQL with each Spark that is supported, and dbt
+	@for spark in $(COMPAT_SPARKS); do scripts/compat.sh $$spark $(COMPAT_TESTS) || exit 1; done
 	@scripts/dbt.sh
 
-jar: $(READY) ## Build the jar of sql_ext anew (needs javac of JDK 17)
+jar: $(READY) ## Build the jars of sql_ext anew (needs javac of JDK 17)
+	@scripts/compat.sh 3.5.9
 	@$(BIN)/python scripts/build_jar.py
 
 simulate: $(READY) histories races ## Kill, race and compare writers, and crowd a server, more often than `make test` does

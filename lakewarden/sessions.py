@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakewarden.engine.spark.workers.older_sparks import OLDEST_WITH_SQL, check_spark
+from lakewarden.engine.spark.workers.older_sparks import check_spark, jar_name
 from lakewarden.late_imports import install_sql, spark_source
 
 if TYPE_CHECKING:
@@ -34,9 +34,10 @@ def enable(spark: "SparkSession", settings: Mapping[str, str] | None = None) -> 
     """
     # PySpark is needed here and nowhere else in the package's front doors.
     if isinstance(spark, import_module("pyspark.sql").SparkSession):
-        check_spark(spark, OLDEST_WITH_SQL)
+        check_spark(spark.version)
         install_sql(spark, settings or {})
-    spark.dataSource.register(spark_source())
+    if hasattr(spark, "dataSource"):
+        spark.dataSource.register(spark_source())
     return spark
 
 
@@ -53,10 +54,12 @@ def spark_settings() -> dict[str, str]:
 def jar_path() -> str:
     """The path of the jar with the classes that Spark loads, for sessions set up by settings.
 
-    These are `spark.jars`, with this path, and `spark.sql.extensions`, with
+    There is one for Spark 4 and one for Spark 3.5; this is that of the PySpark at hand. The
+    settings are `spark.jars`, with this path, and `spark.sql.extensions`, with
     `io.lakewarden.spark.Extensions`.
     """
-    return str(Path(__file__).with_name("sql_ext") / "jvm" / "lakewarden.jar")
+    name = jar_name(import_module("pyspark").__version__)
+    return str(Path(__file__).with_name("sql_ext") / "jvm" / name)
 
 
 def session(settings: Mapping[str, str] | None = None) -> "SparkSession":

@@ -5,37 +5,26 @@ which file group a row belongs to. Their rows come together in the process that 
 a small frame do; larger ones are refused with the call that writes them in workers.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    CharType,
-    DataType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    VarcharType,
-)
+from pyspark.sql.types import StructType
 
 from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
-from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.reports import packed_table, unpacked_table
 from lakewarden.engine.spark.write.incoming import QUERY
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.creation import is_creation_property
-from lakewarden.engine.table.description import KEY, OPERATION, ORDERING, PARTITION, described
+from lakewarden.engine.table.description import KEY, ORDERING, PARTITION, described
 from lakewarden.engine.write.request import StreamBatch
 from lakewarden.engine.write.settings import EVOLVE
+from lakewarden.source_options import PARTITIONS_TO_DELETE, arrow_columns, check_options
 from lakewarden.streaming import named_batch
 from lakewarden.table import Table
 
@@ -45,8 +34,6 @@ _CHECKPOINT = "checkpointlocation"
 _OF_STREAMS = ("upsert", "insert", "delete")
 # Releases before 4.1 hand over rows only; there foreachBatch is the way.
 _StreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
-_WRITES = ("upsert", "insert", "bulk_insert", "delete")
-_PARTITIONS = "hoodie.datasource.write.partitions.to.delete"
 _IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key))
 
 
@@ -102,7 +89,7 @@ class FrameWriter(DataSourceArrowWriter):
         if batch is not None:
             getattr(table, self._operation)(rows, options=options, stream=batch)
             return
-        partitions = options.pop(_PARTITIONS, "")
+        partitions = options.pop(PARTITIONS_TO_DELETE, "")
         match "insert_overwrite_table" if self._overwrites else self._operation:
             case "insert_overwrite_table":
                 table.overwrite(rows, options)
@@ -189,52 +176,6 @@ def _popped(options: dict[str, str], name: str) -> str:
     """An option that Spark hands over in small letters, taken out of the others."""
     found = [key for key in options if key.lower() == name]
     return [options.pop(key) for key in found][-1] if found else ""
-
-
-def arrow_columns(schema: StructType) -> pa.Schema:
-    """The columns of a Spark schema, with times in UTC: newer releases have to set that.
-
-    Avro's texts have no length, so that `VARCHAR(n)` and `CHAR(n)` are texts.
-    """
-    convert: Callable[..., pa.Schema] = to_arrow_schema
-    schema = StructType([_with_texts(field) for field in schema])
-    asks = "timezone" in signature(convert).parameters
-    return convert(schema, timezone="UTC") if asks else convert(schema)
-
-
-def _with_texts(field: StructField) -> StructField:
-    return StructField(field.name, _text(field.dataType), field.nullable, field.metadata)
-
-
-def _text(kind: DataType) -> DataType:
-    """The same type with texts of any length, inside of others, too."""
-    match kind:
-        case VarcharType() | CharType():
-            return StringType()
-        case StructType():
-            return StructType([_with_texts(field) for field in kind])
-        case ArrayType():
-            return ArrayType(_text(kind.elementType), kind.containsNull)
-        case MapType():
-            return MapType(_text(kind.keyType), _text(kind.valueType), kind.valueContainsNull)
-    return kind
-
-
-def check_options(options: Mapping[str, str]) -> str:
-    """Refuse options that a write cannot take, before Spark computes any row; the operation."""
-    understood(options, ALL_SETTINGS, (_PARTITIONS,))
-    described(options)
-    operation = options.get(OPERATION, _WRITES[0]).lower()
-    known = (*_WRITES, "insert_overwrite", "insert_overwrite_table", "delete_partition")
-    if operation not in known:
-        raise InvalidRequest(
-            "unsupported_operation",
-            what=f"The data source has no operation {operation!r}.",
-            why=f"It has {', '.join(known)}, and overwrites with mode('overwrite').",
-            now="For others use the methods of lakewarden.Table.",
-            operation=operation,
-        )
-    return operation
 
 
 def _is_kept(key: str) -> bool:

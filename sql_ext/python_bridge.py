@@ -8,6 +8,7 @@ from py4j.java_gateway import JavaClass, JavaGateway, JavaObject
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from lakewarden.engine.spark.workers.older_sparks import frame_of
 from lakewarden.procedures.declaring.caller import named_place, open_table, table_at
 from lakewarden.procedures.declaring.permissions import Permissions
 from lakewarden.procedures.registry import PROCEDURES
@@ -94,7 +95,7 @@ class PythonBridge(TableBridge):
         """Put the rows of a table function of Hudi's into the registry, as a plan."""
         statement = Statement(self._statements.current(), permissions_in(permissions), settings)
         rows = hudi_relation(function, open_table(statement, table, None), argument)
-        frame = statement.spark.createDataFrame(rows)
+        frame = frame_of(statement.spark, rows)
         self._context_factory.put(place, frame._jdf.queryExecution().analyzed())
 
     def rewrite(self, statement: str, *, has_hudi: bool) -> str:

@@ -22,6 +22,8 @@ SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.driver.memory": "1g",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    # On by default since Spark 4.1.
+    "spark.sql.scripting.enabled": "true",
     "spark.sql.session.timeZone": TIME_ZONE,
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",

@@ -9,8 +9,10 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import pyspark
 from py4j.java_gateway import JavaObject, JVMView
 
+from lakewarden.engine.spark.workers.older_sparks import OLDEST_TO_SERVE, check_spark
 from lakewarden.sessions import session
 from lakewarden.sql_ext.server.server_options import ServerOptions
 from lakewarden.sql_ext.server.session_settings import server_settings
@@ -44,6 +46,7 @@ class Addresses:
 @contextmanager
 def serving(options: ServerOptions) -> Iterator[tuple["SparkSession", Addresses]]:
     """A server for as long as the block lasts; what still runs then is given up."""
+    check_spark(pyspark.__version__, OLDEST_TO_SERVE)
     with TemporaryDirectory(prefix="lakewarden-") as logs:
         spark = session({OPERATION_LOGS: logs, **server_settings(options)})
         with _stopping(spark), _thrift_server(spark, options) as thrift_port:

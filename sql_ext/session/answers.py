@@ -141,7 +141,8 @@ def _first_line(error: BaseException) -> str:
     if isinstance(error, Py4JJavaError):
         text = str(error.java_exception.getMessage())
     elif isinstance(error, PySparkException):
-        text = str(error.getMessage() or error)
+        # By a method only since Spark 4.
+        text = str(getattr(error, "getMessage", str)() or error)
     else:
         text = str(error)
     return text.strip().partition("\n")[0]

@@ -6,6 +6,7 @@ from pyspark import SparkContext
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import flag
+from lakewarden.engine.spark.workers.older_sparks import OLDEST_TO_SERVE, check_spark
 from lakewarden.procedures.declaring.permissions import Permissions
 
 ALLOWED_ROOTS, READ_ONLY = "lakewarden.allowed.roots", "lakewarden.read.only"
@@ -48,6 +49,7 @@ def fix_permissions(context: SparkContext, settings: Mapping[str, str]) -> None:
     for key in (ALLOWED_ROOTS, READ_ONLY):
         if key not in settings:
             continue
+        check_spark(context.version, OLDEST_TO_SERVE)
         if conf.contains(key) and conf.get(key) != settings[key]:
             raise _fixed(key, conf.get(key))
         conf.set(key, settings[key])

@@ -2,6 +2,7 @@
 
 from pyspark.sql import SparkSession
 
+from lakewarden.engine.spark.workers.older_sparks import all_settings
 from lakewarden.engine.storage.s3 import HADOOP
 from lakewarden.storage_options import PREFIX
 
@@ -10,7 +11,7 @@ _PREFIXES = ("hoodie.", "lakewarden.")
 
 def table_settings(spark: SparkSession) -> dict[str, str]:
     """Each under its own key, also where it is set as one of Spark's."""
-    plain = {key.removeprefix("spark."): value for key, value in spark.conf.getAll.items()}
+    plain = {key.removeprefix("spark."): value for key, value in all_settings(spark).items()}
     settings = {key: value for key, value in plain.items() if key.startswith(_PREFIXES)}
     # What Spark itself reaches S3 with, set for Hadoop or in the session.
     for key, value in plain.items():

@@ -25,7 +25,7 @@ from lakewarden.engine.table.schema import META_COLUMNS
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES
 from lakewarden.engine.write.operations import alter as altered_columns
 from lakewarden.procedures.declaring.permissions import Permissions
-from lakewarden.source_writer import arrow_columns
+from lakewarden.source_options import arrow_columns
 from lakewarden.sql_ext.tables.reading import location_of
 from lakewarden.storage_options import is_for_storage
 from lakewarden.table import Table

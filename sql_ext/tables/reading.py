@@ -9,7 +9,6 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lakewarden.data_source import AS_OF, FORMAT, asked_scan, asks_for_changes, named_options
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.conditions.needs import Need, Term
 from lakewarden.engine.read.merge.predicate import Condition, bind_filter
@@ -28,6 +27,7 @@ from lakewarden.engine.table.config import TableConfig, TableType
 from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.timeline.instants.instant import time_text
 from lakewarden.engine.write.rows.evolve import not_nullable
+from lakewarden.source_options import AS_OF, FORMAT, asked_scan, asks_for_changes, named_options
 from lakewarden.sql_ext.tables.snapshots import SNAPSHOTS
 from lakewarden.storage_options import storage_options
 

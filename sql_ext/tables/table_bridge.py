@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from py4j.java_gateway import JavaClass
 from pyspark.sql import SparkSession
 
-from lakewarden.data_source import named_options
 from lakewarden.procedures.declaring.permissions import resolved
-from lakewarden.source_writer import check_options
+from lakewarden.source_options import check_options, named_options
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, add, drop, shown

@@ -10,6 +10,11 @@ from pyspark.sql import Row, SparkSession
 
 import lakewarden
 
+if not hasattr(PySparkException, "getCondition"):
+    # PySpark 3.5 has both by other names.
+    PySparkException.getCondition = lambda error: error.getErrorClass()
+    PySparkException.getMessage = lambda error: str(error)
+
 Run = Callable[..., list[Row]]
 Refused = Callable[..., PySparkException]
 

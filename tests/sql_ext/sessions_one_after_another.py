@@ -32,7 +32,7 @@ def say(session: SparkSession, path: str) -> None:
     try:
         print(session.sql(f"CALL show_plans(path => '{path}')").collect())
     except Exception as error:
-        print(error.getCondition())
+        print(getattr(error, "getCondition", error.getErrorClass)())
 
 
 if __name__ == "__main__":

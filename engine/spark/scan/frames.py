@@ -30,6 +30,7 @@ from lakewarden.engine.spark.workers.addresses import (
     spark_address,
 )
 from lakewarden.engine.spark.workers.cores import cores_of
+from lakewarden.engine.spark.workers.older_sparks import takes_arrow
 from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type, wire_schema
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
@@ -250,6 +251,8 @@ def local_frame(
     Spark answers from such rows without a job, which costs more than looking the keys up.
     """
     spec = scan.spec
+    if not takes_arrow(spark):
+        return None
     if spec.keys is None or spec.commit_times is not None or not spec.columns:
         return None
     if len(spec.keys) > _KEYS_HERE_MAX or len(scan.slices) > _SLICES_HERE_MAX:

@@ -1,7 +1,7 @@
 """Older Sparks: what PySpark 4 has and 3.5 lacks, with the same answer from both."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OLDEST = (3, 5)
-OLDEST_WITH_SQL = (4, 0)
+OLDEST_TO_SERVE = (4, 0)
 # Values to try for each task, so that Spark's hash of one of them falls on it.
 _TRIED_FOR_EACH = 64
 
@@ -30,6 +30,30 @@ def arrow_of(frame: "DataFrame") -> pa.Table:
     return import_module("pyspark.sql.pandas.types").to_arrow_schema(frame.schema).empty_table()
 
 
+def takes_arrow(spark: "SparkSession") -> bool:
+    """Whether frames are made of Arrow's rows as they are."""
+    return spark_version(spark.version) >= (4, 0)
+
+
+def frame_of(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
+    """A frame of some rows that are here."""
+    if takes_arrow(spark):
+        return spark.createDataFrame(rows)
+    schema = import_module("pyspark.sql.pandas.types").from_arrow_schema(rows.schema)
+    plain = [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="strict")]
+    return spark.createDataFrame(plain, schema)
+
+
+def all_settings(spark: "SparkSession") -> Mapping[str, str]:
+    """What a session is set to."""
+    if spark_version(spark.version) >= (4, 0):
+        return spark.conf.getAll
+    session, java = cast("Any", spark), cast("Any", spark.sparkContext)._jvm
+    return dict(
+        java.scala.collection.JavaConverters.mapAsJavaMap(session._jsparkSession.conf().getAll())
+    )
+
+
 def placed_by(frame: "DataFrame", count: int, column: str) -> "DataFrame":
     """The frame with each row in the partition whose number a column has."""
     place: Callable[[int, str], object] | None = getattr(frame, "repartitionById", None)
@@ -40,20 +64,24 @@ def placed_by(frame: "DataFrame", count: int, column: str) -> "DataFrame":
     return frame.repartition(count, functions.expr(f"element_at(array({seeds}), {column} + 1)"))
 
 
-def check_spark(spark: "SparkSession", oldest: tuple[int, int] = OLDEST) -> None:
+def check_spark(version: str, oldest: tuple[int, int] = OLDEST) -> None:
     """Refuse a Spark that is too old, in one sentence of what it is and what is needed."""
-    found = spark_version(spark.version)
-    if found < oldest:
+    if spark_version(version) < oldest:
         needed = ".".join(map(str, oldest))
         raise InvalidRequest(
             "old_spark",
-            what=f"This is Spark {spark.version}, and Lakewarden needs {needed} for this.",
+            what=f"This is Spark {version}, and Lakewarden needs {needed} for this.",
             why="Older ones lack interfaces that it uses."
             if oldest == OLDEST
-            else "Its SQL needs procedures and Python data sources; Table works without them.",
+            else "A server needs what Spark has since then; sessions work without it.",
             now=f"Install pyspark {needed} or newer.",
-            version=spark.version,
+            version=version,
         )
+
+
+def jar_name(version: str) -> str:
+    """Which of our jars is for a Spark: from 4 on there is only Scala 2.13."""
+    return "lakewarden.jar" if spark_version(version) >= (4, 0) else "lakewarden-spark-3.5.jar"
 
 
 def spark_version(text: str) -> tuple[int, int]:

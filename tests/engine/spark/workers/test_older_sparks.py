@@ -1,16 +1,18 @@
 """What an older Spark lacks is done with what it has, and gives the same."""
 
-from types import SimpleNamespace
+from datetime import UTC, datetime
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.spark.workers.older_sparks import (
-    OLDEST_WITH_SQL,
+    OLDEST_TO_SERVE,
     arrow_of,
     check_spark,
+    frame_of,
     placed_by,
     spark_version,
 )
@@ -41,6 +43,31 @@ def test_rows_come_as_arrow_from_any_spark(spark: SparkSession) -> None:
     assert arrow_of(older(nothing)).num_rows == 0
 
 
+class OlderSession:
+    """A session that says to be PySpark 3.5: it makes frames of Python's rows."""
+
+    version = "3.5.9"
+
+    def __init__(self, session: SparkSession) -> None:
+        self.createDataFrame = session.createDataFrame
+
+
+@pytest.mark.xdist_group("spark")
+def test_frames_are_made_of_arrow_with_any_spark(spark: SparkSession) -> None:
+    moment = datetime(2026, 11, 18, 10, 15, tzinfo=UTC)
+    maps = pa.map_(pa.string(), pa.int64())
+    rows = pa.table(
+        {
+            "id": pa.array([1, None], pa.int64()),
+            "seen": pa.array([moment, None], pa.timestamp("us", "UTC")),
+            "counts": pa.array([{"a": 1}, {}], maps),
+            "parts": [[{"name": "x"}], None],
+        }
+    )
+    older_frame = frame_of(cast(SparkSession, OlderSession(spark)), rows)
+    assert older_frame.collect() == frame_of(spark, rows).collect()
+
+
 @pytest.mark.xdist_group("spark")
 def test_rows_go_to_the_partition_that_they_name_in_any_spark(spark: SparkSession) -> None:
     count = 5
@@ -52,12 +79,11 @@ def test_rows_go_to_the_partition_that_they_name_in_any_spark(spark: SparkSessio
 
 @pytest.mark.parametrize("version", ["3.4.4", "2.4.8", "3.5.7"])
 def test_a_spark_that_is_too_old_is_refused_in_a_sentence(version: str) -> None:
-    session = cast(SparkSession, SimpleNamespace(version=version))
     with pytest.raises(InvalidRequest, match=rf"This is Spark {version}.*needs 4\.0") as refused:
-        check_spark(session, OLDEST_WITH_SQL)
+        check_spark(version, OLDEST_TO_SERVE)
     assert refused.value.code == "old_spark"
 
 
 def test_versions_of_vendors_count_by_their_first_two_numbers() -> None:
     assert spark_version("3.5.7-amzn-0") == (3, 5)
-    assert spark_version("4.0.1") == OLDEST_WITH_SQL
+    assert spark_version("4.0.1") == OLDEST_TO_SERVE

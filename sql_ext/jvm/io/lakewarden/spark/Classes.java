@@ -10,6 +10,8 @@ import scala.Option;
 final class Classes {
   static final boolean PROCEDURE_COMMANDS =
       has("org.apache.spark.sql.execution.command.ShowProceduresCommand");
+  static final boolean VARIABLES =
+      has("org.apache.spark.sql.catalyst.expressions.VariableReference");
   static final boolean SCRIPT_CONTEXT =
       has("org.apache.spark.sql.catalyst.SqlScriptingContextManager");
 

@@ -1,23 +1,13 @@
 package io.lakewarden.spark;
 
-import java.util.List;
-import java.util.Objects;
 import org.apache.spark.sql.catalyst.analysis.ResolvedProcedure;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
-import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * Says of an argument that it is no constant. Spark would say so of names only, and of all else
- * without a place and a condition. What can be made a constant is one when a plan is optimised, and
- * a call is optimised before it runs.
- */
+/** Holds the arguments of Spark's own calls to {@link Constants}. */
 final class ConstantArguments extends PlanRule {
   ConstantArguments(SparkSession session) {
     super(session);
@@ -28,59 +18,11 @@ final class ConstantArguments extends PlanRule {
     if (node instanceof Call call
         && call.procedure() instanceof ResolvedProcedure procedure
         && procedure.catalog() instanceof Procedures) {
+      boolean allIsKnown = call.execute() && call.resolved() && call.bound();
       for (Expression argument : CollectionConverters.asJava(call.args())) {
-        check(call, procedure.procedure().name(), argument);
+        Constants.check(procedure.procedure().name(), argument, allIsKnown);
       }
     }
     return null;
-  }
-
-  private static void check(Call call, String procedure, Expression argument) {
-    Expression value = argument instanceof NamedArgumentExpression named ? named.value() : argument;
-    Expression stranger = stranger(value);
-    if (stranger != null) {
-      boolean isName = stranger instanceof UnresolvedAttribute;
-      String now = isName ? "Write a text in quotes: '" + text(stranger) + "'." : "Write a value.";
-      throw noConstant(procedure, stranger, now);
-    }
-    if (call.execute() && call.resolved() && call.bound() && !value.foldable()) {
-      String now = "Give it to a variable by DECLARE and SET VAR, and the variable to the call.";
-      throw noConstant(procedure, value, now);
-    }
-  }
-
-  /** What stands for no value at all: a name that nothing has, a function of a higher order. */
-  private static Expression stranger(Expression value) {
-    if (value.resolved()) {
-      return null;
-    }
-    if (value instanceof UnresolvedAttribute || value instanceof LambdaFunction) {
-      return value;
-    }
-    List<Expression> children = CollectionConverters.asJava(value.children());
-    return children.stream()
-        .map(ConstantArguments::stranger)
-        .filter(Objects::nonNull)
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static RuntimeException noConstant(String procedure, Expression value, String now) {
-    return LakewardenException.at(
-        value.origin(),
-        "ARGUMENT_NOT_CONSTANT",
-        "42K08",
-        "An argument of " + procedure + " is no constant: " + text(value) + ".",
-        "A call runs once, with values that are known before any row is read.",
-        now);
-  }
-
-  private static String text(Expression value) {
-    Origin origin = value.origin();
-    if (origin.sqlText().isEmpty() || origin.startIndex().isEmpty() || origin.stopIndex().isEmpty()) {
-      return value.sql();
-    }
-    int begin = (Integer) origin.startIndex().get();
-    return origin.sqlText().get().substring(begin, (Integer) origin.stopIndex().get() + 1);
   }
 }

@@ -6,7 +6,6 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.ResolvedIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.ColumnDefinition;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTable;
 import org.apache.spark.sql.catalyst.plans.logical.CreateTableAsSelect;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -19,7 +18,6 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -43,7 +41,7 @@ final class CreateStatements extends PlanRule {
       return creation(
           create.name(),
           (TableSpec) create.tableSpec(),
-          columns(CollectionConverters.asJava(create.columns())),
+          CreatedColumns.of(create),
           CollectionConverters.asJava(create.partitioning()),
           create.ignoreIfExists(),
           null);
@@ -129,30 +127,21 @@ final class CreateStatements extends PlanRule {
     return String.join(".", ((NamedReference) transform.references()[0]).fieldNames());
   }
 
-  private static StructType columns(List<ColumnDefinition> definitions) {
-    List<StructField> fields = new ArrayList<>();
-    for (ColumnDefinition column : definitions) {
-      boolean isPlain =
-          column.defaultValue().isEmpty()
-              && column.generationExpression().isEmpty()
-              && column.identityColumnSpec().isEmpty();
-      if (!isPlain) {
-        throw LakewardenException.of(
-            "UNSUPPORTED_COLUMN_DEFAULT",
-            "0A000",
-            "Column " + column.name() + " can't have a default or be generated.",
-            "A Hudi table does not keep them.",
-            "Name the values where rows are inserted.");
-      }
-      fields.add(
-          new StructField(column.name(), kept(column.dataType()), column.nullable(), column.metadata()));
+  /** A column without the length of its texts, which no table keeps, as it keeps no default. */
+  static StructField kept(StructField column, boolean isPlain) {
+    if (!isPlain) {
+      throw LakewardenException.of(
+          "UNSUPPORTED_COLUMN_DEFAULT",
+          "0A000",
+          "Column " + column.name() + " can't have a default or be generated.",
+          "A Hudi table does not keep them.",
+          "Name the values where rows are inserted.");
     }
-    return new StructType(fields.toArray(StructField[]::new));
-  }
-
-  /** The type without lengths of texts, which no table keeps. */
-  private static DataType kept(DataType type) {
-    return CharVarcharUtils.replaceCharVarcharWithString(type);
+    return new StructField(
+        column.name(),
+        CharVarcharUtils.replaceCharVarcharWithString(column.dataType()),
+        column.nullable(),
+        column.metadata());
   }
 
   /** Gives our format a name that Spark finds, before it looks for it. */

@@ -47,8 +47,11 @@ final class CreatedLike {
     }
     if (!kind.equals(OF_SESSION_CATALOG)
         || !(node.productElement(0) instanceof TableIdentifier name)
-        || text(node.productElement(3)) == null
-        || !TableRelations.isOurs(text(node.productElement(3)))) {
+        || text(node.productElement(3)) == null) {
+      return null;
+    }
+    if (!TableRelations.isOurs(text(node.productElement(3)))) {
+      refuseOurs(session, (TableIdentifier) node.productElement(1));
       return null;
     }
     CatalogTable source =
@@ -69,6 +72,20 @@ final class CreatedLike {
         node,
         text(node.productElement(3)),
         storage.locationUri().isDefined() ? storage.locationUri().get().toString() : null);
+  }
+
+  /** Until Spark 4.0 the table to copy reaches us by its name only. */
+  private static void refuseOurs(SparkSession session, TableIdentifier source) {
+    List<String> parts = new ArrayList<>();
+    if (source.database().isDefined()) {
+      parts.add(source.database().get());
+    }
+    parts.add(source.table());
+    TableRelations.Found found =
+        new TableRelations(session).found(parts, Map.of(), LakeTable.Role.READ);
+    if (found != null) {
+      throw UnsupportedStatements.refusal(ANY, found.table());
+    }
   }
 
   private static LogicalPlan creation(

@@ -1,10 +1,7 @@
 package io.lakewarden.spark;
 
-import java.util.ArrayList;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -37,27 +34,8 @@ final class DeclaredProcedure implements UnboundProcedure {
 
   @Override
   public BoundProcedure bind(StructType given) {
-    List<String> named = new ArrayList<>();
-    for (StructField field : given.fields()) {
-      if (!Values.canBe(field.dataType())) {
-        throw LakewardenException.of(
-            "BAD_ARGUMENT",
-            "42804",
-            "An argument of " + name() + " is of the type " + field.dataType().sql() + ".",
-            "No procedure takes arguments of that type.",
-            "See DESCRIBE PROCEDURE " + name() + ".");
-      }
-      if (isNamed(field)) {
-        named.add(field.name());
-      }
-    }
-    int positional = given.length() - named.size();
-    PythonBridge.ask("check", "name", name(), "positional", positional, "named", named);
+    ProcedureCalls.check(name(), given);
     return new Bound(given);
-  }
-
-  private static boolean isNamed(StructField field) {
-    return field.metadata().contains(ProcedureParameter.BY_NAME_METADATA_KEY);
   }
 
   private final class Bound implements BoundProcedure {
@@ -94,22 +72,8 @@ final class DeclaredProcedure implements UnboundProcedure {
 
     @Override
     public Iterator<Scan> call(InternalRow row) {
-      List<Object> positional = new ArrayList<>();
-      Map<String, Object> named = new LinkedHashMap<>();
-      StructField[] fields = given.fields();
-      for (int i = 0; i < fields.length; i++) {
-        Object value = Values.plain(row, i, fields[i].dataType());
-        if (isNamed(fields[i])) {
-          named.put(fields[i].name(), value);
-        } else {
-          positional.add(value);
-        }
-      }
-      Object rows =
-          PythonBridge.ask(
-              "call", "name", name(), "positional", positional, "named", named,
-              "settings", Statement.settings(), "permissions", Statement.permissions());
-      return List.of(Values.scan(declaration.columns, (List<?>) rows)).iterator();
+      List<?> rows = ProcedureCalls.rows(name(), given, row);
+      return List.of(Values.scan(declaration.columns, rows)).iterator();
     }
   }
 }

@@ -7,11 +7,14 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.InsertIntoStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.types.StructField;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -33,6 +36,9 @@ final class InsertedQueries extends PlanRule {
     if (table == null) {
       return null;
     }
+    if (!Classes.PROCEDURE_COMMANDS && !insert.userSpecifiedCols().isEmpty()) {
+      return completed(insert, table, output);
+    }
     List<Attribute> own =
         table.beginsWithMetaColumns(output)
             ? output.subList(LakeTable.META_COLUMNS, output.size())
@@ -45,6 +51,37 @@ final class InsertedQueries extends PlanRule {
     LogicalPlan query =
         new Project(CollectionConverters.asScala(columns).toSeq(), insert.query());
     return TableRelations.withPart(insert, insert.query(), query);
+  }
+
+  /**
+   * All columns of the table, with NULL for those that the statement does not name: Spark does so by
+   * itself since 4.1. Null where it names something else, which Spark refuses.
+   */
+  private static LogicalPlan completed(
+      InsertIntoStatement insert, LakeTable table, List<Attribute> output) {
+    List<String> names = CollectionConverters.asJava(insert.userSpecifiedCols());
+    Map<String, Attribute> given = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    for (int i = 0; i < Math.min(names.size(), output.size()); i++) {
+      given.put(names.get(i), output.get(i));
+    }
+    boolean isPlain = given.size() == names.size() && names.size() == output.size();
+    List<NamedExpression> columns = new ArrayList<>();
+    for (StructField column : table.ownSchema().fields()) {
+      Expression value = given.remove(column.name());
+      Expression missing = new Literal(null, column.dataType());
+      columns.add(WriteStatements.alias(value == null ? missing : value, column.name()));
+    }
+    if (!isPlain || !given.isEmpty() || !insert.partitionSpec().isEmpty()) {
+      return null;
+    }
+    LogicalPlan query = new Project(CollectionConverters.asScala(columns).toSeq(), insert.query());
+    Object[] parts = new Object[insert.productArity()];
+    for (int i = 0; i < parts.length; i++) {
+      Object part = insert.productElement(i);
+      Object kept = part == insert.userSpecifiedCols() ? TableWrite.none() : part;
+      parts[i] = part == insert.query() ? query : kept;
+    }
+    return (LogicalPlan) insert.makeCopy(parts);
   }
 
   /** The columns in the order of the table's, if they have just its names; else as they are. */

@@ -117,6 +117,10 @@ public final class LakeTable
     return new LakeTable(path, options, other, moment, this);
   }
 
+  boolean isRead() {
+    return role == Role.READ;
+  }
+
   boolean isMerged() {
     return role == Role.MERGED;
   }
@@ -171,7 +175,8 @@ public final class LakeTable
 
   @Override
   public String name() {
-    return "lakewarden `" + path + "`";
+    // Spark 3.5 takes names in its errors apart.
+    return "lakewarden" + (Classes.VARIABLES ? " `" : ".`") + path + "`";
   }
 
   @Override

@@ -2,11 +2,12 @@ package io.lakewarden.spark;
 
 import java.util.List;
 import java.util.stream.IntStream;
-import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedProcedure;
+import org.apache.spark.sql.catalyst.plans.logical.Call;
 import org.apache.spark.sql.catalyst.plans.logical.CompoundPlanStatement;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern$;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
@@ -24,7 +25,7 @@ import scala.runtime.AbstractPartialFunction;
 final class QualifiedProcedures {
   private final Catalogs catalogs;
 
-  QualifiedProcedures(SparkSession session) {
+  QualifiedProcedures(org.apache.spark.sql.SparkSession session) {
     this.catalogs = new Catalogs(session);
   }
 
@@ -108,6 +109,21 @@ final class QualifiedProcedures {
       return catalog.loadProcedure(name) != null;
     } catch (RuntimeException unknown) {
       return false;
+    }
+  }
+
+  /** The same for what our parser has not seen. */
+  static final class Naming extends PlanRule {
+    private final QualifiedProcedures procedures;
+
+    Naming(SparkSession session) {
+      super(session);
+      this.procedures = new QualifiedProcedures(session);
+    }
+
+    @Override
+    protected LogicalPlan instead(LogicalPlan node) {
+      return node instanceof Call ? procedures.in(node) : null;
     }
   }
 

@@ -34,6 +34,11 @@ abstract class RewritingParser implements ParserInterface {
     return procedures.in(plan);
   }
 
+  /** The plan of a text that Spark has a grammar for. */
+  LogicalPlan parsed(String text) throws ParseException {
+    return next.parsePlan(text);
+  }
+
   /** Whether Hudi's own extension is there, too: its tables are its business then. */
   private static boolean hasHudi() {
     return SQLConf.get().getConfString("spark.sql.extensions", "").contains("org.apache.spark.sql.hudi");
@@ -42,7 +47,7 @@ abstract class RewritingParser implements ParserInterface {
   @Override
   public LogicalPlan parsePlan(String statement) throws ParseException {
     try {
-      return qualified(next.parsePlan(rewritten(statement)));
+      return qualified(parsed(rewritten(statement)));
     } catch (ParseException error) {
       throw LakewardenException.raise(error);
     }
@@ -71,11 +76,6 @@ abstract class RewritingParser implements ParserInterface {
   @Override
   public Seq<String> parseMultipartIdentifier(String text) throws ParseException {
     return next.parseMultipartIdentifier(text);
-  }
-
-  @Override
-  public StructType parseRoutineParam(String text) throws ParseException {
-    return next.parseRoutineParam(text);
   }
 
   @Override

@@ -26,7 +26,7 @@ final class StatementHead {
   }
 
   /** Where the first word begins. A loop: a pattern would need a stack as deep as the comments. */
-  private static int afterBlanks(String text) {
+  static int afterBlanks(String text) {
     int at = 0;
     while (at < text.length()) {
       if (Character.isWhitespace(text.charAt(at))) {

@@ -65,6 +65,11 @@ final class TableRelations extends PlanRule {
       return found == null ? null : withPart(insert, relation, found.relation());
     }
     if (node instanceof V2WriteCommand && node.productElement(0) instanceof LogicalPlan target) {
+      LakeTable read = LakeRelations.tableOf(target);
+      if (read != null && read.isRead()) {
+        // What the format's own source gives does not say what it is wanted for.
+        return withPart(node, target, new Found(read.inRole(Role.WRITTEN), null, null).relation());
+      }
       Found found = target instanceof UnresolvedRelation relation ? found(relation) : loaded(target);
       return found == null ? null : withPart(node, target, found.relation());
     }

@@ -1,6 +1,7 @@
 package io.lakewarden.spark;
 
 import java.lang.reflect.Field;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -18,7 +19,7 @@ import scala.runtime.BoxedUnit;
 final class TableRules {
   // Hints are resolved first of all, so that Spark never looks for our format by itself, nor takes
   // the rows of an INSERT by their places that have names.
-  private static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
+  static final List<Function<SparkSession, Rule<LogicalPlan>>> FIRST =
       List.of(
           SparkSources::new,
           SourceLimits::new,
@@ -38,18 +39,18 @@ final class TableRules {
           AlterStatements::new,
           UnsupportedStatements::new,
           WriteStatements::new,
-          NamedTables::new,
-          ConstantArguments::new,
-          ScriptResults::new);
+          NamedTables::new);
 
   private static final List<Function<SparkSession, Judge>> JUDGES = List.of(Judge::new);
 
   private TableRules() {}
 
   static void inject(SparkSessionExtensions extensions) {
-    FIRST.forEach(rule -> extensions.injectHintResolutionRule(asScala(rule)));
+    FirstRules.inject(extensions, FIRST);
+    FirstRules.inject(extensions, CallRules.FIRST);
     RESOLVING.forEach(rule -> extensions.injectResolutionRule(asScala(rule)));
     RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
+    CallRules.RESOLVED.forEach(rule -> extensions.injectPostHocResolutionRule(asScala(rule)));
     if (!Classes.PROCEDURE_COMMANDS) {
       // Spark 4.0 makes the changes of rows after the rules of its analyser that others may add.
       extensions.injectOptimizerRule(asScala(WriteStatements::new));
@@ -63,9 +64,8 @@ final class TableRules {
             return new Judge((SparkSession) session);
           }
         });
-    // What is a constant shows when Spark has worked out all it can.
     extensions.injectPreCBORule(asScala(FunctionRows::new));
-    extensions.injectPreCBORule(asScala(ConstantArguments::new));
+    CallRules.OPTIMISED.forEach(rule -> extensions.injectPreCBORule(asScala(rule)));
     ChangesFunction.inject(extensions);
   }
 
@@ -75,15 +75,18 @@ final class TableRules {
    */
   static void into(SparkSession session) throws ReflectiveOperationException {
     Analyzer analyzer = session.sessionState().analyzer();
-    append(analyzer, "hintResolutionRules", FIRST, session);
     append(analyzer, "extendedResolutionRules", RESOLVING, session);
     append(analyzer, "postHocResolutionRules", RESOLVED, session);
+    append(analyzer, "postHocResolutionRules", CallRules.RESOLVED, session);
     append(analyzer, "extendedCheckRules", JUDGES, session);
+    FirstRules.into(session, FIRST);
+    FirstRules.into(session, CallRules.FIRST);
     ChangesFunction.register(session);
   }
 
+
   @SuppressWarnings("unchecked")
-  private static void append(
+  static void append(
       Analyzer analyzer,
       String name,
       List<? extends Function<SparkSession, ?>> rules,
@@ -92,11 +95,13 @@ final class TableRules {
     Field field = analyzer.getClass().getDeclaredField(name);
     field.setAccessible(true);
     Seq<Object> all = (Seq<Object>) field.get(analyzer);
-    List<Object> more = rules.stream().map(rule -> (Object) rule.apply(session)).toList();
-    field.set(analyzer, all.concat(CollectionConverters.asScala(more)).toSeq());
+    List<Object> more = new ArrayList<>();
+    rules.forEach(rule -> more.add(rule.apply(session)));
+    more.addAll(0, CollectionConverters.asJava(all));
+    field.set(analyzer, CollectionConverters.asScala(more).toSeq());
   }
 
-  private static AbstractFunction1<org.apache.spark.sql.SparkSession, Rule<LogicalPlan>> asScala(
+  static AbstractFunction1<org.apache.spark.sql.SparkSession, Rule<LogicalPlan>> asScala(
       Function<SparkSession, Rule<LogicalPlan>> builder) {
     return new AbstractFunction1<>() {
       @Override

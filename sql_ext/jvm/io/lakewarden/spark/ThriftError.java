@@ -22,9 +22,14 @@ final class ThriftError extends HiveSQLException implements SparkThrowable {
     return new ThriftError(error, error);
   }
 
-  @Override
   public String getCondition() {
-    return error.getCondition();
+    return error.getErrorClass();
+  }
+
+  // Spark 3.5 knows the condition by this name only.
+  @Override
+  public String getErrorClass() {
+    return error.getErrorClass();
   }
 
   @Override

@@ -4,11 +4,15 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.RelationTimeTravel;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression$;
+import org.apache.spark.sql.catalyst.optimizer.ComputeCurrentTime$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -55,7 +59,8 @@ final class TimeTravels extends PlanRule {
           "A table is read at one time, the same for all rows.",
           "Write a timestamp, a text or an expression of constants.");
     }
-    Object value = time.eval(InternalRow.empty());
+    Expression known = atThisTime(time);
+    Object value = known.eval(InternalRow.empty());
     if (value == null) {
       throw LakewardenException.of(
           "BAD_TIME",
@@ -68,7 +73,15 @@ final class TimeTravels extends PlanRule {
       return value.toString();
     }
     Option<String> zone = Option.apply(session.sessionState().conf().sessionLocalTimeZone());
-    Cast cast = Cast$.MODULE$.apply(time, DataTypes.TimestampType, zone, true);
+    Cast cast = Cast$.MODULE$.apply(known, DataTypes.TimestampType, zone, true);
     return "micros:" + cast.eval(InternalRow.empty());
+  }
+
+  /** The same with the time of the statement in the place of now(), as Spark's optimiser puts it. */
+  private static Expression atThisTime(Expression time) {
+    LogicalPlan row =
+        new Project(TableWrite.one(WriteStatements.alias(time, "time")), new OneRowRelation());
+    Project known = (Project) ComputeCurrentTime$.MODULE$.apply(row);
+    return ((Alias) known.projectList().head()).child();
   }
 }

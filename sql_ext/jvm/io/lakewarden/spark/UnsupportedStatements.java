@@ -80,6 +80,10 @@ final class UnsupportedStatements extends PlanRule {
     return null;
   }
 
+  static RuntimeException refusal(String kind, LakeTable table) {
+    return REFUSALS.get(kind).of(table);
+  }
+
   /** What is refused of a table, why, and what to do instead. */
   private record Refusal(String what, String why, String now) {
     RuntimeException of(LakeTable table) {

@@ -114,7 +114,7 @@ public final class Verdicts {
         FlatMapGroupsInPandasWithState FlatMapGroupsInR FlatMapGroupsInRWithArrow
         FlatMapGroupsWithState MapInArrow MapInPandas MapPartitionsExternalUDF MapPartitionsInR
         MapPartitionsInRWithArrow PythonMapInArrow ScriptTransformation TransformWithState
-        TransformWithStateInPySpark PythonWorkerLogs
+        TransformWithStateInPandas TransformWithStateInPySpark PythonWorkerLogs
         """);
     // Places that a later statement would change without naming them.
     put(
@@ -159,7 +159,7 @@ public final class Verdicts {
     put(
         Verdict.REFUSED,
         """
-        GeneralParameterizedQuery NameParameterizedQuery PlanWithUnresolvedIdentifier
+        ExecuteImmediateQuery GeneralParameterizedQuery NameParameterizedQuery PlanWithUnresolvedIdentifier
         PosParameterizedQuery RelationChanges RelationTimeTravel UnresolvedBinBy
         UnresolvedCatalogRelation UnresolvedCteRelationRef UnresolvedDataSource
         UnresolvedDeduplicate UnresolvedEventTimeWatermark UnresolvedExecuteImmediate

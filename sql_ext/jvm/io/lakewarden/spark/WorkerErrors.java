@@ -1,5 +1,6 @@
 package io.lakewarden.spark;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.QueryContext;
@@ -53,13 +54,15 @@ public final class WorkerErrors {
             Metadata.empty(),
             NamedExpression$.MODULE$.newExprId(),
             TableWrite.none());
+    List<Attribute> columns = new ArrayList<>(CollectionConverters.asJava(generate.generatorOutput()));
+    columns.add(error);
     LogicalPlan reported =
         new Generate(
             (Generator) reporting,
             generate.unrequiredChildIndex(),
             generate.outer(),
             generate.qualifier(),
-            generate.generatorOutput().appended(error).toSeq(),
+            CollectionConverters.asScala(columns).toSeq(),
             generate.child());
     List<NamedExpression> output =
         CollectionConverters.asJava(generate.output()).stream()

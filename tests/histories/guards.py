@@ -168,7 +168,7 @@ GUARDS = (
     ),
     Guard(
         "bounds say nothing of NaN",
-        (f"{_ENGINE}.read.merge.possible:_fractions",),
+        (f"{_ENGINE}.read.merge.predicate:_fractions",),
         _answering(()),
     ),
     Guard(
@@ -188,7 +188,7 @@ GUARDS = (
         (
             f"{_ENGINE}.read.merge.slice_reader:assert_whole",
             f"{_ENGINE}.index.slice_keys:assert_whole",
-            f"{_ENGINE}.metadata.reading.file_group:assert_whole",
+            f"{_ENGINE}.metadata.reading.partition:assert_whole",
         ),
         _nothing,
     ),
@@ -206,13 +206,13 @@ GUARDS = (
     ),
     Guard(
         "a secondary index forgets the values of rewritten rows",
-        (f"{_ENGINE}.write.files.key_changes:ValueWatch.before",),
+        (f"{_ENGINE}.write.files.log_files:ValueWatch.before",),
         _nothing,
         favoured=_ROW_INDEXES,
     ),
     Guard(
         "a secondary index learns what logs make of values",
-        (f"{_ENGINE}.write.files.key_changes:value_changes",),
+        (f"{_ENGINE}.write.files.log_files:value_changes",),
         _answering(()),
         favoured=_ROW_INDEXES,
     ),
@@ -224,7 +224,7 @@ GUARDS = (
     ),
     Guard(
         "new base files have filters and statistics of expressions",
-        (f"{_ENGINE}.write.files.base_writing:with_gathered",),
+        (f"{_ENGINE}.write.files.base_files:with_gathered",),
         _as_it_was,
         favoured=_ROW_INDEXES,
     ),
@@ -248,7 +248,7 @@ GUARDS = (
     ),
     Guard(
         "rows that come to where a write has searched are a conflict",
-        (f"{_ENGINE}.conflicts.read_scopes:ReadScope.invalidated",),
+        (f"{_ENGINE}.conflicts.touched_groups:ReadScope.invalidated",),
         _answering(()),
         lock=LockKind.KEPT,
         without=frozenset({"rollback", "update", "delete", "restore", "clean", "archive"}),
@@ -261,7 +261,7 @@ GUARDS = (
     ),
     Guard(
         "a delete in vain looks for keys that others bring",
-        (f"{_ENGINE}.write.plan_keys:_deleted_in_vain",),
+        (f"{_ENGINE}.write.planner:_deleted_in_vain",),
         _answering(np.zeros(0, np.int64)),
         lock=LockKind.KEPT,
         without=frozenset({"overwrite", "overwrite partitions", "rollback", "add", "update"}),

@@ -168,7 +168,7 @@ def test_a_record_index_spares_a_second_look_at_the_file_groups_of_an_upsert() -
     act = changed(table)
     for _ in range(3):
         work = counted(act).of_ours
-        assert work["key_changes.key_changes"] == 0
+        assert work["log_files.key_changes"] == 0
         assert work["slice_reader.SliceReader.batches"] == 0
 
 

@@ -191,10 +191,12 @@ def new_table(run: Run, path: Path) -> Table:
     return table
 
 
-def write(path: str, folder: Path, partition: str, seed: int, each: int, stop: Event) -> None:
+def write(
+    path: str, folder: Path, partition: str, seed: int, ts: int, each: int, stop: Event
+) -> None:
     """Upsert and delete until the writers are stopped; what each key has become is written down."""
     chance, table = Random(seed), Table(path)
-    ts, known = 10 * DAY + seed % DAY, {}
+    known: dict[str, object] = {}
     new = each + seed % 1_000_000
     while not stop.is_set():
         ts, began = ts + 1, time.monotonic()
@@ -233,6 +235,7 @@ class Director:
         self._stop = self._context.Event()
         self._writers: list[BaseProcess] = []
         self._rows: dict[str, str | None] = {}
+        self._ts = 0
 
     def play(self) -> Iterator[Figures]:
         table = new_table(self._run, self._folder / "table")
@@ -296,7 +299,9 @@ class Director:
         each = self._run.rows // len(WRITERS)
         for one in WRITERS[: self._run.writers]:
             seed = self._chance.getrandbits(31)
-            given = (self._path, self._folder, one, seed, each, self._stop)
+            # Later writers have later times, so that what they write counts.
+            self._ts += 10 * DAY
+            given = (self._path, self._folder, one, seed, self._ts, each, self._stop)
             self._writers.append(self._started(write, *given))
 
     def _stop_writers(self, figures: Figures) -> None:
@@ -334,13 +339,14 @@ class Director:
 
 
 def main() -> int:
+    usual = Run()
     parser = ArgumentParser(prog="python -m tests.races.builds_beside_writers")
-    parser.add_argument("--rows", type=int, default=Run.rows)
-    parser.add_argument("--kills", type=int, default=Run.kills)
+    parser.add_argument("--rows", type=int, default=usual.rows)
+    parser.add_argument("--kills", type=int, default=usual.kills)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--type", default="mor", help="cow or mor")
-    parser.add_argument("--writers", type=int, default=Run.writers, help="how many, of four")
-    parser.add_argument("--nice", type=int, default=Run.niceness, help="niceness of the builder")
+    parser.add_argument("--writers", type=int, default=usual.writers, help="how many, of four")
+    parser.add_argument("--nice", type=int, default=usual.niceness, help="niceness of the builder")
     parser.add_argument("--only", nargs="+", default=[kind.name for kind in KINDS])
     parser.add_argument("--folder", help="where the table is made; it is kept")
     given = parser.parse_args()

@@ -50,8 +50,11 @@ final class CreatedLike {
         || text(node.productElement(3)) == null) {
       return null;
     }
+    LakeTable ours = ours(session, (TableIdentifier) node.productElement(1));
     if (!TableRelations.isOurs(text(node.productElement(3)))) {
-      refuseOurs(session, (TableIdentifier) node.productElement(1));
+      if (ours != null) {
+        throw UnsupportedStatements.refusal(ANY, ours);
+      }
       return null;
     }
     CatalogTable source =
@@ -66,16 +69,18 @@ final class CreatedLike {
     CatalogStorageFormat storage = (CatalogStorageFormat) node.productElement(2);
     return creation(
         Identifier.of(new String[] {database}, name.table()),
-        source.schema(),
-        CollectionConverters.asJava(source.partitionColumnNames()),
-        Map.of(),
+        ours == null ? source.schema() : ours.ownSchema(),
+        ours == null
+            ? CollectionConverters.asJava(source.partitionColumnNames())
+            : ours.partitions(),
+        ours == null ? Map.of() : ours.properties(),
         node,
         text(node.productElement(3)),
         storage.locationUri().isDefined() ? storage.locationUri().get().toString() : null);
   }
 
-  /** Until Spark 4.0 the table to copy reaches us by its name only. */
-  private static void refuseOurs(SparkSession session, TableIdentifier source) {
+  /** The table of ours to copy, which until Spark 4.0 reaches us by its name only; or null. */
+  private static LakeTable ours(SparkSession session, TableIdentifier source) {
     List<String> parts = new ArrayList<>();
     if (source.database().isDefined()) {
       parts.add(source.database().get());
@@ -83,9 +88,7 @@ final class CreatedLike {
     parts.add(source.table());
     TableRelations.Found found =
         new TableRelations(session).found(parts, Map.of(), LakeTable.Role.READ);
-    if (found != null) {
-      throw UnsupportedStatements.refusal(ANY, found.table());
-    }
+    return found == null ? null : found.table();
   }
 
   private static LogicalPlan creation(

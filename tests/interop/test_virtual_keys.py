@@ -1,16 +1,10 @@
 """Tables without meta columns: Java and we write on after each other."""
 
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lakewarden import Table
-from lakewarden.engine.formats.log.block import BlockKind
-from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks
 from lakewarden.engine.table.schema import META_COLUMNS
 from tests.canonical import Row
 from tests.interop.java_writes import SMALL, JavaWriter
@@ -76,46 +70,6 @@ def test_java_goes_on_with_a_table_without_meta_columns(
     carry_out(table, upcoming("delete"))
     carry_out(table, upcoming())
     agree("we clustered, and so did Java")
-
-
-def test_keys_of_all_types_are_spelled_as_java_spells_them(java: JavaJudge, tmp_path: Path) -> None:
-    path, columns = tmp_path / "t", ("s", "d", "t", "m", "b", "n")
-    schema = pa.schema(
-        [
-            ("s", pa.string()),
-            ("d", pa.date32()),
-            ("t", pa.timestamp("us", "UTC")),
-            ("m", pa.decimal128(10, 2)),
-            ("b", pa.bool_()),
-            ("n", pa.int64()),
-            ("v", pa.int32()),
-        ]
-    )
-    moment = datetime(2024, 2, 29, 1, 2, 3, tzinfo=UTC)
-    rows = [
-        {"s": "x", "d": date(2024, 2, 29), "t": moment, "m": Decimal("1.50"), "b": True, "n": n}
-        for n in (1, 2, 3)
-    ]
-    table = Table.create(str(path), schema, columns, type="mor", properties=VIRTUAL)
-    table.upsert(pa.Table.from_pylist([row | {"v": 1} for row in rows], schema))
-    table.delete(pa.Table.from_pylist(rows[:1], schema))
-    java.sql(
-        path,
-        "MERGE INTO t USING (SELECT * FROM t WHERE n > 1) s ON "
-        + " AND ".join(f"t.{name} = s.{name}" for name in columns)
-        + " WHEN MATCHED THEN DELETE",
-        settings=SMALL | VIRTUAL | {"hoodie.datasource.write.recordkey.field": ",".join(columns)},
-    )
-    said = {
-        key
-        for log in path.glob(".*log*")
-        if log.suffix != ".crc"
-        for block in read_blocks(log.read_bytes(), log.name)
-        if block.kind is BlockKind.DELETE
-        for key in deletes(block).keys.to_pylist()
-    }
-    spelled = table.read_arrow(columns=["n"]).num_rows, java_rows(java, path)
-    assert spelled == (0, []), said
 
 
 def test_java_cannot_update_such_a_table_in_sql(java: JavaJudge, tmp_path: Path) -> None:

@@ -24,16 +24,7 @@ def permissions_in(settings: Mapping[str, str]) -> Permissions:
 
 def permissions_of(context: SparkContext) -> Permissions:
     """What a running context allows."""
-    conf = context._jsc.sc().conf()
-    spellings = {key: (key, f"spark.{key}") for key in (ALLOWED_ROOTS, READ_ONLY)}
-    return permissions_in(
-        {
-            key: conf.get(name)
-            for key, names in spellings.items()
-            for name in names
-            if conf.contains(name)
-        }
-    )
+    return permissions_in(_set_in(context))
 
 
 def check_settings(permissions: Permissions, settings: Mapping[str, str]) -> None:
@@ -44,15 +35,31 @@ def check_settings(permissions: Permissions, settings: Mapping[str, str]) -> Non
 
 
 def fix_permissions(context: SparkContext, settings: Mapping[str, str]) -> None:
-    """Give a running context its owner's permissions, which hold until it is stopped."""
-    conf = context._jsc.sc().conf()
+    """Give a running context its owner's permissions, which hold until it is stopped.
+
+    Permissions in the context's own configuration are refused by an older Spark, too: what its
+    planner makes of statements has not been judged.
+    """
+    conf, known = context._jsc.sc().conf(), _set_in(context)
     for key in (ALLOWED_ROOTS, READ_ONLY):
+        if key in settings or key in known:
+            check_spark(context.version, OLDEST_TO_SERVE)
         if key not in settings:
             continue
-        check_spark(context.version, OLDEST_TO_SERVE)
         if conf.contains(key) and conf.get(key) != settings[key]:
             raise _fixed(key, conf.get(key))
         conf.set(key, settings[key])
+
+
+def _set_in(context: SparkContext) -> dict[str, str]:
+    conf = context._jsc.sc().conf()
+    spellings = {key: (key, f"spark.{key}") for key in (ALLOWED_ROOTS, READ_ONLY)}
+    return {
+        key: conf.get(name)
+        for key, names in spellings.items()
+        for name in names
+        if conf.contains(name)
+    }
 
 
 def _fixed(key: str, value: str) -> InvalidRequest:

@@ -242,20 +242,20 @@ class TableMetadata:
 
     def repair_partition_files(
         self, *, migrates: bool = False, dry_run: bool = False
-    ) -> tuple[PartitionFile, ...]:
+    ) -> Listed[PartitionFile]:
         """Put back the files that make folders partitions; how each folder said so before.
 
         Or let all of them be files of the table's base format.
         """
         if migrates:
-            return migrate_partition_files(self._context_factory(), dry_run=dry_run)
-        return add_partition_files(self._state(), dry_run=dry_run)
+            return Listed(migrate_partition_files(self._context_factory(), dry_run=dry_run))
+        return Listed(add_partition_files(self._state(), dry_run=dry_run))
 
     def repair_properties(
         self, properties: Mapping[str, str], *, dry_run: bool = False
-    ) -> tuple[PropertyChange, ...]:
+    ) -> Listed[PropertyChange]:
         """Replace the table's properties; refused where they would describe other rows or files."""
-        return overwrite_properties(self._context_factory(), properties, dry_run=dry_run)
+        return Listed(overwrite_properties(self._context_factory(), properties, dry_run=dry_run))
 
     def repair_cleans(self, *, dry_run: bool = False) -> tuple[tuple[str, bool], ...]:
         """Remove pending cleans whose plans are damaged; each with whether it goes."""

@@ -11,6 +11,7 @@ from lakewarden.engine.formats.instant_metadata import clean
 from lakewarden.engine.formats.properties import CHECKSUM_KEY, parse_properties
 from lakewarden.engine.index.identity import recorded_identity
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
+from lakewarden.engine.kernel.shown import Shown
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig, table_config
@@ -24,8 +25,8 @@ from lakewarden.engine.write.files.write_groups import ensure_partition, write_i
 BASE_FORMAT_KEY = "hoodie.partition.metafile.use.base.format"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFile:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PartitionFile(Shown):
     """How a folder says that it is a partition."""
 
     partition: str
@@ -33,8 +34,8 @@ class PartitionFile:
     has_base_format: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PropertyChange:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PropertyChange(Shown):
     """A property before and after; None where there was none, or is none any more."""
 
     name: str

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 from lakewarden.engine.file_groups.slices import Completions, FileGroup, Visibility
 from lakewarden.engine.formats.hfile import HFile, HFileEntries
 from lakewarden.engine.formats.instant_metadata.binding import InstantCodec
+from lakewarden.engine.formats.log.block import Block
 from lakewarden.engine.formats.log.deletes import deletes
-from lakewarden.engine.formats.log.reader import read_blocks, records
+from lakewarden.engine.formats.log.reader import RecordChoice, read_blocks, records
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.metadata.encoding.records import Run, Versions, decode_runs
@@ -229,9 +230,14 @@ def _records_by_identity() -> Callable[..., pa.Table]:
     def known(block: _Itself, columns: tuple[str, ...] | None) -> pa.Table:
         return records(block.own, columns)
 
-    return lambda block, columns=None: known(
-        _Itself(block), None if columns is None else tuple(columns)
-    )
+    def read(
+        block: Block, columns: Sequence[str] | None = None, choice: RecordChoice | None = None
+    ) -> pa.Table:
+        if choice is not None:
+            return records(block, columns, choice)
+        return known(_Itself(block), None if columns is None else tuple(columns))
+
+    return read
 
 
 def _timelines() -> Callable[..., ActiveTimeline]:

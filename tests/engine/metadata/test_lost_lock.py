@@ -11,7 +11,7 @@ import pytest
 from lakewarden.engine.file_groups.file_names import BaseFile
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.kernel.errors import Conflict, Unavailable
-from lakewarden.engine.metadata.entries.changes import TableChange
+from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.compact import (
@@ -20,6 +20,7 @@ from lakewarden.engine.metadata.writing.compact import (
     left_compaction,
     pending_compactions,
 )
+from lakewarden.engine.metadata.writing.deltacommit import SHARED_FROM_ENTRIES
 from lakewarden.engine.metadata.writing.instants import begin, commit_content, complete_now
 from lakewarden.engine.metadata.writing.writer import write_change
 from lakewarden.engine.run.executor import LocalExecutor
@@ -52,6 +53,12 @@ def tell_pausing(
 ) -> None:
     ports = Ports(clock=table.clock, executor=PausingExecutor({at_task: meanwhile}))
     write_change(table.metadata, table.definitions, change, table.times, ports)
+
+
+def many_files() -> tuple[NewFile, ...]:
+    """So many that the logs of their deltacommit are tasks of the executor."""
+    one = new_file("a", name(1), ["k"], [0.5])
+    return tuple(replace(one, name=name(1 + number)) for number in range(SHARED_FROM_ENTRIES))
 
 
 def listed(table: TableInMemory) -> set[str]:
@@ -317,7 +324,7 @@ def assert_all_files_are_there(table: TableInMemory) -> None:
 def test_what_a_later_attempt_has_told_stays(at_task: int) -> None:
     table = TableInMemory().create()
     instant = table.begin()
-    mine = TableChange(instant=instant, new_files=(new_file("a", name(1), ["k"], [0.5]),))
+    mine = TableChange(instant=instant, new_files=many_files())
     theirs = TableChange(instant=instant, new_files=(new_file("a", name(2), ["k"], [0.5]),))
 
     def the_next_attempt_commits() -> None:
@@ -333,7 +340,7 @@ def test_what_a_later_attempt_has_told_stays(at_task: int) -> None:
 def test_what_was_taken_back_meanwhile_is_not_completed() -> None:
     table = TableInMemory().create()
     instant = table.begin()
-    change = TableChange(instant=instant, new_files=(new_file("a", name(1), ["k"], [0.5]),))
+    change = TableChange(instant=instant, new_files=many_files())
 
     def somebody_rolls_it_back() -> None:
         table.roll_back(instant, table.times.next())

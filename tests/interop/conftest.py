@@ -1,6 +1,8 @@
 """The judges, started once per session, and the shapes of tables that they are shown."""
 
 from collections.abc import Iterator
+from hashlib import sha1
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "shape" in metafunc.fixturenames:
         every = metafunc.config.getoption("--all-shapes")
         metafunc.parametrize("shape", all_shapes() if every else pairwise_shapes(), ids=str)
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder whose path no other test has.
+
+    Java keeps blocks of HFiles by their path, also when another table has taken it, and pytest
+    gives the folder of a test that has passed to the next one with the same first letters.
+    """
+    folder = tmp_path / sha1(request.node.nodeid.encode()).hexdigest()[:8]
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture(scope="session")

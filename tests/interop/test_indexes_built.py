@@ -53,8 +53,7 @@ def test_java_writes_on_with_indexes_that_we_built(
 def test_java_finds_all_that_is_built_on_a_partitioned_table_true(
     type_: str, java: JavaJudge, tmp_path: Path
 ) -> None:
-    # Java keeps blocks of HFiles by their path, also when another table has taken it.
-    path = tmp_path / f"table_{type_}"
+    path = tmp_path / "table"
     table, story = written(Shape(type_), path)
     table.delete_metadata_table()
     agreement = Agreement(java, path)

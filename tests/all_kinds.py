@@ -23,6 +23,7 @@ from lakewarden.engine.formats.hashing import (
     column_stats_key,
     expression_partition_key,
 )
+from lakewarden.engine.formats.instant_metadata.clean import decode_plan
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks, records
 from lakewarden.engine.metadata.building.create import BuildOptions, add_partitions
@@ -46,6 +47,7 @@ from lakewarden.engine.services.indexing.present import PresentTable
 from lakewarden.engine.snapshot import Snapshot, load_snapshot
 from lakewarden.engine.table.schema import RECORD_KEY
 from lakewarden.engine.table.versions import index_version
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.state.context import load_for_writing
 
 BLOOM = "bloom_filters"
@@ -253,6 +255,20 @@ class _Truth:
         for partition, files in self.state.source(use_metadata=False).files().items():
             for file in files:
                 yield partition, file.name
+        yield from self._files_of_cleans()
+
+    def _files_of_cleans(self) -> Iterator[tuple[str, str]]:
+        """A clean that died may have deleted files, and reports them when it is finished."""
+        active = self.state.timeline.active
+        for instant in active.pending((Action.CLEAN,)):
+            files = active.files_of(instant)
+            if files is None or files.requested is None:
+                continue
+            content = active.read(files.requested.instant)
+            plan = decode_plan(content, files.requested.entry.path)
+            for partition, gone in plan.file_paths_to_be_deleted_per_partition.items():
+                for file in gone:
+                    yield partition, str(file.file_path).rpartition("/")[2]
 
 
 @lru_cache

@@ -27,8 +27,7 @@ def assert_changes(seen: pa.Table, moments: Sequence[Moment], window: range, pas
         for key in sorted(before.keys() | moment.rows.keys() | found.keys()):
             old, new = before.get(key), moment.rows.get(key)
             expected = tuple(
-                None if one is None else {name: one.row.get(name) for name in past.columns}
-                for one in (old, new)
+                None if one is None else past.image(one.row, moment) for one in (old, new)
             )
             is_rewritten = old is not None and new is not None and old.step != new.step
             # The same row once more is a change, as in Java; unless it came too late to count.

@@ -140,6 +140,12 @@ class Past:
         """The newest write that had started by then."""
         return next((one for one in reversed(self.moments) if one.requested <= instant), None)
 
+    def image(self, row: Row, moment: Moment) -> Row:
+        """A row of a moment in today's columns; one that was dropped since is another one now."""
+        since = (one.columns for one in self.moments if one.step >= moment.step)
+        same = frozenset(self.columns).intersection(*since)
+        return {name: row.get(name) if name in same else None for name in self.columns}
+
     def back_to(self, snapshot: Moment | None) -> None:
         """Forget what came after a moment."""
         self.freed = frozenset()

@@ -49,9 +49,13 @@ def _names(folder: Path) -> Iterator[str]:
 
 
 def _name(folder: Path) -> str | None:
-    """None for one that has just ended."""
+    return _text(folder / "comm")
+
+
+def _text(file: Path) -> str | None:
+    """What a file says of a thread or process; None for one that has just ended."""
     try:
-        return (folder / "comm").read_text().strip()
+        return file.read_text().strip()
     except OSError:
         return None
 
@@ -65,4 +69,4 @@ def _is_socket(descriptor: Path) -> bool:
 
 def _children(pid: int) -> Iterator[int]:
     for task in (PROC / str(pid) / "task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
+        yield from map(int, (_text(task / "children") or "").split())

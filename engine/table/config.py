@@ -164,15 +164,20 @@ def kept_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 def load_config(storage: Storage) -> TableConfig:
     """Read and check the properties of the table at a storage's root."""
+    properties = read_properties(storage)
+    if properties is None:
+        raise _no_table(storage)
+    return table_config(properties)
+
+
+def read_properties(storage: Storage) -> Mapping[str, str] | None:
+    """What the properties file says, or its backup where an update of it was cut short."""
     payload = storage.read_if_present(PROPERTIES_PATH)
     if not is_whole(payload):
         # Either an update of it was cut short, or its writer makes no checksums.
         backup = storage.read_if_present(BACKUP_PATH)
         payload = backup if is_whole(backup) else payload or backup
-    if not payload:
-        raise _no_table(storage)
-    properties = parse_properties(payload, PROPERTIES_PATH)
-    return table_config(properties)
+    return parse_properties(payload, PROPERTIES_PATH) if payload else None
 
 
 def is_whole(payload: bytes | None) -> bool:

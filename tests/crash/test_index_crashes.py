@@ -7,7 +7,6 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.metadata.reading.definitions import DEFAULT_PATH, defined_indexes
 from lakewarden.engine.metadata.reading.table import RECORD_INDEX
-from lakewarden.engine.table.config import PROPERTIES_PATH, is_whole
 from tests.crash.dying_operations import DEAD_AFTER_MS, killed
 from tests.engine.services.indexing.indexed_tables import homes, indexed
 from tests.engine.services.service_table import contents, inserted, new_service_world, updated
@@ -16,7 +15,6 @@ from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape
 
 # A prime number, so that all kinds of calls have their turn.
-PROPERTIES_OF_METADATA = f".hoodie/metadata/{PROPERTIES_PATH}"
 EVERY = 1 if IS_SIMULATION else 11
 SHAPE = Shape("mor", index="RECORD_INDEX")
 HISTORY = (inserted(), updated(3))
@@ -66,10 +64,6 @@ def test_a_change_of_version_that_dies_leaves_one_or_the_other_and_goes_on(versi
     )
     for death in deaths.values():
         world = death.world
-        if not is_whole(world.storage.read_if_present(PROPERTIES_OF_METADATA)):
-            # No supported storage leaves half of what is put. It takes the change once more.
-            world.clock.advance(DEAD_AFTER_MS)
-            world.table(58).change_version(version)
         assert_rows(world.table(59), *HISTORY, death=str(death))
         world.clock.advance(DEAD_AFTER_MS)
         world.table(60).upsert(NEXT.table())

@@ -41,6 +41,7 @@ from lakewarden.engine.table.config import (
     PROPERTIES_PATH,
     TableConfig,
     load_config,
+    read_properties,
 )
 from lakewarden.engine.timeline.instants.instant import Action, InstantFiles, Layout, layout_of
 from lakewarden.engine.timeline.timeline import (
@@ -329,7 +330,10 @@ def _own_timeline(
     """The metadata table's timeline; it is looked for where the data's would be first."""
 
     def layout() -> Layout:
-        return layout_of(parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH))
+        said = read_properties(storage)
+        if said is None:
+            said = parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
+        return layout_of(said)
 
     if not asks_ahead(storage):
         return Timeline.load(storage, layout(), earlier)

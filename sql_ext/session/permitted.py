@@ -40,10 +40,10 @@ def fix_permissions(context: SparkContext, settings: Mapping[str, str]) -> None:
     Permissions in the context's own configuration are refused by an older Spark, too: what its
     planner makes of statements has not been judged.
     """
-    conf, known = context._jsc.sc().conf(), _set_in(context)
+    if {ALLOWED_ROOTS, READ_ONLY} & (settings.keys() | _set_in(context).keys()):
+        check_spark(context.version, OLDEST_TO_SERVE)
+    conf = context._jsc.sc().conf()
     for key in (ALLOWED_ROOTS, READ_ONLY):
-        if key in settings or key in known:
-            check_spark(context.version, OLDEST_TO_SERVE)
         if key not in settings:
             continue
         if conf.contains(key) and conf.get(key) != settings[key]:

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import lakewarden
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.sql_ext.session.permitted import fix_permissions
 from tests.sql_ext.conftest import Refused, Run
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -87,3 +91,30 @@ def test_no_session_changes_it(
 def test_permissions_are_given_once(limited: SparkSession) -> None:
     with pytest.raises(InvalidRequest, match="its permissions once"):
         lakewarden.enable(limited, {"lakewarden.read.only": "false"})
+
+
+class OlderContext:
+    """A context that says to be Spark 3.5, with a configuration of its own."""
+
+    version = "3.5.9"
+
+    def __init__(self, spark: SparkSession, key: str | None) -> None:
+        self._jsc, jvm = self, spark.sparkContext._jvm
+        assert jvm is not None
+        self.conf = jvm.org.apache.spark.SparkConf(False)
+        if key is not None:
+            self.conf.set(key, "true")
+
+    def sc(self) -> SimpleNamespace:
+        return SimpleNamespace(conf=lambda: self.conf)
+
+
+@pytest.mark.parametrize("key", [KEYS[1], f"spark.{KEYS[1]}", f"spark.{KEYS[0]}"])
+def test_an_older_spark_takes_no_permissions_wherever_they_are_set(
+    sql_session: SparkSession, key: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=r"This is Spark 3\.5\.9"):
+        fix_permissions(cast(SparkContext, OlderContext(sql_session, key)), {})
+    with pytest.raises(InvalidRequest, match=r"This is Spark 3\.5\.9"):
+        fix_permissions(cast(SparkContext, OlderContext(sql_session, None)), {KEYS[0]: "/data"})
+    fix_permissions(cast(SparkContext, OlderContext(sql_session, None)), {})

@@ -72,7 +72,7 @@ def definitions_of(
     states = dict.fromkeys((*config.metadata_partitions_inflight, *planned), INFLIGHT)
     states |= dict.fromkeys(config.metadata_partitions, READY)
     return tuple(
-        _definition(partition, records.get(partition, {}), states[partition])
+        parsed_definition(partition, records.get(partition, {}), states[partition])
         for partition in sorted(states)
     )
 
@@ -87,7 +87,7 @@ def keeps_partition_statistics(config: TableConfig) -> bool:
 
 def undefined(partition: str, state: str) -> IndexDefinition:
     """An index of which nothing is known but the partition that it is, or shall be."""
-    return _definition(partition, {}, state)
+    return parsed_definition(partition, {}, state)
 
 
 def stored_definitions(storage: Storage, path: str) -> StoredDefinitions:
@@ -114,7 +114,8 @@ def defined_indexes(payload: bytes, path: str) -> dict[str, Mapping[str, object]
         raise corrupt(path, None, f"It holds no index definitions: {error}.") from None
 
 
-def _definition(partition: str, entry: Mapping[str, object], state: str) -> IndexDefinition:
+def parsed_definition(partition: str, entry: Mapping[str, object], state: str) -> IndexDefinition:
+    """The index that a record of the file is about."""
     columns, options = entry.get("sourceFields"), entry.get("indexOptions")
     return IndexDefinition(
         name=index_name(partition),

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from lakewarden.engine.metadata.entries.expressions import IDENTITY
 from lakewarden.engine.metadata.reading.definitions import (
+    INFLIGHT,
+    IndexDefinition,
     StoredDefinitions,
     backup_path,
+    parsed_definition,
     stored_definitions,
 )
 from lakewarden.engine.metadata.reading.table import (
@@ -31,6 +34,10 @@ class NewDefinition:
     def of_version(self, version: str) -> "NewDefinition":
         """The same, whose entries have a format."""
         return NewDefinition(self.partition, {**self.record, "version": version})
+
+    def parsed(self) -> IndexDefinition:
+        """The index as it is read from the file, once it is written there."""
+        return parsed_definition(self.partition, self.record, INFLIGHT)
 
 
 def column_stats_definition(columns: Sequence[str], *, version: str = "V2") -> NewDefinition:

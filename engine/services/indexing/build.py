@@ -121,11 +121,11 @@ def create_index(
         if not if_not_exists:
             raise index_exists(request.name, wanted.partition)
         return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+    refuse_impossible(context, snapshot, [wanted])
     if dry_run:
         gather(context, snapshot, [wanted])
         return _would_be(snapshot, wanted.partition, "It would be built.")
     if not snapshot.config.metadata_partitions:
-        refuse_impossible(context, snapshot, [wanted])
         # The lock is held for the table's files alone, however many rows there are.
         build_metadata_table(context, [WantedIndex(partition=FILES)])
     recover_failed_instants(context)

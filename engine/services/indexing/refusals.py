@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.reading.table import FILES
 from lakewarden.engine.metadata.writing.builds import BuildDone, BuildNotes
+from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
 from lakewarden.engine.table.config import TableConfig
 
 # A build that gives way to a rollback or restore; the caller may plan it anew.
@@ -31,6 +32,16 @@ def index_exists(name: str, partition: str) -> InvalidRequest:
         now="Use IF NOT EXISTS, or REFRESH INDEX to rebuild it.",
         index=name,
         partition=partition,
+    )
+
+
+def unmaintainable(wanted: NewDefinition, why: str) -> InvalidRequest:
+    return InvalidRequest(
+        "unsupported_index",
+        what=f"The index {wanted.parsed().name!r} cannot be created: no write could maintain it.",
+        why=why,
+        now="Choose another column, or another function.",
+        partition=wanted.partition,
     )
 
 

@@ -54,7 +54,8 @@ class IndexType(StrEnum):
 
 
 _OF_EXPRESSIONS = frozenset({IndexType.COLUMN_STATS, IndexType.BLOOM_FILTERS})
-_OF_KEYS = frozenset({IndexType.RECORD_INDEX, IndexType.SECONDARY_INDEX, IndexType.BLOOM_FILTERS})
+_OF_WHOLE_KEYS = frozenset({IndexType.RECORD_INDEX, IndexType.BLOOM_FILTERS})
+_OF_KEYS = _OF_WHOLE_KEYS | {IndexType.SECONDARY_INDEX}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +91,12 @@ class WantedIndex:
 
 def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str]) -> WantedIndex:
     """What is to be built, and what is to be defined about it; `known` are the table's columns."""
-    for column in request.columns:
-        if column not in known:
-            raise _unknown_column(column, known)
     kind = _kind(request, config)
+    # A key may be a field inside a column; an index of keys names it as the table does.
+    keys = config.key_fields if kind in _OF_WHOLE_KEYS else ()
+    for column in request.columns:
+        if column not in known and column not in keys:
+            raise _unknown_column(column, known)
     own = _options(request)
     function = _function(request, own)
     if function is not None and kind in _OF_EXPRESSIONS:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lakewarden.engine.formats.instant_metadata import indexing
 from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
-from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.create import BuildOptions, in_order
 from lakewarden.engine.metadata.building.initialise import (
@@ -17,6 +17,7 @@ from lakewarden.engine.metadata.building.initialise import (
     create_partitions,
     forget_unfinished,
 )
+from lakewarden.engine.metadata.entries.row_indexes import row_indexes
 from lakewarden.engine.metadata.reading.definitions import definitions_path
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.shards import GroupCounts, record_shard, shard_of
@@ -42,7 +43,7 @@ from lakewarden.engine.metadata.writing.definitions_file import (
     define_indexes,
     record_index_definition,
 )
-from lakewarden.engine.services.indexing.refusals import index_exists
+from lakewarden.engine.services.indexing.refusals import index_exists, unmaintainable
 from lakewarden.engine.services.indexing.request import WantedIndex, record_scope
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.properties_file import update_properties
@@ -279,6 +280,16 @@ def refuse_impossible(context: Context, snapshot: Snapshot, wanted: Sequence[Wan
     )
     names = [one.partition for one in wanted]
     in_order(context.storage, snapshot.config, names, choices)
+    for definition in choices.definitions:
+        _refuse_unkept(context, snapshot, definition)
+
+
+def _refuse_unkept(context: Context, snapshot: Snapshot, wanted: NewDefinition) -> None:
+    """Refuse what no write could maintain: from its plan on, every write would be refused."""
+    try:
+        row_indexes([wanted.parsed()], snapshot.schema().columns, context.settings)
+    except InvalidRequest as error:
+        raise unmaintainable(wanted, error.why) from None
 
 
 def _refuse_ready(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:

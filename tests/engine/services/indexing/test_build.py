@@ -48,6 +48,14 @@ from tests.writing.shapes import Shape
 IS_SIMULATION = "LAKEWARDEN_KILLS" in os.environ
 DELETED = Write("delete", (row("k0"),))
 HISTORY = (inserted(), updated(), Write("upsert", (row("n1", 3), row("k2", 3))), DELETED)
+BINARY = {
+    "id": ["b"],
+    "p": ["b"],
+    "ts": pa.array([5], pa.int64()),
+    "v": [0.5],
+    "name": ["b"],
+    "raw": pa.array([b"b"], pa.binary()),
+}
 STATISTICS = ("column_stats", "partition_stats")
 
 
@@ -181,6 +189,30 @@ def test_a_plan_that_waits_does_no_harm() -> None:
     plan.run()  # type: ignore[union-attr]
     assert indexed(table) == homes(table)
     assert world.rows() == contents(MOR, *HISTORY)
+
+
+@pytest.mark.parametrize("operation", ["schedule", "scheduleAndExecute"])
+def test_what_no_write_could_maintain_is_refused_before_a_plan_says_so(operation: str) -> None:
+    world = new_service_world(COW, *HISTORY)
+    table = built(world, "record_index", columns=["id"])
+    table.upsert(pa.table(BINARY), evolve=True)
+    with pytest.raises(InvalidRequest) as refused:
+        table.build_index("by_raw", ["raw"], "secondary_index", op=operation)
+    assert refused.value.code == "unsupported_index"
+    assert "cannot be created" in str(refused.value)
+    assert table.upsert([row("k0", 9) | {"raw": None}]).rows_written
+
+
+def test_an_index_of_keys_names_fields_inside_a_column_as_the_key_does() -> None:
+    clock = ManualClock()
+    schema = pa.schema([("k", pa.struct([("a", pa.string())])), ("v", pa.int64())])
+    storage = fresh_memory_storage(clock=clock)
+    table = Table.create("", schema, ["k.a"], storage=storage, ports=ports(clock, 1))
+    table.upsert([{"k": {"a": "one"}, "v": 1}])
+    table.create_index("record_index", ["k.a"])
+    assert table.lookup(["one"], ["v"]).to_pylist() == [{"v": 1}]
+    with pytest.raises(InvalidRequest, match=r"no column 'k\.a'"):
+        table.create_index("by_length", ["k.a"], "column_stats", {"expr": "length"})
 
 
 def test_a_write_that_began_without_the_index_begins_anew() -> None:

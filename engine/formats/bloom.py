@@ -136,6 +136,10 @@ _INT_MAX = (1 << 31) - 1
 # So many keys that a round of hashing works in the processor's cache.
 _CHUNK_KEYS = 1 << 14
 _CHUNK_TESTS = 1 << 20
+# A filter for less than half of the keys that one is made for is made for its own keys only; its
+# file is rewritten with a new filter, so that it needs no room for more. Java reads any size.
+_FITTED_SHARE = 2
+_FITTED_ENTRIES_MIN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,12 @@ class BloomOptions:
     entries_max: int = DEFAULT_ENTRIES_MAX
     # Whether filters of files with far fewer keys are smaller.
     is_fitted: bool = False
+
+    def entries_for(self, keys_count: int) -> int:
+        """How many keys a filter of so many is made for."""
+        if not self.is_fitted or _FITTED_SHARE * keys_count >= self.entries:
+            return self.entries
+        return min(max(keys_count, _FITTED_ENTRIES_MIN), self.entries)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

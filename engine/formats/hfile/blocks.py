@@ -145,8 +145,10 @@ BLOCK_BYTES_MAX = 1 << 30
 # Only bloom filters of few values pack better, some hundred to one: each is as long as a full one.
 EXPANSION_MAX = 100
 BLOCK_BYTES_FREE = 16 << 20
-# The filters of so many files with few rows stand in one file: some hundred of them.
 FILE_BYTES_FREE = 64 << 20
+# A filter of the default size, which has a block of its own: the fewer values it is of, the better
+# it packs, and one file may hold those of thousands of files.
+FILTER_BYTES_MAX = 512 << 10
 
 _ERRORS: tuple[type[Exception], ...] = (zlib.error, gzip_library.error)
 
@@ -173,9 +175,9 @@ def unpack(packed: bytes | memoryview, unpacked_bytes: int, path: str, offset: i
     return content
 
 
-def expanded_bytes_max(packed_bytes: int) -> int:
-    """How much some bytes may unpack to in all, so that a small file takes no large memory."""
-    return max(packed_bytes * EXPANSION_MAX, FILE_BYTES_FREE)
+def expanded_bytes_max(packed_bytes: int, blocks_count: int) -> int:
+    """How much some blocks may unpack to in all, so that a small file takes no large memory."""
+    return max(packed_bytes * EXPANSION_MAX, FILE_BYTES_FREE, blocks_count * FILTER_BYTES_MAX)
 
 
 def _check_claim(packed_bytes: int, unpacked_bytes: int, path: str, offset: int) -> None:
@@ -303,7 +305,7 @@ class BlockReader:
             yield span
 
     def _fetched(self, places: Sequence[BlockPlace]) -> Iterator[BlockSpan]:
-        unpacked_bytes, bytes_max = 0, expanded_bytes_max(self._source.size)
+        unpacked_bytes, bytes_max = 0, expanded_bytes_max(self._source.size, len(places))
         for run in _neighbours(places):
             first = run[0].offset
             raw = self.fetch(first, run[-1].end - first)

@@ -225,6 +225,7 @@ class _Values:
             int(options.get("numentries", size.entries)),
             float(options.get("fpp", size.false_positive_rate)),
             int(options.get("maxentries", size.entries_max)),
+            is_fitted=size.is_fitted and "numentries" not in options,
         )
         self._held: list[pa.Array] = []
         self._count = 0
@@ -248,7 +249,7 @@ class _Values:
         return build_bloom(
             distinct,
             type_code=size.type_code,
-            entries=size.entries,
+            entries=size.entries_for(len(distinct)),
             false_positive_rate=size.false_positive_rate,
             entries_max=size.entries_max,
         )

@@ -28,10 +28,6 @@ from lakewarden.engine.storage.port import Storage
 
 # A filter of so many times the keys it can grow to answers "maybe" to nearly every stranger.
 _SATURATED_AT = 8
-# A filter for less than half of the keys that one is made for is made for its own keys only; its
-# file is rewritten with a new filter, so that it needs no room for more. Java reads any size.
-_FITTED_SHARE = 2
-_FITTED_ENTRIES_MIN = 64
 # Up to so many keys a new filter costs next to nothing, and forgets keys that are gone.
 REBUILT_UP_TO = 200_000
 # From U+E000 on Java's order, that of UTF-16, is another one than that of UTF-8.
@@ -94,9 +90,6 @@ class KeyGatherer:
         keys = pa.chunked_array(self._keys, pa.string())
         if self._base is not None:
             return extend_bloom(self._base.decoded(), keys, entries_max=options.entries_max)
-        entries = options.entries
-        if options.is_fitted and _FITTED_SHARE * len(keys) < entries:
-            entries = min(max(len(keys), _FITTED_ENTRIES_MIN), entries)
         capacity = max(options.entries, options.entries_max)
         if options.type_code == "DYNAMIC_V0" and len(keys) > _SATURATED_AT * capacity:
             return full_bloom(
@@ -108,7 +101,7 @@ class KeyGatherer:
         return build_bloom(
             keys,
             type_code=options.type_code,
-            entries=entries,
+            entries=options.entries_for(len(keys)),
             false_positive_rate=options.false_positive_rate,
             entries_max=options.entries_max,
         )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewarden.engine.formats.hfile import HFile
+from lakewarden.engine.formats.hfile import HFile, write_hfile
 from lakewarden.engine.formats.range_source import BufferSource, FileRanges
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest, LakewardenError
 from tests.engine.formats.hfile.hbase_files import HBaseFile, cell, file_info, hbase_file, trailer
@@ -121,6 +121,15 @@ def test_a_block_that_claims_more_than_deflate_can_do_is_refused() -> None:
     content = bytearray(hbase_file(ENTRIES))
     content[12:16] = struct.pack(">i", 1 << 30)
     assert "claims to unpack" in str(refusal(bytes(content)))
+
+
+def test_filters_of_files_with_one_value_are_read_however_many_there_are() -> None:
+    """Java's have all one size, and pack nearly a thousand to one."""
+    text = pa.array([b"A" * 431_328], pa.large_binary())
+    keys = pa.array([b"%05d" % number for number in range(300)], pa.large_binary())
+    content = write_hfile(keys, text.take([0] * 300), schema_text='"string"', created_ms=0)
+    file = HFile(BufferSource(content), "filters.hfile")
+    assert sum(len(some.keys) for some in file.batches()) == 300
 
 
 def file_of_a_packed_block(packed: bytes, unpacked_bytes: int) -> bytes:

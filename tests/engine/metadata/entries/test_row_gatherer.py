@@ -1,6 +1,9 @@
 """A filter of an expression has all values, and memory does not grow with them."""
 
+from dataclasses import replace
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewarden.engine.formats.bloom import BloomFilter, BloomOptions, build_bloom, parse_bloom
 from lakewarden.engine.metadata.entries.expressions import Expression
@@ -40,3 +43,17 @@ def test_a_filter_of_values_that_repeat_is_that_of_each_once() -> None:
         pa.array([name.lower() for name in names(0)[:2500]]), entries=1000, entries_max=3000
     )
     assert filter_of(gathered).text() == once.text()
+
+
+def test_a_filter_of_few_values_is_small_unless_its_size_is_set() -> None:
+    rows = pa.table({"name": names(0)[:20]})
+    usual = BloomOptions(is_fitted=True)
+    set_by_index = replace(INDEX, filter_options={"numentries": str(usual.entries)})
+    sizes = []
+    for index, size in ((INDEX, usual), (INDEX, BloomOptions()), (set_by_index, usual)):
+        gathered = RowGatherer([index], size)
+        gathered.add(rows)
+        assert filter_of(gathered).might_contain(pc.utf8_lower(rows["name"])).all()
+        sizes.append(len(gathered.filters()[INDEX.partition].text))
+    fitted, whole, by_index = sizes
+    assert fitted < 1000 < 400_000 < whole == by_index

@@ -4,7 +4,8 @@ Four processes write to one table on a local disk as fast as they can, each to a
 own. Meanwhile each kind of index is built by another one, which is niced, and killed at random
 moments; the next one goes on. When the index is ready the writers stop for a while: rows are what
 their journals say, and every index what a recomputation gives. Printed are also how long a write
-takes beside a build and without one, and the longest hold of the table's lock by a builder.
+takes beside a build and without one, by the clock and of its processor, which says more where
+others use the machine, and the longest hold of the table's lock by a builder.
 """
 
 import json
@@ -99,6 +100,26 @@ class Run:
 
 
 @dataclass(slots=True)
+class Taken:
+    """What some pieces of work took, by the clock and of the processor."""
+
+    ms: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+
+    def add(self, seconds: float, cpu_seconds: float) -> None:
+        self.ms.append(seconds * 1000)
+        self.cpu_ms.append(cpu_seconds * 1000)
+
+    def times(self, other: "Taken") -> str:
+        """How many times as much as others these took, by the median."""
+        by_clock = _median(self.ms) / (_median(other.ms) or 1)
+        return f"{by_clock:.2f} x, CPU {_median(self.cpu_ms) / (_median(other.cpu_ms) or 1):.2f} x"
+
+    def __str__(self) -> str:
+        return f"{_median(self.ms):.0f} ms, CPU {_median(self.cpu_ms):.0f} ({len(self.ms)})"
+
+
+@dataclass(slots=True)
 class Figures:
     """What has happened with one kind of index."""
 
@@ -106,18 +127,18 @@ class Figures:
     kills: int = 0
     builds: int = 0
     seconds: float = 0.0
-    alone_ms: list[float] = field(default_factory=list)
-    beside_ms: list[float] = field(default_factory=list)
-    holds_ms: list[float] = field(default_factory=list)
+    alone: Taken = field(default_factory=Taken)
+    beside: Taken = field(default_factory=Taken)
+    holds: Taken = field(default_factory=Taken)
     damage: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        alone, beside = _median(self.alone_ms), _median(self.beside_ms)
         words = (
             f"{self.kind:14} {self.builds} builds {self.kills} kills {self.seconds:6.1f} s",
-            f"write alone {alone:6.0f} ms ({len(self.alone_ms)})",
-            f"beside {beside:6.0f} ms ({len(self.beside_ms)}), {beside / (alone or 1):.2f} x",
-            f"longest hold {max(self.holds_ms, default=0):5.0f} ms",
+            f"write alone {self.alone}",
+            f"beside {self.beside}, {self.beside.times(self.alone)}",
+            f"longest of {len(self.holds.ms)} holds {max(self.holds.ms, default=0):.0f} ms, "
+            f"CPU {max(self.holds.cpu_ms, default=0):.0f}",
             *self.damage,
         )
         return "; ".join(words)
@@ -132,18 +153,28 @@ class LockWatch(FaultyStorage):
 
     def __init__(self, path: str, notes: Path) -> None:
         super().__init__(open_storage(Location(path)))
-        self._notes, self._since = notes, 0.0
+        self._notes, self._since = notes, (0.0, 0.0)
 
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         answer = super().create_exclusive(path, payload)
         if path == LOCK and isinstance(answer, Won):
-            self._since = time.monotonic()
+            self._since = moment()
         return answer
 
     def delete(self, path: str) -> bool:
         if path == LOCK:
-            note(self._notes, (time.monotonic() - self._since) * 1000)
+            note(self._notes, *since(self._since))
         return super().delete(path)
+
+
+def moment() -> tuple[float, float]:
+    """The time of the clock, and of the processor for this process."""
+    return time.monotonic(), time.process_time()
+
+
+def since(began: tuple[float, float]) -> tuple[float, float]:
+    at, cpu = moment()
+    return at - began[0], cpu - began[1]
 
 
 def note(path: Path, *what: float) -> None:
@@ -199,7 +230,7 @@ def write(
     known: dict[str, object] = {}
     new = each + seed % 1_000_000
     while not stop.is_set():
-        ts, began = ts + 1, time.monotonic()
+        ts, began = ts + 1, moment()
         ids = [f"{partition}-{chance.randrange(each):08d}" for _ in range(15)]
         try:
             if chance.random() < 0.2:
@@ -214,7 +245,7 @@ def write(
                 known |= {str(one["id"]): one["name"] for one in rows}
         except Conflict:
             continue
-        note(folder / f"{partition}.writes", began, time.monotonic() - began)
+        note(folder / f"{partition}.writes", began[0], *since(began))
     (folder / f"{partition}.{seed}.rows").write_text(json.dumps(known))
 
 
@@ -317,12 +348,13 @@ class Director:
 
     def _measure(self, kind: Kind, figures: Figures, began: float, ended: float) -> None:
         for one in WRITERS:
-            for at, seconds in noted(self._folder / f"{one}.writes"):
+            for at, seconds, cpu in noted(self._folder / f"{one}.writes"):
                 if began - self._run.quiet_seconds <= at and at + seconds < began:
-                    figures.alone_ms.append(seconds * 1000)
+                    figures.alone.add(seconds, cpu)
                 elif began <= at and at + seconds < ended:
-                    figures.beside_ms.append(seconds * 1000)
-        figures.holds_ms = [ms for (ms,) in noted(self._folder / f"{kind.name}.holds")]
+                    figures.beside.add(seconds, cpu)
+        for seconds, cpu in noted(self._folder / f"{kind.name}.holds"):
+            figures.holds.add(seconds, cpu)
 
     def _findings(self, table: Table) -> list[str]:
         """What is wrong when nobody writes."""
@@ -347,12 +379,22 @@ def main() -> int:
     parser.add_argument("--type", default="mor", help="cow or mor")
     parser.add_argument("--writers", type=int, default=usual.writers, help="how many, of four")
     parser.add_argument("--nice", type=int, default=usual.niceness, help="niceness of the builder")
+    parser.add_argument("--quiet", type=float, default=usual.quiet_seconds, help="seconds alone")
     parser.add_argument("--only", nargs="+", default=[kind.name for kind in KINDS])
     parser.add_argument("--folder", help="where the table is made; it is kept")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="builds-", dir=given.folder))
     kinds = tuple(kind for kind in KINDS if kind.name in given.only)
-    run = Run(given.rows, given.kills, given.seed, given.type, kinds, given.writers, given.nice)
+    run = Run(
+        given.rows,
+        given.kills,
+        given.seed,
+        given.type,
+        kinds,
+        given.writers,
+        given.nice,
+        given.quiet,
+    )
     print(f"{run.rows:,} rows, {run.type}, seed {run.seed} in {folder}", flush=True)
     is_damaged = False
     for figures in Director(run, folder).play():

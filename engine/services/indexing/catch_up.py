@@ -5,7 +5,7 @@ engines that do not look for builds, and what was pending when the plan was made
 these, so that none of them completes unseen once the index is ready.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -51,6 +51,8 @@ RESTS_SECONDS = (1.0, 15.0)
 # In the extra metadata of a completed partition: the newest write that it knows of.
 CAUGHT_UP_KEY = "lakewarden.caughtUpTo"
 
+# So many instants may say something of the table's partitions in one hold of the lock.
+_AT_ONCE_MAX = 8
 # What an attempt widens has a number of its own; writers have that before the first.
 _WIDENS_FROM = 2
 
@@ -109,36 +111,77 @@ class CatchUp:
     def report(self, snapshot: Snapshot, at: Reading = Reading.FREELY) -> InstantFiles | None:
         """Report what is to be reported, up to the first instant that cannot be yet; that one.
 
-        That is one which is not over, or whose files are not to be read in this hold of the lock.
+        That is one which is not over, or whose files are not to be read in this hold of the lock,
+        or with which there would be too much to say in it.
         """
         known = caught_up(self.context.storage, self.notes.instant) | self.settled
+        of_partitions: dict[Instant, tuple[str, ...]] = {}
+        waiting = None
         for files in to_catch_up_with(snapshot, self.notes):
-            if files.instant.requested in known:
+            one = files.instant
+            if one.requested in known:
                 continue
-            if not (files.instant.is_completed and self._report(snapshot, files.instant, at)):
-                return files
-        return None
+            is_much = at is Reading.NOTHING_UNDER_LOCK and len(of_partitions) == _AT_ONCE_MAX
+            wanted = self._report(snapshot, one, at) if one.is_completed and not is_much else None
+            if wanted is None:
+                waiting = files
+                break
+            if wanted:
+                of_partitions[one] = wanted
+        self._report_partitions(snapshot, of_partitions)
+        return waiting
 
-    def _report(self, snapshot: Snapshot, instant: Instant, at: Reading) -> bool:
-        """One instant, in the place that its own deltacommit has; False if it has to wait."""
-        requested = instant.requested
+    def _report(self, snapshot: Snapshot, one: Instant, at: Reading) -> tuple[str, ...] | None:
+        """What one instant has to say of files, in the place that its own deltacommit has.
+
+        The answer are the partitions that lack no more than what it has to say of the table's
+        partitions, which is said of several instants at once; None if it has to wait.
+        """
+        requested = one.requested
         reported = reported_to(snapshot.metadata, requested, self.notes.groups_instant)
         wanted = self._wanted(snapshot, reported or frozenset())
-        if instant.action is not Action.ROLLBACK and (wanted.files or wanted.partitions):
-            reads = bool(wanted.files) or reported is None
-            if reads and at is Reading.NOTHING_UNDER_LOCK:
-                return False
-            changes = self._changes(snapshot)
-            change = changes.of(instant) if reads else changes.of_partitions(instant)
+        if one.action is not Action.ROLLBACK and (wanted.files or wanted.partitions):
+            if not wanted.files and reported is not None:
+                return wanted.partitions
+            if at is Reading.NOTHING_UNDER_LOCK:
+                return None
+            change = self._changes(snapshot).of(one)
             if reported is not None:
                 self._report_late(snapshot, change, wanted)
             elif at is Reading.UNDER_LOCK:
                 self._report_all(snapshot, change)
-            elif not self._report_all_locked(snapshot, instant, change):
-                return True
+            elif not self._report_all_locked(snapshot, one, change):
+                return ()
             note_caught_up(self.context.storage, self.notes.instant, requested)
         self.settled.add(requested)
-        return True
+        return ()
+
+    def _report_partitions(
+        self, snapshot: Snapshot, wanted: Mapping[Instant, tuple[str, ...]]
+    ) -> None:
+        """What writes have to say of the table's partitions, where they have said the rest.
+
+        What they have to say is worked out once for all that have touched the same partitions.
+        """
+        if not wanted:
+            return
+        # What was said of the instants before belongs to what is known now.
+        state = load_metadata_table(self.context.storage, snapshot.config)
+        changes = self._changes(snapshot)
+        touched = {one: changes.touched(one) for one in wanted}
+        names = dict.fromkeys(name for own in wanted.values() for name in own)
+        said = {
+            partitions: {
+                name: content_of(state, snapshot.definitions, change).of(name) for name in names
+            }
+            for partitions, change in changes.of_partitions(touched).items()
+        }
+        number, ports = self.attempt.number, self.context.ports
+        for instant, own in wanted.items():
+            late = {name: said[touched[instant]][name] for name in own}
+            write_late(state, instant.requested, late, (1, number), ports)
+            note_caught_up(self.context.storage, self.notes.instant, instant.requested)
+            self.settled.add(instant.requested)
 
     def _wanted(self, snapshot: Snapshot, reported: frozenset[str]) -> _Wanted:
         """What is lacking of an instant that has reported to some partitions."""

@@ -4,7 +4,7 @@ A build reads the table as of its base instant, though writers go on; and of a w
 reported to it, it finds out from the write's files what that would have said.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -72,15 +72,39 @@ class PastChanges:
             return TableChange(instant=instant.requested)
         return self._of_write(instant)
 
-    def of_partitions(self, instant: Instant) -> TableChange:
-        """Of a write that has said what is in its files: which files its partitions have then."""
-        change = TableChange(instant=instant.requested)
+    def of_partitions(
+        self, touched: Mapping[Instant, tuple[str, ...]]
+    ) -> dict[tuple[str, ...], TableChange]:
+        """Of writes that have said what is in their files: which files their partitions have.
+
+        The instants are in the order of completion; the answer is by the partitions that some of
+        them have touched. Files that were there after any of them count for all: if the newest
+        are rolled back, what is said at the others is wide enough for what is there then.
+        """
+        instants = list(touched)
+        partitions = sorted({name for own in touched.values() for name in own})
+        found: dict[str, set[str]] = {name: set() for name in partitions}
+        for at in {instants[0], instants[-1]}:
+            present = PresentTable(self.snapshot, self.executor, self._after(at))
+            for name, live in _live_files(present, partitions).items():
+                found[name].update(live)
+        own = {one.requested for one in instants}
+        for name, files in self.snapshot.source(use_metadata=True).files(partitions).items():
+            found[name].update(file.name for file in files if file.instant in own)
+        return {
+            names: TableChange(
+                instant=instants[-1].requested,
+                live_files={name: tuple(sorted(found[name])) for name in names},
+            )
+            for names in dict.fromkeys(touched.values())
+        }
+
+    def touched(self, instant: Instant) -> tuple[str, ...]:
+        """The partitions in which a write has files, or has replaced some."""
         if not instant.action.is_write:
-            return change
-        present = PresentTable(self.snapshot, self.executor, self._after(instant))
+            return ()
         replaced = {one.partition for one in self._replaced(instant)}
-        partitions = sorted({*self._partitions(instant), *replaced})
-        return replace(change, live_files=_live_files(present, partitions))
+        return tuple(sorted({*self._partitions(instant), *replaced}))
 
     def _after(self, instant: Instant) -> Until:
         return Until(self.snapshot.timeline, completed_until=instant.completed)

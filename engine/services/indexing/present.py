@@ -55,7 +55,9 @@ class FileReader:
         known = NewFile(partition, file.name, file.size_bytes, summaries)
         match file:
             case BaseFile():
-                return with_base_content(self.storage, path, known, indexes, BloomOptions(is_fitted=True))
+                return with_base_content(
+                    self.storage, path, known, indexes, BloomOptions(is_fitted=True)
+                )
             case LogFile(is_cdc=False) if indexes.expressions:
                 rows = self._log_rows(path, indexes.expression_columns)
                 return with_log_content(known, rows, indexes)

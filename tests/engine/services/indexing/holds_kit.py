@@ -27,6 +27,11 @@ class Hold:
     read_bytes: int = 0
     # The files outside the table's own folder that were opened or read.
     data_files: list[str] = field(default_factory=list)
+    puts: list[str] = field(default_factory=list)
+
+    def puts_below(self, folder: str) -> int:
+        """How many files were put into a folder of this name."""
+        return sum(f"/{folder}/" in path for path in self.puts)
 
 
 class HoldWatch(FaultyStorage):
@@ -79,6 +84,8 @@ class _Watched:
         if hold is None:
             return found
         hold.calls += 1
+        if operation == "put":
+            hold.puts.append(path)
         if operation in (*_READS, "open") and not path.startswith(".hoodie/"):
             hold.data_files.append(path)
         if operation == "open":

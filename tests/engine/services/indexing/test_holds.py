@@ -11,6 +11,7 @@ from lakewarden.engine.services.indexing.request import WantedIndex
 from lakewarden.engine.services.indexing.run_build import run_build
 from lakewarden.engine.services.indexing.schedule_build import schedule_build
 from lakewarden.engine.storage.port import Creation, Storage
+from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.cancel.cancel import cancel
 from tests.all_kinds import BLOOM, BY_DAY, BY_LOW, BY_NAME, definition, differences
 from tests.engine.services.indexing.builds_kit import Unknowing, at, with_file_lock
@@ -36,7 +37,8 @@ SHAPES = {
     BY_LOW: COW,
     STATISTICS: COW,
 }
-FEW, MANY = 10, 600
+FEW, MANY, BURST = 10, 600, 20
+DAY = 86_400
 # Those of the plan, the start, the claim, the file groups, the base files and the completion.
 HOLDS = 6
 # Of the bytes that are read: times have more or fewer digits, and paths other names.
@@ -120,6 +122,40 @@ def test_a_build_ends_beside_a_writer_that_never_reports_and_never_rests() -> No
     run_build(world.context(61, watch), plan.instant)
     assert [one for one in watch.holds if one.data_files] == watch.holds[-1:]
     assert not differences(world.table(90))
+
+
+class Bursts(Beside):
+    """Has somebody write many times before the hold in which a build would complete.
+
+    A row that came meanwhile and has values of its own goes with the last of the writes.
+    """
+
+    def create_exclusive(self, path: str, payload: bytes) -> Creation:
+        if path == LOCK and len(self.holds) == HOLDS - 1:
+            for number in range(BURST):
+                operation = "delete" if number == BURST - 1 else "upsert"
+                key, day = ("n1", 900) if number >= BURST - 2 else ("k1", 10 + number)
+                self._world.clock.advance(1000)
+                table = self._world.table(300 + number)
+                carry_out(table, Write(operation, (row(key, day * DAY + number, "b"),)))
+        return super().create_exclusive(path, payload)
+
+
+def test_no_hold_of_a_build_grows_with_the_writes_beside_it() -> None:
+    world = new_world(COW, BY_DAY, FEW)
+    watch = Bursts(world)
+    watch._count = BURST
+    plan = schedule_build(world.context(60, watch), wanted(BY_DAY))
+    run_build(world.context(61, watch), plan.instant)
+    # What a hold would say of so many writes is said before the next one.
+    assert len(watch.holds) == HOLDS + 1
+    completes = watch.holds[HOLDS - 1 :]
+    assert max(one.puts_below(BY_DAY) for one in completes) <= BURST // 2
+    for number in range(3):
+        table = world.table(90 + number)
+        assert not differences(table)
+        newest = table.timeline().completed((Action.COMMIT,))[-1]
+        assert table.rollback(newest.requested).metadata_dropped == ()
 
 
 @pytest.mark.parametrize("shape", [COW, MOR], ids=str)

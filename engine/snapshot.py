@@ -31,6 +31,7 @@ from lakewarden.engine.file_groups.slices import (
 from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.clock import Zone
 from lakewarden.engine.kernel.errors import Conflict, CorruptTable, Defect
+from lakewarden.engine.metadata.entries.statistics import PartitionMemory
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     StoredDefinitions,
@@ -293,6 +294,8 @@ class Memory:
     keys: KeyCache = field(default_factory=KeyCache, repr=False)
     # Of the metadata table, as it was after the last write.
     weight: Weight | None = None
+    # Of the statistics of its partitions.
+    partitions: PartitionMemory = field(default_factory=PartitionMemory, repr=False)
     metadata_layout: KnownLayout = field(default_factory=KnownLayout, repr=False)
     closed: ClosedFiles = field(default_factory=ClosedFiles, repr=False)
     # When this process last put in order what others had left.

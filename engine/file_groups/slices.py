@@ -187,13 +187,17 @@ def file_groups(
 def _slices(
     key: FileGroupId, files: list[DataFile], visibility: Visibility
 ) -> tuple[FileSlice, ...]:
+    pending = visibility.pending_compactions.get(key)
+    if len(files) == 1 and isinstance(only := files[0], BaseFile) and pending is None:
+        # What most groups of a large partition are, told at once.
+        slice_ = FileSlice(key.partition, key.file_id, only.instant, only)
+        return (slice_,) if visibility.is_visible(only.instant) else ()
     bases = {
         file.instant: file
         for file in sorted(files, key=lambda file: file.name)
         if isinstance(file, BaseFile) and visibility.is_visible(file.instant)
     }
     logs = [file for file in files if isinstance(file, LogFile) and not file.is_cdc]
-    pending = visibility.pending_compactions.get(key)
     starts = set(bases)
     if pending is not None and visibility.is_in_reach(pending):
         starts.add(pending)

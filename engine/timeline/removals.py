@@ -7,6 +7,7 @@ keeps all that the newest slices of that look need.
 What the archive keeps of an active instant: its metadata, and for services their plan.
 """
 
+from lakewarden.engine.formats.avro.container import plain_container
 from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.timeline.archived.rows import ArchivedInstant
 from lakewarden.engine.timeline.instants.instant import Action, Instant, StateFile
@@ -15,6 +16,8 @@ from lakewarden.engine.timeline.timeline import ActiveTimeline
 _PLAN_IS_REQUESTED = (Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION)
 # An insert overwrite asks for nothing; what it does is in its inflight file.
 _PLAN_IS_LAST_WRITTEN = (Action.REPLACE_COMMIT, Action.CLUSTERING)
+# What is farther apart than this, the archive's compression takes for new.
+_PLAIN_BYTES_MAX = 16 << 10
 
 
 def archived_form(active: ActiveTimeline, instant: Instant) -> ArchivedInstant:
@@ -36,7 +39,10 @@ def _content(active: ActiveTimeline, file: StateFile | None) -> bytes | None:
         return None
     if not file.instant.is_completed and file.entry.size_bytes == 0:
         return None
-    return active.read(file.instant) or None
+    content = active.read(file.instant)
+    # A row is compressed with its neighbours, which say nearly the same.
+    plain = plain_container(content, active.path(file.instant), bytes_max=_PLAIN_BYTES_MAX)
+    return plain or None
 
 
 REMOVING = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})

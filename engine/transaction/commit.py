@@ -248,6 +248,7 @@ def _update_metadata(
             ports,
             settings,
             context.memory.weight,
+            memory=context.memory.partitions,
             beside=held.assert_held if is_asked_beside else lambda: None,
         )
     except Conflict:

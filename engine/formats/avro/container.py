@@ -74,10 +74,33 @@ def write_container(
             why=f"It does not fit its Avro schema: {error}.",
             now="Correct the record.",
         ) from error
-    schema, content = schema_text.encode(), datum.getvalue()
+    content = datum.getvalue()
+    is_deflated = deflated_from is not None and len(content) >= deflated_from
+    return _file(schema_text.encode(), content, is_deflated=is_deflated)
+
+
+def plain_container(payload: bytes, path: str, *, bytes_max: int) -> bytes:
+    """The same record without compression, for what is compressed together with others of its kind.
+
+    A file with a larger record, or with no whole one, stays as it is.
+    """
+    try:
+        header = _Header(payload, path)
+        if header.text("avro.codec", "null") != "deflate":
+            return payload
+        content = _inflated(header.block()[1], "deflate", path)
+    except CorruptTable:
+        return payload
+    if len(content) > bytes_max:
+        return payload
+    return _file(header.text("avro.schema").encode(), content, is_deflated=False)
+
+
+def _file(schema: bytes, content: bytes, *, is_deflated: bool) -> bytes:
+    """A file with one record; equal ones have equal bytes."""
     marker = hashlib.md5(schema + content, usedforsecurity=False).digest()
     named = [_sized(b"avro.schema") + _sized(schema)]
-    if deflated_from is not None and len(content) >= deflated_from:
+    if is_deflated:
         deflater = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         content = deflater.compress(content) + deflater.flush()
         named.append(_sized(b"avro.codec") + _sized(b"deflate"))

@@ -35,6 +35,7 @@ from lakewarden.engine.metadata.entries.row_index_entries import (
     record_entries,
     secondary_entries,
 )
+from lakewarden.engine.metadata.entries.statistics import KnownFiles, PartitionMemory
 from lakewarden.engine.metadata.entries.statistics_entries import (
     column_stats_entries,
     partition_stats_entries,
@@ -69,7 +70,7 @@ from lakewarden.engine.metadata.reading.table import (
     MetadataTable,
 )
 from lakewarden.engine.storage.port import Storage
-from lakewarden.engine.timeline.instants.instant import epoch_ms
+from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
 
 # Name -> size; None stands for a file or a partition that is gone.
 Sizes = Mapping[str, int | None]
@@ -136,6 +137,8 @@ def _maps(maps: list[Sizes]) -> pa.MapArray:
 # Shard -> entries.
 ShardEntries = Mapping[str, Entries]
 
+# What may change what is said of files that stay.
+_MAKES_STATISTICS = frozenset({Action.INDEXING, Action.RESTORE})
 # The version of definitions from before statistics had value types.
 _EARLY_VERSION = "V1"
 
@@ -152,6 +155,7 @@ class ChangeContent:
     has_partitioned_record_index: bool
     # Of all partitions that have one.
     definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
+    memory: PartitionMemory = field(default_factory=PartitionMemory, repr=False)
 
     def of(self, partition: str) -> ShardEntries:
         """The entries of a partition."""
@@ -181,7 +185,7 @@ class ChangeContent:
             entries = wider_partition_entries(
                 self.change,
                 self.columns,
-                self._known_statistics,
+                KnownFiles(self._column_statistics),
                 said,
                 is_early=self.has_early_statistics,
             )
@@ -190,7 +194,7 @@ class ChangeContent:
             entries = wider_partition_entries(
                 of_expression(self.change, definition),
                 definition.columns,
-                said,
+                KnownFiles(said),
                 said,
                 is_early=definition.version == _EARLY_VERSION,
                 key_of=expression_partition_key,
@@ -218,7 +222,7 @@ class ChangeContent:
         return expression_statistics_entries(
             self.change if has_partitions else replace(self.change, live_files={}),
             definition,
-            lambda: self.state.partition(partition),
+            KnownFiles(partial(self.state.partition, partition)),
             is_early=definition.version == _EARLY_VERSION,
         )
 
@@ -229,12 +233,25 @@ class ChangeContent:
         return partition_stats_entries(
             self.change,
             self.columns,
-            self._known_statistics,
+            KnownFiles(self._column_statistics, self.memory, self._is_continued),
             is_early=self.has_early_statistics,
         )
 
-    def _known_statistics(self) -> MetadataPartition:
+    def _column_statistics(self) -> MetadataPartition:
         return self.state.partition(COLUMN_STATS)
+
+    def _is_continued(self, instant: str) -> bool:
+        """Whether a write has completed, and nothing has made statistics of older files since."""
+        active = self.state.data_timeline.active
+        done = next((one for one in active.completed() if one.requested == instant), None)
+        # A metadata table that was made anew since does not have its deltacommit.
+        if done is None or self.state.deltacommit(instant) is None:
+            return False
+        return not any(
+            one.completed is None or one.completed > (done.completed or "")
+            for one in active.instants
+            if one.action in _MAKES_STATISTICS
+        )
 
     def _record_index(self) -> ShardEntries:
         return record_entries(
@@ -251,7 +268,10 @@ class ChangeContent:
 
 
 def content_of(
-    state: MetadataTable, definitions: Iterable[IndexDefinition], change: TableChange
+    state: MetadataTable,
+    definitions: Iterable[IndexDefinition],
+    change: TableChange,
+    memory: PartitionMemory | None = None,
 ) -> ChangeContent:
     """A change together with what the table's index definitions say."""
     defined = {one.partition: one for one in definitions}
@@ -266,6 +286,7 @@ def content_of(
         and statistics.version == _EARLY_VERSION,
         has_partitioned_record_index=index is not None and index.is_partitioned,
         definitions=defined,
+        memory=memory or PartitionMemory(),
     )
 
 

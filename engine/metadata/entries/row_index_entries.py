@@ -31,13 +31,13 @@ from lakewarden.engine.metadata.entries.changes import (
     TableChange,
     ValueChange,
 )
+from lakewarden.engine.metadata.entries.statistics import KnownFiles
 from lakewarden.engine.metadata.entries.statistics_entries import (
     column_stats_entries,
     partition_stats_entries,
 )
 from lakewarden.engine.metadata.reading.bloom_filters import BLOOM_COLUMN
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition
-from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.record_index import RECORD_COLUMN
 from lakewarden.engine.metadata.reading.secondary_index import SECONDARY_COLUMN
 from lakewarden.engine.metadata.reading.shards import record_shard, shard_of
@@ -166,7 +166,7 @@ def filter_entries(
 def expression_statistics_entries(
     change: TableChange,
     definition: IndexDefinition,
-    known: Callable[[], MetadataPartition],
+    known: KnownFiles,
     *,
     is_early: bool,
 ) -> Entries:

@@ -75,6 +75,8 @@ class ColumnRange:
         if not self.is_trusted:
             return None
         low, high = self.minimum, self.maximum
+        if self._type == type_:
+            return low, high
         if says_micros(self._type, type_):
             low, high = low.cast(pa.int64()), high.cast(pa.int64())
         try:
@@ -98,7 +100,7 @@ def _keeps_order(written: pa.DataType, read: pa.DataType) -> bool:
 
 
 def _has_one_order(text: str) -> bool:
-    return all(character < _FIRST_SURROGATE for character in text)
+    return text.isascii() or all(character < _FIRST_SURROGATE for character in text)
 
 
 STATS_COLUMN = "ColumnStatsMetadata"
@@ -197,9 +199,10 @@ def _bound(wrapped: object, ordinal: object, detail: object) -> pa.Scalar | None
 
 
 def _unwrapped(wrapped: object) -> object:
-    if not isinstance(wrapped, Mapping):
+    # Asked of each file of a partition, and a dictionary is told much sooner than any mapping.
+    if not isinstance(wrapped, dict):
         return None
-    chosen = next((branch for branch in wrapped.values() if isinstance(branch, Mapping)), None)
+    chosen = next((branch for branch in wrapped.values() if isinstance(branch, dict)), None)
     return None if chosen is None else chosen.get("value", chosen.get("wrappedValues"))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ ALL_PARTITIONS_KEY = "__all_partitions__"
 NO_PARTITION_NAME = "."
 FILES_COLUMN = "filesystemMetadata"
 
+# What names say is kept: each write and each read lists partitions of many files.
+_PARSED_MAX = 1 << 13
 _SAID_BY = f"{METADATA_FOLDER}/files"
 
 
@@ -83,6 +86,7 @@ def _data_files(sizes: dict[str, int]) -> tuple[DataFile, ...]:
     return tuple(file for file in parsed if file is not None)
 
 
+@lru_cache(maxsize=_PARSED_MAX)
 def _data_file(name: str, size_bytes: int) -> DataFile | None:
     """A listed file as a data file, a log with its recorded size; None for any other file."""
     file = parse_file_name(name, size_bytes)

@@ -24,6 +24,7 @@ from lakewarden.engine.kernel.errors import Conflict, CorruptTable, InvalidReque
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.metadata.entries.changes import TableChange
 from lakewarden.engine.metadata.entries.content import content_of, unmaintained
+from lakewarden.engine.metadata.entries.statistics import PartitionMemory
 from lakewarden.engine.metadata.reading.definitions import (
     IndexDefinition,
     definitions_path,
@@ -172,6 +173,7 @@ def write_change(
     settings: Settings | None = None,
     known: Weight | None = None,
     beside: Callable[[], object] = lambda: None,
+    memory: PartitionMemory | None = None,
 ) -> Reported:
     """Tell the metadata table what an action has done; the caller holds the table's lock.
 
@@ -191,7 +193,7 @@ def write_change(
     if keep_up(state, config, settings or Settings(), times, ports, known):
         state = load_metadata_table(state.root, config)
     definitions = _with_new_columns(state.root, config, definitions, change)
-    reported = content_of(state, definitions, change)
+    reported = content_of(state, definitions, change, memory)
     content = {partition: reported.of(partition) for partition in config.metadata_partitions}
     # Statistics of partitions are made from those of all files, which its builder alone has.
     of_files = replace(reported, change=replace(change, live_files={}))

@@ -11,6 +11,7 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.locks.table_lock import open_lock
 from lakewarden.engine.metadata.building.create import BuildOptions, create_metadata_table
 from lakewarden.engine.metadata.entries.changes import NewFile, TableChange
+from lakewarden.engine.metadata.entries.statistics import PartitionMemory
 from lakewarden.engine.metadata.entries.summaries import summaries_of_rows
 from lakewarden.engine.metadata.reading.definitions import IndexDefinition, load_definitions
 from lakewarden.engine.metadata.reading.table import MetadataTable
@@ -38,6 +39,7 @@ class TableInMemory:
 
     storage: Storage = field(default_factory=fresh_memory_storage)
     clock: ManualClock = field(default_factory=ManualClock)
+    memory: PartitionMemory = field(default_factory=PartitionMemory)
 
     @property
     def config(self) -> TableConfig:
@@ -102,9 +104,9 @@ class TableInMemory:
         self._put(Instant(instant, Action.DELTA_COMMIT, State.INFLIGHT))
         return instant
 
-    def complete(self, instant: str) -> None:
+    def complete(self, instant: str, action: Action = Action.DELTA_COMMIT) -> None:
         completed = self.times.next()
-        self._put(Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, completed))
+        self._put(Instant(instant, action, State.COMPLETED, completed))
 
     @property
     def context(self) -> Context:
@@ -115,7 +117,8 @@ class TableInMemory:
         return Context(self.storage, open_lock(self.storage, settings, ports), ports, settings)
 
     def tell(self, change: TableChange) -> Reported:
-        return write_change(self.metadata, self.definitions, change, self.times, self.ports)
+        state, memory = self.metadata, self.memory
+        return write_change(state, self.definitions, change, self.times, self.ports, memory=memory)
 
     def compact(
         self, ports: Ports | None = None, *, deltacommits_min: int | None = None

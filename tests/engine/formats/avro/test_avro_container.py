@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lakewarden.engine.formats.avro.container import (
     MAXIMUM_INFLATED_BYTES,
     is_whole_container,
+    plain_container,
     read_container,
     write_container,
 )
@@ -111,6 +112,14 @@ def test_files_of_other_writers_are_read(codec: str) -> None:
     schema = fastavro.parse_schema(json.loads(SCHEMA_TEXT))
     fastavro.writer(written, schema, [RECORD], codec=codec)
     assert read_container(written.getvalue(), PATH) == RECORD
+
+
+def test_a_small_record_is_unpacked_for_the_archive_and_any_other_file_stays_as_it_is() -> None:
+    packed = write_container(RECORD, SCHEMA_TEXT, deflated_from=0)
+    assert packed != WHOLE
+    assert plain_container(packed, PATH, bytes_max=1 << 10) == WHOLE
+    for payload, bytes_max in ((packed, 4), (WHOLE, 1 << 10), (packed[:-1], 1 << 10), (b"", 1)):
+        assert plain_container(payload, PATH, bytes_max=bytes_max) == payload
 
 
 def test_an_unknown_codec_is_refused_by_name() -> None:

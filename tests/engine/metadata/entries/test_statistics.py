@@ -1,6 +1,7 @@
 """Statistics: joined only where their bounds can be compared, and never made narrower."""
 
 import math
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -10,14 +11,13 @@ from hypothesis import strategies as st
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.metadata.entries.changes import ColumnSummary, NewFile, TableChange
-from lakewarden.engine.metadata.entries.statistics_entries import (
-    Statistic,
-    column_stats_entries,
-    statistic_of,
-    union,
-)
+from lakewarden.engine.metadata.entries.statistics import Statistic, statistic_of, union
+from lakewarden.engine.metadata.entries.statistics_entries import column_stats_entries
 from lakewarden.engine.metadata.entries.value_types import ValueType, value_type
+from lakewarden.engine.metadata.reading.column_stats import ColumnRange, partition_ranges
+from lakewarden.engine.timeline.instants.instant import Action
 from tests.engine.metadata.java_entries import of_entries
+from tests.engine.metadata.table_in_memory import TableInMemory, new_file
 
 
 def statistic(value: object, type_: pa.DataType) -> Statistic:
@@ -120,3 +120,67 @@ def test_what_is_not_known_of_early_tables_is_refused() -> None:
     with pytest.raises(InvalidRequest) as refused:
         told_early(pa.scalar(Decimal("1.5"), pa.decimal128(3, 1)))
     assert refused.value.code == "unsupported_early_statistics"
+
+
+Values = list[float | None]
+
+
+def of_partition(table: TableInMemory) -> ColumnRange:
+    return partition_ranges(table.metadata.partition("partition_stats"), ["v"], ["a"])["a"]["v"]
+
+
+def put(table: TableInMemory, live: dict[str, Values], new: dict[str, Values]) -> None:
+    """A write of new files, after which these files are live."""
+    files = [new_file("a", name, [name] * len(values), values) for name, values in new.items()]
+    table.write(*files, live_files={"a": tuple(live)})
+
+
+def test_a_partition_of_many_files_is_what_its_rows_are_after_any_changes() -> None:
+    chance = random.Random(7)
+    table, live = TableInMemory().create(), dict[str, Values]()
+    for number in range(40):
+        new: dict[str, Values] = {
+            f"{at}-0_0-0-0_{number + 1}.parquet": [
+                chance.choice([None, *map(float, range(-30, 30))]) for _ in range(3)
+            ]
+            for at in chance.sample(range(24), 24 if not number else chance.randint(1, 4))
+        }
+        groups = {name.partition("_")[0] for name in new}
+        live = {one: old for one, old in live.items() if one.partition("_")[0] not in groups}
+        live |= new
+        put(table, live, new)
+        values = [one for of_file in live.values() for one in of_file]
+        known = [one for one in values if one is not None]
+        found = of_partition(table)
+        assert found.minimum is not None
+        assert found.maximum is not None
+        assert (found.minimum.as_py(), found.maximum.as_py()) == (min(known), max(known))
+        assert (found.value_count, found.null_count) == (len(values), values.count(None))
+
+
+@pytest.mark.parametrize("is_built", [False, True])
+def test_files_that_stay_are_read_anew_after_a_build_alone(*, is_built: bool) -> None:
+    table = TableInMemory().create()
+    live: dict[str, Values] = {f"{at}-0_0-0-0_1.parquet": [1.0] for at in range(20)}
+    put(table, live, live)
+    stays, *_ = live
+    # As a build would say it, that has found out more of a file.
+    table.write(new_file("a", stays, ["1"], [9.0]))
+    build = table.times.next()
+    if is_built:
+        table.complete(build, Action.INDEXING)
+    new: dict[str, Values] = {"new-0_0-0-0_2.parquet": [2.0]}
+    put(table, live | new, new)
+    assert of_partition(table).maximum == pa.scalar(9.0 if is_built else 2.0)
+
+
+def test_a_write_that_never_completed_is_not_remembered() -> None:
+    table = TableInMemory().create()
+    live: dict[str, Values] = {f"{at}-0_0-0-0_1.parquet": [1.0] for at in range(20)}
+    put(table, live, live)
+    lost = new_file("a", "lost-0_0-0-0_2.parquet", ["1"], [9.0])
+    names = (*live, lost.name)
+    table.tell(TableChange(instant=table.begin(), new_files=(lost,), live_files={"a": names}))
+    new: dict[str, Values] = {"new-0_0-0-0_3.parquet": [2.0]}
+    put(table, live | new, new)
+    assert of_partition(table).maximum == pa.scalar(2.0)

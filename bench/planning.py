@@ -1,4 +1,4 @@
-"""Planning a compaction when 12 of 10,000 partitions have logs.
+"""Planning a compaction when 12 of 10,000 partitions have logs, 12 of 100,000, and all of 20,000.
 
 Half of the 12 were skipped by the last plan, and half were written to since.
 """
@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import services
-from bench.measure import OURS, Clocked, Measure, clocked, faster, in_turns, near
+from bench.measure import OURS, Clocked, Measure, clocked, faster, in_turns, near, within
 from bench.places import built_once
 from bench.private_copies import private_copy
 from lakewarden.engine.kernel.settings import Settings
@@ -18,13 +18,19 @@ from lakewarden.engine.services.compaction.service import COMPACTION
 from lakewarden.engine.services.planning.plan_request import PlanRequest
 from lakewarden.engine.services.planning.schedule import draft, schedule
 from lakewarden.engine.storage.open import open_storage
-from lakewarden.engine.storage.port import Location
+from lakewarden.engine.storage.port import Location, Storage
 from lakewarden.engine.transaction.state.context import Context
-from tests.incremental.names_only import TOUCHED, touched_table
+from tests.incremental.names_only import LARGE, TOUCHED, Names, empty_table, touched_table
 
 MANY, FEW = 10_000, 1_000
+MOST, ALL = 100_000, 20_000
 SMALLER = f"the same with {FEW:,} partitions"
 AT_MOST, AT_LEAST = 1.2, 5.0
+MS_MAX, MS_MAX_OF_ALL = 60, 1000
+INCLUDES = (
+    "opening the table, its window, the slices of the partitions in it, the plan;"
+    " nothing is published"
+)
 
 
 def run() -> list[Measure]:
@@ -43,9 +49,15 @@ def run() -> list[Measure]:
             sizes,
             SMALLER,
             at_most=AT_MOST,
-            includes="opening the table, its window, the slices of the partitions in it, the plan;"
-            " nothing is published",
+            includes=INCLUDES,
         ),
+        within(
+            f"a plan for {len(TOUCHED)} of {MANY:,} partitions, by the clock",
+            sizes,
+            at_most_ms=MS_MAX,
+            includes=INCLUDES,
+        ),
+        *_larger(),
         faster(
             f"a plan for {len(TOUCHED)} of {MANY:,} partitions, beside Java",
             rounds,
@@ -57,13 +69,41 @@ def run() -> list[Measure]:
     ]
 
 
+def _larger() -> list[Measure]:
+    most, everything = table_of(MOST), built_once(f"planning-all-{ALL}", _build_all)
+    few = in_turns({OURS: clocked(partial(_draft, most))}, rounds=15)
+    all_ = in_turns({OURS: clocked(partial(_draft, everything, ALL))}, rounds=5)
+    title = f"a plan for {len(TOUCHED)} of {MOST:,} partitions"
+    return [
+        within(title, few, at_most_ms=MS_MAX, includes=INCLUDES),
+        within(
+            f"a plan for all of {ALL:,} partitions",
+            all_,
+            at_most_ms=MS_MAX_OF_ALL,
+            includes=INCLUDES,
+        ),
+    ]
+
+
 def table_of(partitions: int) -> Path:
     return built_once(f"planning-{partitions}", partial(_build, partitions=partitions))
 
 
 def _build(folder: Path, partitions: int) -> None:
+    _copy(touched_table(COMPACTION, partitions).storage, folder)
+
+
+def _build_all(folder: Path) -> None:
+    """A log in each partition, and no plan yet."""
+    world = empty_table()
+    table = Names(world)
+    table.write(range(ALL), size=LARGE)
+    table.write(range(ALL), logs=True)
+    _copy(world.storage, folder)
+
+
+def _copy(storage: Storage, folder: Path) -> None:
     """The data files are but names: planning reads none."""
-    storage = touched_table(COMPACTION, partitions).storage
     for entry in storage.walk(""):
         path = folder / entry.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +124,10 @@ def _plan(table: str) -> float:
     return clocked(lambda: schedule(_context(table), COMPACTION, PlanRequest()))()
 
 
-def _draft(table: Path) -> None:
+def _draft(table: Path, groups: int = len(TOUCHED)) -> None:
     drafted = draft(_context(str(table)), COMPACTION, PlanRequest())
     assert drafted, drafted
-    assert len(drafted.groups) == len(TOUCHED)
+    assert len(drafted.groups) == groups
 
 
 def _context(table: str) -> Context:

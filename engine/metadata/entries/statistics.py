@@ -229,9 +229,9 @@ def figures_of_partitions(
     live = change.live_files
     made: dict[str, PartitionFigures] = {}
     differences = {
-        partition: found
+        partition: difference
         for partition, names in live.items()
-        if (found := known.memory.difference(partition, names, columns, known.is_continued))
+        if (difference := known.memory.difference(partition, names, columns, known.is_continued))
     }
     asked = {
         partition: differences[partition].came | differences[partition].left
@@ -245,13 +245,13 @@ def figures_of_partitions(
         partition: _changed(one, _by_file(found, partition, asked[partition]), columns)
         for partition, one in differences.items()
     }
-    # What the rest of the files decides, and partitions that nothing is remembered of.
-    anew = {one: names for one, names in live.items() if figures.get(one) is None}
-    found |= _older(known, anew, found, columns)
+    # Where files that stay decide, all of them are asked for.
+    undecided = {name: live[name] for name, found_out in figures.items() if found_out is None}
+    found |= _older(known, undecided, found, columns)
     for partition, names in live.items():
-        one = figures.get(partition) or _figures(_by_file(found, partition, names), columns)
-        known.memory.keep(partition, change.instant, names, one)
-        made[partition] = one
+        whole = figures.get(partition) or _figures(_by_file(found, partition, names), columns)
+        known.memory.keep(partition, change.instant, names, whole)
+        made[partition] = whole
     return made
 
 

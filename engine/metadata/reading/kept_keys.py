@@ -14,7 +14,6 @@ It is no part of the table: whatever is amiss with it costs time only.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ import pyarrow as pa
 from xxhash import xxh3_128_digest, xxh3_128_hexdigest
 
 from lakewarden.engine.file_groups.slices import FileGroupId
+from lakewarden.engine.formats.hashing import Words, xxh3_128
 from lakewarden.engine.formats.log.block import Block
 from lakewarden.engine.kernel.errors import LakewardenError
 from lakewarden.engine.kernel.events import Event, EventSink
@@ -39,14 +39,14 @@ from lakewarden.engine.storage.port import Location, Storage
 KEY_BYTES = 20
 # About what the name of a home takes.
 _HOME_BYTES = 300
-_HASH_BYTES = 16
-_WORD = np.dtype(">u8")
 _REMOVED, _UNKNOWN = -1, -2
+_WORD_BITS = 64
+# About so many keys share the first bits of their hashes.
+_RANGE_KEYS = 32
 # Entries that tell whether values come again.
 _SAMPLE = 4096
 
 Numbers = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,7 @@ class Hashes:
     seed: int = field(repr=False)
 
     def __call__(self, keys: pa.LargeBinaryArray) -> tuple[Words, Words]:
-        digest = partial(xxh3_128_digest, seed=self.seed)
-        octets = b"".join(map(digest, keys.to_pylist()))
-        assert len(octets) == _HASH_BYTES * len(keys)
-        words = np.frombuffer(octets, _WORD).reshape(-1, 2)
-        return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
+        return xxh3_128(keys, self.seed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +66,22 @@ class SortedKeys:
     high: Words
     low: Words
     homes: Numbers
+    # Where those begin that share their first bits, and how often such a range can be halved.
+    starts: Numbers = field(init=False)
+    halvings: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        bits = max((len(self.high) // _RANGE_KEYS).bit_length(), 1)
+        firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(_WORD_BITS - bits)
+        starts = np.append(np.searchsorted(self.high, firsts), len(self.high)).astype(np.int32)
+        object.__setattr__(self, "starts", starts)
+        object.__setattr__(self, "halvings", int(np.diff(starts).max()).bit_length())
 
     @classmethod
-    def of(cls, high: Words, low: Words, homes: Numbers) -> "SortedKeys":
-        """The keys in order; of those that come again the last counts."""
+    def of(cls, high: Words, low: Words, homes: Numbers, *, in_parts: bool = False) -> "SortedKeys":
+        """The keys in order; of those that come again in parts, each in order, the last counts."""
         # Parts that are in order are merged, which is quicker than sorting by both halves.
-        order = np.argsort(high, kind="stable")
+        order = np.argsort(high, kind="stable" if in_parts else None)
         is_tie = high[order[1:]] == high[order[:-1]]
         if (is_tie & (low[order[1:]] != low[order[:-1]])).any():
             order = np.lexsort((low, high))
@@ -91,7 +97,7 @@ class SortedKeys:
 
     @property
     def size_bytes(self) -> int:
-        return self.high.nbytes + self.low.nbytes + self.homes.nbytes
+        return self.high.nbytes + self.low.nbytes + self.homes.nbytes + self.starts.nbytes
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> "SortedKeys":
         if chosen.all():
@@ -103,9 +109,7 @@ class SortedKeys:
         found = np.full(len(high), _UNKNOWN, np.int32)
         if not len(self):
             return found
-        # Neighbours in the questions are neighbours in memory.
-        waiting = np.argsort(high)
-        at = np.searchsorted(self.high, high[waiting])
+        waiting, at = np.arange(len(high)), self._first_from(high)
         while len(waiting):
             inside = at < len(self)
             waiting, at = waiting[inside], at[inside]
@@ -116,6 +120,22 @@ class SortedKeys:
             found[waiting[is_hit]] = self.homes[at[is_hit]]
             waiting, at = waiting[~is_hit], at[~is_hit] + 1
         return found
+
+    def _first_from(self, high: Words) -> npt.NDArray[np.int64]:
+        """The places of the first hashes that are not below those asked for.
+
+        Each question halves its range in the same step: one after the other waits for memory.
+        """
+        bits = (len(self.starts) - 1).bit_length() - 1
+        ranges = (high >> np.uint64(_WORD_BITS - bits)).astype(np.int64)
+        first, last = self.starts[ranges], self.starts[ranges + 1]
+        for _ in range(self.halvings):
+            middle = (first + last) >> 1
+            is_below = self.high.take(middle, mode="clip") < high
+            is_below &= first < last
+            first = np.where(is_below, middle + 1, first)
+            last = np.where(is_below, last, middle)
+        return first.astype(np.int64)
 
 
 _NO_WORDS = np.zeros(0, np.uint64)
@@ -131,6 +151,7 @@ def _together(parts: Sequence[SortedKeys]) -> SortedKeys:
         np.concatenate([one.high for one in filled]),
         np.concatenate([one.low for one in filled]),
         np.concatenate([one.homes for one in filled]),
+        in_parts=True,
     )
 
 
@@ -158,11 +179,13 @@ class KeptKeys:
     parts: tuple[SortedKeys, ...] = ()
     blocks: tuple[BlockId, ...] = ()
     homes: tuple[FileGroupId, ...] = ()
+    size_bytes: int = field(init=False)
 
-    @property
-    def size_bytes(self) -> int:
-        kept = (self.base, self.folded, self.newer, *self.parts)
-        return sum(one.size_bytes for one in kept) + _HOME_BYTES * len(self.homes)
+    def __post_init__(self) -> None:
+        # One part alone is all together, too.
+        kept = {id(one): one for one in (self.base, self.folded, self.newer, *self.parts)}
+        size = sum(one.size_bytes for one in kept.values()) + _HOME_BYTES * len(self.homes)
+        object.__setattr__(self, "size_bytes", size)
 
     @property
     def added_share(self) -> float:

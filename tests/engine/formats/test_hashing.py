@@ -2,8 +2,10 @@
 
 import struct
 
+import numpy as np
 import pyarrow as pa
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from lakewarden.engine.formats.hashing import (
     name_hash,
     partition_hash,
     partition_stats_key,
+    xxh3_128,
 )
 from lakewarden.engine.kernel.errors import InvalidRequest
 
@@ -110,3 +113,23 @@ def test_index_keys_are_made_of_parts() -> None:
     assert key == prefix + "F01d3NbdD9QcFpSCtykrRA=="
     assert file_group_index(pa.array([key]), 2).tolist() == [1]
     assert bloom_filter_key("", FILE_NAME) == "FXThHwelITM=F01d3NbdD9QcFpSCtykrRA=="
+
+
+@pytest.mark.parametrize("seed", [0, 1, 0xFEDCBA9876543210, (1 << 64) - 1])
+def test_keys_of_any_length_have_the_128_bits_that_xxhash_says(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    # Each class of lengths has some, those at its borders more, and one is rare.
+    lengths = [*range(260), *chance.integers(17, 129, 2_000), *[16, 17, 32, 33, 128, 129] * 40]
+    values = [chance.bytes(length) for length in chance.permutation(lengths)]
+    keys = pa.array([b"skipped", *values], pa.large_binary()).slice(1)
+    for some in (keys, keys.slice(3, 40), keys.slice(0, 0)):
+        high, low = xxh3_128(some, seed)
+        said = [(int(one) << 64) | int(other) for one, other in zip(high, low, strict=True)]
+        assert said == [xxhash.xxh3_128_intdigest(key, seed) for key in some.to_pylist()]
+
+
+def test_more_keys_than_are_hashed_together_have_the_bits_that_xxhash_says() -> None:
+    values = [f"{number:032x}".encode() for number in range(20_000)]
+    high, low = xxh3_128(pa.array(values, pa.large_binary()), 7)
+    for at in (0, 8_191, 8_192, 16_384, 19_999):
+        assert (int(high[at]) << 64) | int(low[at]) == xxhash.xxh3_128_intdigest(values[at], 7)

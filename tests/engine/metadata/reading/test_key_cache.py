@@ -10,12 +10,11 @@ import pytest
 
 from lakewarden import Table
 from lakewarden.engine.file_groups.planned_slices import slice_among
-from lakewarden.engine.file_groups.slices import FileGroupId
 from lakewarden.engine.formats.instant_metadata.compaction import decode_plan
 from lakewarden.engine.kernel.clock import ManualClock
 from lakewarden.engine.metadata.encoding.records import Run, base_file
 from lakewarden.engine.metadata.entries.content import folded
-from lakewarden.engine.metadata.reading.kept_keys import KEY_BYTES, Hashes, KeptKeys, SortedKeys
+from lakewarden.engine.metadata.reading.kept_keys import KEY_BYTES, Hashes
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.reading.partition import ALL, BaseMark, MetadataFileGroup
 from lakewarden.engine.run.executor import LocalExecutor
@@ -394,41 +393,6 @@ def test_a_base_file_of_a_slice_that_is_not_whole_any_more_is_read() -> None:
         assert known is not None
         assert read is not None
         assert [known.homes[at] for at in known.at] == [read.homes[at] for at in read.at]
-
-
-def test_names_of_homes_without_keys_are_forgotten() -> None:
-    one, other = FileGroupId("", "one"), FileGroupId("", "other")
-    homes = (*(FileGroupId("", f"old{number}") for number in range(9)), one, other)
-    nine, ten = (np.array([number], np.int32) for number in (9, 10))
-    kept = KeptKeys(
-        NOWHERE,
-        Hashes(1),
-        base=SortedKeys(words(5), words(5), nine),
-        folded=SortedKeys(words(1, 3), words(1, 3), np.array([10, -1], np.int32)),
-        parts=(SortedKeys(words(7), words(7), ten),),
-        blocks=(("", 0, "", 0),),
-        homes=homes,
-    ).merged()
-    assert kept.homes == (one, other)
-    assert kept.base.homes.tolist() == [1, 0]
-    assert kept.parts[0].homes.tolist() == [1]
-
-
-def words(*values: int) -> np.ndarray:
-    return np.array(values, np.uint64)
-
-
-def test_hashes_that_share_one_half_are_told_apart() -> None:
-    homes = np.array([0, 1, 2, 3, 4], np.int32)
-    kept = SortedKeys.of(words(7, 7, 1, 7, 9), words(5, 3, 3, 9, 3), homes)
-    asked = words(7, 7, 7, 1, 9, 9, 8), words(9, 5, 3, 3, 3, 4, 3)
-    assert kept.find(*asked).tolist() == [3, 0, 1, 2, 4, -2, -2]
-
-
-def test_of_a_hash_that_comes_again_the_last_home_counts() -> None:
-    kept = SortedKeys.of(words(7, 7, 7, 7), words(5, 3, 5, 5), np.array([0, 1, 2, -1], np.int32))
-    assert len(kept) == 2
-    assert kept.find(words(7, 7), words(3, 5)).tolist() == [1, -1]
 
 
 def test_a_bound_of_nothing_keeps_nothing() -> None:

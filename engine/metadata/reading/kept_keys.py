@@ -43,6 +43,7 @@ _REMOVED, _UNKNOWN = -1, -2
 _WORD_BITS = 64
 # About so many keys share the first bits of their hashes.
 _RANGE_KEYS = 32
+_TIMES_AS_LARGE = 8
 # Entries that tell whether values come again.
 _SAMPLE = 4096
 
@@ -155,6 +156,19 @@ def _together(parts: Sequence[SortedKeys]) -> SortedKeys:
     )
 
 
+def _piled(pile: Sequence[SortedKeys], added: Sequence[SortedKeys]) -> tuple[SortedKeys, ...]:
+    """Parts on a pile, where each is much larger than the one on top of it.
+
+    So a small part is never merged with all that is there, and a lookup asks few.
+    """
+    kept = list(pile)
+    for part in added:
+        while kept and len(kept[-1]) < _TIMES_AS_LARGE * len(part):
+            part = _together([kept.pop(), part])
+        kept.append(part)
+    return tuple(kept)
+
+
 class Alike(Exception):
     """Hashes do not tell the keys of a file apart."""
 
@@ -174,8 +188,8 @@ class KeptKeys:
     folded: SortedKeys = NO_KEYS
     # How many of these are not removals.
     live: int = 0
-    # What the blocks say on top: all together, and each.
-    newer: SortedKeys = NO_KEYS
+    # What the blocks say on top: a few that are merged of them, oldest first, and each.
+    newer: tuple[SortedKeys, ...] = ()
     parts: tuple[SortedKeys, ...] = ()
     blocks: tuple[BlockId, ...] = ()
     homes: tuple[FileGroupId, ...] = ()
@@ -183,7 +197,7 @@ class KeptKeys:
 
     def __post_init__(self) -> None:
         # One part alone is all together, too.
-        kept = {id(one): one for one in (self.base, self.folded, self.newer, *self.parts)}
+        kept = {id(one): one for one in (self.base, self.folded, *self.newer, *self.parts)}
         size = sum(one.size_bytes for one in kept.values()) + _HOME_BYTES * len(self.homes)
         object.__setattr__(self, "size_bytes", size)
 
@@ -214,13 +228,14 @@ class KeptKeys:
             for name, one in zip(now, blocks, strict=True)
         )
         goes_on = now[: len(self.blocks)] == self.blocks
-        newer = _together([self.newer, *parts[len(self.blocks) :]] if goes_on else parts)
+        known_of, added = (self.newer, parts[len(self.blocks) :]) if goes_on else ((), parts)
+        newer = _piled(known_of, added)
         return replace(self, newer=newer, parts=parts, blocks=now, homes=tuple(numbers))
 
     def compacted(self, below: MetadataFileGroup, mark: BaseMark) -> "KeptKeys":
         """The same on top of the base file that a compaction has made of the slice it shows."""
         slice_ = self.caught_up(below)
-        own = slice_.newer
+        own = _together(slice_.newer)
         was_live = _find([slice_.folded, slice_.base], own.high, own.low) >= 0
         later = [
             (name, part)
@@ -233,7 +248,7 @@ class KeptKeys:
             mark=mark,
             folded=_together([slice_.folded, own]),
             live=slice_.live + int((own.homes >= 0).sum()) - int(was_live.sum()),
-            newer=_together(parts),
+            newer=_piled((), parts),
             parts=parts,
             blocks=tuple(name for name, _ in later),
         )
@@ -248,21 +263,21 @@ class KeptKeys:
     def _renumbered(self) -> "KeptKeys":
         """The same without the names of homes that no key has any more, if these are many."""
         used = np.zeros(len(self.homes), np.bool_)
-        for keys in (self.base, self.newer, *self.parts):
+        for keys in (self.base, *self.newer, *self.parts):
             used[keys.homes[keys.homes >= 0]] = True
         if 2 * used.sum() > len(used):
             return self
         # The last place is for removals, which have the number -1.
         numbers = np.append(np.cumsum(used, dtype=np.int32) - 1, np.int32(_REMOVED))
-        base, newer, *parts = (
-            replace(keys, homes=numbers[keys.homes])
-            for keys in (self.base, self.newer, *self.parts)
+        base, newer, parts = (
+            tuple(replace(one, homes=numbers[one.homes]) for one in kept)
+            for kept in ((self.base,), self.newer, self.parts)
         )
         homes = tuple(home for home, is_used in zip(self.homes, used, strict=True) if is_used)
-        return replace(self, base=base, newer=newer, parts=tuple(parts), homes=homes)
+        return replace(self, base=base[0], newer=newer, parts=parts, homes=homes)
 
     def find(self, keys: pa.LargeBinaryArray) -> RecordLocations:
-        at = _find([self.newer, self.folded, self.base], *self.hashes(keys))
+        at = _find([*reversed(self.newer), self.folded, self.base], *self.hashes(keys))
         places = np.flatnonzero(at >= 0)
         used, numbers = np.unique(at[places], return_inverse=True)
         texts = keys.take(pa.array(places)).cast(pa.large_string()).cast(pa.string())

@@ -7,8 +7,8 @@ the new base files, as above those of any compaction.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from lakewarden.engine.file_groups.planned_slices import operation_of
@@ -17,7 +17,7 @@ from lakewarden.engine.formats.instant_metadata.commit import Operation
 from lakewarden.engine.formats.instant_metadata.compaction import CompactionPlan, encode_plan
 from lakewarden.engine.formats.instant_metadata.indexing import IndexPartition, IndexPlan
 from lakewarden.engine.formats.instant_metadata.indexing import encode_plan as encode_indexing_plan
-from lakewarden.engine.kernel.errors import Conflict, LakewardenError
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable, LakewardenError
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.initialise import base_stat, put_partition_metadata
 from lakewarden.engine.metadata.reading.shards import record_shard
@@ -111,7 +111,8 @@ class _Refresh:
         """Steps `index-refresh.base` to `index-refresh.tidy`."""
         workers = self.context.ports.executor
         writer = BaseWriter(self.context, self.attempt, self.snapshot, self.notes, workers)
-        writer.write()
+        with self._blaming_what_is_gone():
+            writer.write()
         # What a group had before must not show through where it has nothing any more.
         writer.write_empty([(one.partition, one.file_id) for one in self.slices])
         newest = self._swap()
@@ -127,6 +128,18 @@ class _Refresh:
             caught_up_to=newest,
             records_count=records,
         )
+
+    @contextmanager
+    def _blaming_what_is_gone(self) -> Iterator[None]:
+        """A file that is missing because a write was undone meanwhile is reported as that."""
+        try:
+            yield
+        except CorruptTable:
+            with self.context.lock.hold():
+                ledger = self.attempt.check_claim()
+                snapshot = reload_under_lock(self.context, ledger)
+                self._check(snapshot, load_metadata_table(self.context.storage, snapshot.config))
+            raise
 
     def leave_nothing(self) -> None:
         """Remove what was written after others had ended it."""
@@ -144,12 +157,11 @@ class _Refresh:
             ledger = self.attempt.check_claim()
             snapshot = reload_under_lock(self.context, ledger)
             state = load_metadata_table(self.context.storage, snapshot.config)
-            plan = CompactionPlan(operations=tuple(operation_of(one) for one in self.slices))
-            self._check(snapshot, state, plan)
+            self._check(snapshot, state)
             held.assert_held()
             for partition in self.notes.partitions:
                 put_partition_metadata(state, partition, base)
-            publish(state, base, Action.COMPACTION, encode_plan(plan))
+            publish(state, base, Action.COMPACTION, encode_plan(self._replaced()))
             complete(state, base, Action.COMPACTION, self._content())
             newest = newest_write(snapshot) or self.notes.upto
             content = completed_content(self.notes, newest)
@@ -164,7 +176,10 @@ class _Refresh:
         ]
         return commit_content(stats, Operation.COMPACT, compacted=True)
 
-    def _check(self, snapshot: Snapshot, state: MetadataTable, plan: CompactionPlan) -> None:
+    def _replaced(self) -> CompactionPlan:
+        return CompactionPlan(operations=tuple(operation_of(one) for one in self.slices))
+
+    def _check(self, snapshot: Snapshot, state: MetadataTable) -> None:
         """Step `index-refresh.check`: what was read, and what is replaced, are as they were."""
         names = self.notes.partitions
         undone = taken_from_base(snapshot, self.notes)
@@ -176,7 +191,7 @@ class _Refresh:
             raise _overtaken(names, "The index was dropped.")
         now = tuple(slice_ for one in names for slice_ in state.slices(one))
         is_newer = any(one.base_instant > self.notes.base_instant for one in now)
-        if is_newer or not covers(state, self.notes.base_instant, plan, names):
+        if is_newer or not covers(state, self.notes.base_instant, self._replaced(), names):
             raise _overtaken(names, "The metadata table was compacted meanwhile.")
 
 

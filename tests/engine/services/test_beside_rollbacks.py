@@ -34,6 +34,7 @@ CALLS: dict[str, Callable[[Table], object]] = {
     "column overlaps": lambda table: table.column_overlaps(),
     "compared files": lambda table: table.compared_files(),
     "explain": lambda table: table.explain(filter="v > 1"),
+    "refreshed index": lambda table: table.refresh_index("column_stats"),
     "clustering": lambda table: table.clustering.schedule(),
 }
 

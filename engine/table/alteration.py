@@ -289,6 +289,8 @@ def _check(change: ColumnChange, beside: Mapping[str, pa.DataType], config: Tabl
     if change.nullable is False and not change.adds:
         why = "Rows that are there may have no value for it."
         raise unsupported_change(name, why, "Leave out NOT NULL.")
+    if change.after == own:
+        raise unsupported_change(name, "It cannot stand behind itself.", "Name another column.")
     if change.after and change.after not in beside:
         raise unsupported_change(
             change.after, f"The table has {', '.join(beside)}.", "Name one of them."

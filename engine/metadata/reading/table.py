@@ -29,7 +29,7 @@ from lakewarden.engine.formats.instant_metadata.compaction import (
 from lakewarden.engine.formats.path_names import escape_file_id
 from lakewarden.engine.formats.properties import parse_properties
 from lakewarden.engine.kernel.caches import lazy
-from lakewarden.engine.kernel.errors import CorruptTable
+from lakewarden.engine.kernel.errors import Conflict, CorruptTable
 from lakewarden.engine.metadata.encoding.records import is_initial
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.partition import MetadataFileGroup, MetadataPartition
@@ -282,7 +282,7 @@ class MetadataTable:
         if known.layout is not None and known.properties == properties:
             timeline = Timeline.load(self.storage, known.layout, known.active)
         else:
-            timeline = _own_timeline(self.storage, self.config.layout)
+            timeline = _own_timeline(self.root, self.config.layout)
             known.properties, known.layout = properties, timeline.active.layout
         known.active = timeline.active
         return timeline
@@ -319,19 +319,31 @@ def load_metadata_table(
     Its own timeline comes first: what is started there has started on the data's timeline before.
     """
     seen = None if earlier is None else earlier.timeline.active
-    own = _own_timeline(root.below(METADATA_FOLDER), config.layout, seen)
+    own = _own_timeline(root, config.layout, seen)
     data = None if earlier is None else earlier.data_timeline.active
     return MetadataTable(root, config, Timeline.load(root, config.layout, data), own)
 
 
-def _own_timeline(
-    storage: Storage, likely: Layout, earlier: ActiveTimeline | None = None
-) -> Timeline:
+def _refuse_dropped(root: Storage) -> None:
+    """A metadata table that is missing is damage only where the table still says it has one."""
+    config = load_config(root)
+    if not (config.metadata_partitions or config.metadata_partitions_inflight):
+        raise Conflict(
+            "snapshot_outdated",
+            what="The metadata table is gone.",
+            why="Another process deleted it after this call had begun.",
+            now="Make the call again: it sees the table as it is now.",
+        )
+
+
+def _own_timeline(root: Storage, likely: Layout, earlier: ActiveTimeline | None = None) -> Timeline:
     """The metadata table's timeline; it is looked for where the data's would be first."""
+    storage = root.below(METADATA_FOLDER)
 
     def layout() -> Layout:
         said = read_properties(storage)
         if said is None:
+            _refuse_dropped(root)
             said = parse_properties(storage.read(PROPERTIES_PATH), PROPERTIES_PATH)
         return layout_of(said)
 

@@ -120,7 +120,7 @@ def create_index(
     if wanted.partition in snapshot.config.metadata_partitions:
         if not if_not_exists:
             raise index_exists(request.name, wanted.partition)
-        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+        return _as_it_is(context, wanted.partition, "It already exists.")
     refuse_impossible(context, snapshot, [wanted])
     if dry_run:
         gather(context, snapshot, [wanted])
@@ -132,7 +132,7 @@ def create_index(
     # A build that had committed and was not published is ready now.
     snapshot = load_for_writing(context)
     if if_not_exists and wanted.partition in snapshot.config.metadata_partitions:
-        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+        return _as_it_is(context, wanted.partition, "It already exists.")
     return _beside_writers(context, [wanted], f"It was built as {wanted.partition}.")
 
 
@@ -161,13 +161,12 @@ def _schedule(context: Context, request: IndexRequest) -> IndexBuilt:
     snapshot = load_for_writing(context)
     wanted = _wanted(context, snapshot, request)
     if wanted.partition in snapshot.config.metadata_partitions:
-        return _as_it_is(context, snapshot, wanted.partition, "It already exists.")
+        return _as_it_is(context, wanted.partition, "It already exists.")
     if not snapshot.config.metadata_partitions:
         raise _no_metadata_table(request.name)
     plan = schedule_build(context, [wanted])
-    now = load_for_writing(context)
     word = "It is planned" if plan.is_new else "It was planned before"
-    built = _as_it_is(context, now, wanted.partition, f"{word}, at {plan.instant}.")
+    built = _as_it_is(context, wanted.partition, f"{word}, at {plan.instant}.")
     return replace(
         built,
         state=IndexState.PLANNED,
@@ -182,7 +181,7 @@ def _execute(context: Context, request: IndexRequest) -> IndexBuilt:
     snapshot = load_for_writing(context)
     partition = _wanted(context, snapshot, request).partition
     if partition in snapshot.config.metadata_partitions:
-        return _as_it_is(context, snapshot, partition, "It already exists.")
+        return _as_it_is(context, partition, "It already exists.")
     for files, names in builds_on(snapshot.timeline.active):
         if partition in names:
             done = run_build(context, files.instant.requested)
@@ -228,7 +227,7 @@ def refresh_index(context: Context, name: str, *, dry_run: bool = False) -> Inde
     if dry_run:
         return _would_be(snapshot, index.partition, "It would be rebuilt.")
     recover_failed_instants(context)
-    if can_swap(load_for_writing(context), names):
+    if retrying_view(partial(load_for_writing, context), partial(can_swap, partitions=names)):
         done = _repeated(lambda: refresh_ready(context, names))
         return _finished(context, index.partition, done, "It was rebuilt.")
     with context.lock.hold() as held:
@@ -256,7 +255,7 @@ def _repeated(build: Callable[[], BuildDone]) -> BuildDone:
 
 
 def _finished(context: Context, partition: str, done: BuildDone, message: str) -> IndexBuilt:
-    built = _as_it_is(context, load_for_writing(context), partition, message)
+    built = _as_it_is(context, partition, message)
     return replace(
         built,
         instant=done.instant,
@@ -344,16 +343,22 @@ def _drop_overtaken(context: Context, snapshot: Snapshot) -> None:
     )
 
 
-def _as_it_is(context: Context, snapshot: Snapshot, partition: str, message: str) -> IndexBuilt:
-    return IndexBuilt(
-        name=partition,
-        partition=partition,
-        state=IndexState.READY,
-        indexed_up_to=newest_write(snapshot),
-        records_count=None,
-        file_groups_count=sizes_of(snapshot.metadata, partition).file_groups_count,
-        is_changed=False,
-        message=message,
+def _as_it_is(context: Context, partition: str, message: str) -> IndexBuilt:
+    """What has become of an index, whatever others do meanwhile."""
+    return retrying_view(
+        partial(load_for_writing, context),
+        lambda seen: IndexBuilt(
+            name=partition,
+            partition=partition,
+            state=IndexState.READY,
+            indexed_up_to=newest_write(seen),
+            records_count=None,
+            file_groups_count=sizes_of(seen.metadata, partition).file_groups_count
+            if seen.config.metadata_partitions
+            else 0,
+            is_changed=False,
+            message=message,
+        ),
     )
 
 

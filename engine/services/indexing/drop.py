@@ -5,6 +5,8 @@ way that started with the index. The one exception is the building of the index 
 here.
 """
 
+from functools import partial
+
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.locks.table_lock import HeldLock
 from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
@@ -24,7 +26,7 @@ from lakewarden.engine.services.indexing.index_views import (
 )
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.request import keep_scope
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
@@ -37,14 +39,12 @@ def drop_index(
     context: Context, name: str, *, if_exists: bool = False, dry_run: bool = False
 ) -> IndexDropped:
     """Drop an index, built by any engine, by its name or by that of its partition."""
-    snapshot = load_for_writing(context)
-    index = _index(snapshot, name)
-    if index is None:
-        if not if_exists:
-            raise no_index(name, [one.name for one in known_indexes(snapshot)])
+    found = retrying_view(
+        partial(load_for_writing, context), lambda seen: _found(seen, name, if_exists=if_exists)
+    )
+    if found is None:
         return _absent(name)
-    partitions = _with_dependants(snapshot, index)
-    freed = sum(_bytes(snapshot, one) for one in partitions)
+    index, partitions, freed = found
     if dry_run:
         return _dropped(index, partitions, freed, "would go", is_changed=False)
     recover_failed_instants(context)
@@ -78,6 +78,19 @@ def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]
         drop_metadata_table(context.storage, snapshot.config)
         _end_builds(context, snapshot, builds)
     return had
+
+
+def _found(
+    snapshot: Snapshot, name: str, *, if_exists: bool
+) -> tuple[IndexDefinition, tuple[str, ...], int] | None:
+    """An index, the partitions that go with it, and their size."""
+    index = _index(snapshot, name)
+    if index is None:
+        if not if_exists:
+            raise no_index(name, [one.name for one in known_indexes(snapshot)])
+        return None
+    partitions = _with_dependants(snapshot, index)
+    return index, partitions, sum(_bytes(snapshot, one) for one in partitions)
 
 
 def _index(snapshot: Snapshot, name: str) -> IndexDefinition | None:

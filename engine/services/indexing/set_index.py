@@ -5,6 +5,8 @@ rows. For keys over all partitions instead of within one, the rows are looked at
 would have to be made anew, which is not done here.
 """
 
+from functools import partial
+
 from lakewarden.engine.index.from_files import MIXED, identity_from_files
 from lakewarden.engine.index.identity import described, kept_kind, record_of, recorded_identity
 from lakewarden.engine.index.kinds import Identity, IndexChoice, IndexKind, KeyScope
@@ -15,7 +17,7 @@ from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.services.indexing.build import refuse_busy
 from lakewarden.engine.services.indexing.index_views import IndexSet
 from lakewarden.engine.services.indexing.present import PresentTable, repeated_key
-from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.snapshot import Snapshot, retrying_view
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
@@ -23,8 +25,9 @@ from lakewarden.engine.transaction.state.context import Context, load_for_writin
 
 def set_index(context: Context, *, dry_run: bool = False) -> IndexSet:
     """Record the index that the settings name; what the rows don't allow is refused."""
-    snapshot = load_for_writing(context)
-    selection = _checked(context, snapshot)
+    snapshot, selection = retrying_view(
+        partial(load_for_writing, context), lambda seen: (seen, _checked(context, seen))
+    )
     if dry_run:
         return _result(snapshot, selection, "would be")
     recover_failed_instants(context)

@@ -169,7 +169,11 @@ def _remove(
     commit = after_write(context, TableWriter(context).write(request)).commit
     # Writes that replace make an instant, whatever they find.
     assert commit.instant is not None
-    replaced = _replaced_by(context, commit.instant)
+    replaced = retrying_view(
+        partial(load_for_writing, context), partial(_replaced_by, instant=commit.instant)
+    )
+    if replaced is None:
+        return PartitionRemoval(partitions=dry_run_result, empty=empty, commit=commit)
     known = {one.partition: one for one in dry_run_result}
     partitions = tuple(
         known.get(path) or RemovedPartition(partition=path, file_groups=len(groups), bytes=0)
@@ -178,11 +182,14 @@ def _remove(
     return PartitionRemoval(partitions=partitions, empty=empty, commit=commit)
 
 
-def _replaced_by(context: Context, instant: str) -> Mapping[str, Sequence[str]]:
-    """The file groups that a write has put nothing in the place of, as it says itself."""
-    snapshot = load_for_writing(context)
+def _replaced_by(snapshot: Snapshot, instant: str) -> Mapping[str, Sequence[str]] | None:
+    """The file groups that a write has put nothing in the place of, as it says itself.
+
+    None if somebody has rolled it back already.
+    """
     write = snapshot.completed_write(instant)
-    assert write is not None
+    if write is None:
+        return None
     active = snapshot.timeline.active
     return replace.decode(active.read(write), active.path(write)).partition_to_replace_file_ids
 

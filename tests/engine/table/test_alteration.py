@@ -257,6 +257,7 @@ def test_what_needs_no_history_makes_none() -> None:
         ColumnChange(column="qty", type=pa.decimal128(4, 3)),
         ColumnChange(column="name", nullable=False),
         ColumnChange(column="name", after="none"),
+        ColumnChange(column="name", after="name"),
         ColumnChange(column="_hoodie_file_name", drops=True),
         ColumnChange(column="a.b", adds=True, type=pa.int32()),
         ColumnChange(column="name.b", adds=True, type=pa.int32()),

@@ -23,6 +23,16 @@ def format_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode()
 
 
+def format_pretty(value: object) -> bytes:
+    """A file that holds a value, one line for each of its items, as Java writes it."""
+    return json.dumps(value, ensure_ascii=False, indent=2, separators=(",", " : ")).encode()
+
+
+def is_whole_object(payload: bytes) -> bool:
+    """Whether the file of an object that was made so was written to its end."""
+    return payload[:1] == b"{" and payload.endswith((b"\n}", b"{}"))
+
+
 def _offset(error: Exception) -> int | None:
     match error:
         case json.JSONDecodeError(doc=text, pos=position):

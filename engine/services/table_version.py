@@ -25,6 +25,7 @@ from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
 from lakewarden.engine.table.creation import WRITE_VERSION_KEY
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import (
+    CHANGEABLE_VERSIONS,
     EARLY_INDEXES,
     NEWEST,
     VERSION_KEY,
@@ -38,8 +39,8 @@ WRITE_VERSION: Setting[int | None] = Setting(
     WRITE_VERSION_KEY,
     None,
     whole_number,
-    "The version of a new table, 8 or 9; by default 9. A table that is there has to have it, or an"
-    " older one",
+    "The version of a new table, 6, 8 or 9; by default 9. A table that is there has to have it, or"
+    " an older one",
 )
 AUTO_UPGRADE = Setting(
     "hoodie.write.auto.upgrade",
@@ -67,7 +68,7 @@ def change_version(context: Context, version: int, *, dry_run: bool = False) -> 
     unlock.
     """
     snapshot = load_for_writing(context)
-    if version not in WRITABLE_VERSIONS:
+    if not {version, snapshot.config.version} <= set(CHANGEABLE_VERSIONS):
         raise _unsupported(snapshot.config.version, version)
     if snapshot.config.version == version:
         return VersionChanged(version=version, is_changed=False)

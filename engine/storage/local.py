@@ -65,6 +65,7 @@ class LocalStorage:
     """A storage on the local file system, given by a plain path or a `file:` address."""
 
     has_exclusive_create = True
+    has_file_times = True
     has_conditional_replace = False
     concurrency = IN_TURN
 
@@ -181,6 +182,17 @@ class LocalStorage:
             self._root.make_parent("create", place)
             draft = self._written_draft(place, payload)
             try:
+                return self._link(draft, place, payload)
+            finally:
+                discard(draft)
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        place = self._place_of(path)
+        with self._failures_of("create", path):
+            self._root.make_parent("create", place)
+            draft = self._written_draft(place, payload)
+            try:
+                os.utime(draft, ns=(modified_ms * 1_000_000,) * 2)
                 return self._link(draft, place, payload)
             finally:
                 discard(draft)

@@ -79,12 +79,16 @@ class _Store:
         with self._lock:
             self._keep(path, self._fresh(content))
 
-    def put_if_absent(self, path: str, content: bytes) -> _File | None:
+    def put_if_absent(
+        self, path: str, content: bytes, modified_ms: int | None = None
+    ) -> _File | None:
         """The file that is there already, or None when this call created it."""
         with self._lock:
             present = self._files.get(path)
             if present is None:
-                self._keep(path, self._fresh(content))
+                fresh = self._fresh(content)
+                dated = fresh if modified_ms is None else replace(fresh, modified_ms=modified_ms)
+                self._keep(path, dated)
             return present
 
     def replace(self, path: str, content: bytes, version: str) -> _File | None:
@@ -180,6 +184,7 @@ class MemoryStorage:
     """A storage in memory; folders exist by their files."""
 
     has_exclusive_create = True
+    has_file_times = True
     has_conditional_replace = True
     concurrency = IN_TURN
 
@@ -239,6 +244,10 @@ class MemoryStorage:
 
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         present = self._store.put_if_absent(self._key(path), payload)
+        return Won() if present is None else judged(payload, present.content, "", refused=True)
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        present = self._store.put_if_absent(self._key(path), payload, modified_ms)
         return Won() if present is None else judged(payload, present.content, "", refused=True)
 
     def read_versioned(self, path: str) -> Versioned | None:

@@ -40,6 +40,7 @@ from lakewarden.engine.storage.port import (
     listing,
     missing_file,
     no_conditional_replace,
+    no_file_times,
     ordered,
     reason_of,
     required,
@@ -203,6 +204,8 @@ class ObjectStorage:
     def location(self) -> Location:
         return self._location
 
+    has_file_times = False
+
     @property
     def has_exclusive_create(self) -> bool:
         return self._connection.creates_exclusively
@@ -285,6 +288,9 @@ class ObjectStorage:
         key = self._key(path)
         request = partial(self._fs.pipe_file, key, payload, mode="create")
         return self._creates.create(payload, request, read_back)
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        raise no_file_times(self.uri(path))
 
     def read_versioned(self, path: str) -> Versioned | None:
         key = self._replaceable_key(path)

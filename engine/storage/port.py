@@ -117,6 +117,11 @@ class Storage(Protocol):
         ...
 
     @property
+    def has_file_times(self) -> bool:
+        """Whether files can be given a modification time, exact to the millisecond."""
+        ...
+
+    @property
     def has_conditional_replace(self) -> bool:
         """Whether `replace_if` has exactly one winner; without it both calls are refused."""
         ...
@@ -185,6 +190,13 @@ class Storage(Protocol):
         """
         ...
 
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        """The same, with that moment as the file's modification time; nobody ever sees a part.
+
+        A storage that gives files its own times refuses with `unsupported_file_times`.
+        """
+        ...
+
     def read_versioned(self, path: str) -> Versioned | None:
         """The whole file and its version, or None when it is not there."""
         ...
@@ -246,6 +258,17 @@ def no_conditional_replace(uri: str) -> InvalidRequest:
         what=f"The storage of {uri} has no conditional replace.",
         why="It cannot compare and replace a file in one step.",
         now="Use something that needs no conditional writes, such as another lock provider.",
+        path=uri,
+    )
+
+
+def no_file_times(uri: str) -> InvalidRequest:
+    """The storage itself decides what the modification time of a file is."""
+    return InvalidRequest(
+        "unsupported_file_times",
+        what=f"The storage of {uri} gives files its own modification times.",
+        why="Tables of version 6 record there when an instant completed.",
+        now="Write to such tables on a file system only.",
         path=uri,
     )
 

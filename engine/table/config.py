@@ -108,6 +108,12 @@ _GENERATOR_CLASSES = {
     "CustomAvroKeyGenerator": "CUSTOM",
     "SqlKeyGenerator": "SPARK_SQL",
 }
+# The other way round, as release 1.2 names them.
+GENERATOR_CLASSES = {
+    kind: f"org.apache.hudi.keygen.{name}"
+    for name, kind in _GENERATOR_CLASSES.items()
+    if kind in ("SIMPLE", "COMPLEX", "NON_PARTITION", "TIMESTAMP") and "Avro" not in name
+}
 
 
 class TableType(Enum):

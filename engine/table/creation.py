@@ -30,7 +30,7 @@ from lakewarden.engine.table.keygen.virtual_keys import (
 )
 from lakewarden.engine.table.merge_rules import MergeMode
 from lakewarden.engine.table.schema import META_COLUMNS
-from lakewarden.engine.table.versions import NEWEST, WRITABLE_VERSIONS, changed_to
+from lakewarden.engine.table.versions import NEWEST, OLDEST, WRITABLE_VERSIONS, after, changed_to
 
 CREATED_VERSION = str(NEWEST)
 # By this name users of Hudi ask for an older version.
@@ -110,9 +110,10 @@ def new_table_config(asked: NewTable) -> TableConfig:
 def _of_version(config: TableConfig, wanted: str) -> TableConfig:
     if wanted not in map(str, WRITABLE_VERSIONS):
         raise _bad_argument(WRITE_VERSION_KEY, wanted, tuple(map(str, WRITABLE_VERSIONS)))
-    changes = changed_to(config, int(wanted)) | {"hoodie.table.initial.version": wanted}
-    after = {**config.properties, **changes}
-    return table_config({key: value for key, value in after.items() if value is not None})
+    changes = changed_to(config, int(wanted))
+    if int(wanted) > OLDEST:
+        changes["hoodie.table.initial.version"] = wanted
+    return after(config.properties, changes)
 
 
 def is_creation_property(key: str) -> bool:

@@ -80,7 +80,7 @@ class FaultPlan:
 _FAULT = re.compile(r"(\d+):([a-z_]+)(!?)(?:\+(\d+)ms)?")
 _KINDS = {str(kind): kind for kind in FaultKind}
 _TORN_OPERATIONS = ("put", "close", "create_exclusive", "delete_folder")
-_EFFECTIVE_OPERATIONS = (*_TORN_OPERATIONS, "delete", "touch", "replace_if")
+_EFFECTIVE_OPERATIONS = (*_TORN_OPERATIONS, "create_dated", "delete", "touch", "replace_if")
 
 
 def parse_plan(line: str) -> FaultPlan:

@@ -81,6 +81,10 @@ class FaultyStorage:
         return self._inner.has_conditional_replace
 
     @property
+    def has_file_times(self) -> bool:
+        return self._inner.has_file_times
+
+    @property
     def concurrency(self) -> Concurrency:
         return self._concurrency
 
@@ -135,6 +139,11 @@ class FaultyStorage:
             torn=lambda chance: create(_torn(payload, chance)),
             lost=Unknown,
         )
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        # Who can date a file makes it elsewhere first: no half of it is ever seen.
+        effect = partial(self._inner.create_dated, path, payload, modified_ms)
+        return self._made("create_dated", path, effect, lost=Unknown)
 
     def read_versioned(self, path: str) -> Versioned | None:
         return self._made("read_versioned", path, partial(self._inner.read_versioned, path))

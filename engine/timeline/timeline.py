@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lakewarden.engine.formats.avro.container import is_whole_container
+from lakewarden.engine.formats.instant_metadata.replace import decode_plan as decode_requested
+from lakewarden.engine.formats.json_text import is_whole_object
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.kernel.shown import Row, ShownRows, row_of
 from lakewarden.engine.storage.port import Entry, Storage
@@ -175,7 +177,7 @@ class ActiveTimeline(ShownRows):
         if content is None:
             return self._read_archived(instant)
         self._keep(instant, path, content)
-        if instant.is_completed and self.layout.version > 1 and not is_whole_container(content):
+        if instant.is_completed and not _is_whole(content):
             last = read_ledger(self._storage, instant.requested).last_whole
             # A savepoint has the time of its write, but not its ledger.
             if isinstance(last, Committed) and last.action.completed_as is instant.action:
@@ -189,20 +191,18 @@ class ActiveTimeline(ShownRows):
             return False
         content = self._storage.read(path)
         self._keep(instant, path, content)
-        return not is_whole_container(content)
+        return not _is_whole(content)
 
     def share_contents(self, contents: "Contents") -> None:
         """Read nothing again that earlier looks at the same timeline have read."""
         self.contents = contents
 
     def _keep(self, instant: Instant, path: str, content: bytes) -> None:
-        if instant.is_completed and is_whole_container(content):
+        if instant.is_completed and _is_whole(content):
             self.contents.keep(path, content)
 
     def _read_archived(self, instant: Instant) -> bytes:
-        row = None
-        if self.layout.version > 1:
-            row = LsmArchive(self._storage, self.layout.history_folder).read(instant)
+        row = open_archive(self._storage, self.layout).read(instant)
         if row is None:
             # It was rolled back meanwhile, unless it is there by now.
             return self._storage.read(self.path(instant))
@@ -255,10 +255,30 @@ def active_timeline(
         if first.instant.completed != instant.completed:
             raise _two_completions(first.entry, entry)
     groups |= {key: InstantFiles(*map(states[key].get, State)) for key in states}
+    if layout.version == 1:
+        groups = {key: _told_apart(storage, files) for key, files in groups.items()}
     by_key = {key: groups[key] for key in sorted(groups)}
     if any(groups[key].completed or key in settled.groups for key in states):
         settled = CompletedFiles.of(layout, by_key)
     return ActiveTimeline(storage, layout, by_key, tuple(entries), settled, contents)
+
+
+def _told_apart(storage: Storage, files: InstantFiles) -> InstantFiles:
+    """A pending replace commit of layout 1: what it asks for tells whether it is a clustering."""
+    asked = files.requested
+    is_open = files.completed is None and asked is not None and asked.entry.size_bytes > 0
+    if asked is None or not is_open or files.started_as is not Action.REPLACE_COMMIT:
+        return files
+    content = storage.read_if_present(asked.entry.path) or b""
+    if not is_whole_container(content):
+        return files
+    plan = decode_requested(content, asked.entry.path).clustering_plan
+    return files if plan is None else files.started_by(Action.CLUSTERING)
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether the file of a completed instant was written to its end, in either form."""
+    return is_whole_object(content) or is_whole_container(content)
 
 
 def _completion(instant: Instant) -> str:

@@ -19,10 +19,8 @@ from lakewarden.engine.conflicts.conflicts import (
 )
 from lakewarden.engine.conflicts.touched_groups import ReadScope
 from lakewarden.engine.file_groups.slices import FileGroupId
-from lakewarden.engine.formats.instant_metadata import commit as commit_payload
-from lakewarden.engine.formats.instant_metadata import replace as replace_payload
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
-from lakewarden.engine.formats.instant_metadata.replace import ReplaceCommitMetadata
+from lakewarden.engine.formats.instant_metadata.replace import commit_content
 from lakewarden.engine.index.key_check import KeyCheck, too_many_commits
 from lakewarden.engine.kernel.errors import Conflict, Defect, LakewardenError
 from lakewarden.engine.kernel.events import PLAN_GAVE_WAY, Event
@@ -204,7 +202,7 @@ def _commit_under_lock(
         reported = _update_metadata(context, held, snapshot, attempt, change)
     # Where calls are made side by side, that has asked for the lock at its end.
     is_checked = bool(snapshot.config.metadata_partitions) and asks_ahead(context.storage)
-    content = _content(outcome.metadata)
+    content = commit_content(outcome.metadata, as_json=snapshot.layout.has_json)
     completion = complete(context, held, snapshot, ledger, content, is_checked=is_checked)
     assert completion.instant.completed is not None
     receipt = Receipt(
@@ -370,12 +368,6 @@ def _change_now(snapshot: Snapshot, outcome: Outcome) -> TableChange:
     return (
         outcome.change if outcome.at_commit is None else outcome.at_commit(outcome.change, snapshot)
     )
-
-
-def _content(metadata: CommitMetadata) -> bytes:
-    if isinstance(metadata, ReplaceCommitMetadata):
-        return replace_payload.encode(metadata)
-    return commit_payload.encode(metadata)
 
 
 def _tidy_up(

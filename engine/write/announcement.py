@@ -33,8 +33,8 @@ from lakewarden.engine.detection.rivals import Own, RivalFinder
 from lakewarden.engine.detection.strategies import DetectionRules, Strategy
 from lakewarden.engine.detection.watch import Watch
 from lakewarden.engine.file_groups.slices import FileGroupId, FileSlice
-from lakewarden.engine.formats.instant_metadata import commit as commit_payload
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata, Operation, WriteStat
+from lakewarden.engine.formats.instant_metadata.replace import commit_content
 from lakewarden.engine.index.identity import identity_changed, record_of, recorded_identity
 from lakewarden.engine.index.kinds import Identity, IndexChoice, KeyScope
 from lakewarden.engine.index.settings import may_be_named
@@ -220,7 +220,8 @@ def _publish(
             precedence,
             has_bloom=rules.strategy.has_bloom,
         )
-    content = commit_payload.encode(intent.metadata(precedence))
+    metadata = intent.metadata(precedence)
+    content = commit_content(metadata, as_json=intent.snapshot.layout.has_json)
     to_inflight(context, attempt, content, is_just_published=True)
 
 

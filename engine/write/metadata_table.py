@@ -21,6 +21,7 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
 from lakewarden.engine.table.properties_file import update_properties
+from lakewarden.engine.table.versions import has_metadata_written
 from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 
 ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
@@ -85,6 +86,8 @@ def ensure_metadata_table(context: Context, snapshot: Snapshot) -> bool:
 
 
 def _is_due(current: Snapshot) -> bool:
+    if not has_metadata_written(current.config):
+        return False
     return not current.config.metadata_partitions and not current.timeline.active.instants
 
 

@@ -1,7 +1,7 @@
 """Tables that histories are played on: what distinguishes one kind from another."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from random import Random
 
 import pyarrow as pa
@@ -101,6 +101,8 @@ class TableKind:
     is_early: bool = False
     # No meta columns: keys are made of the rows' columns.
     is_virtual: bool = False
+    # Table version 6.
+    is_oldest: bool = False
 
     def __str__(self) -> str:
         words = [self.type, self.index]
@@ -136,7 +138,13 @@ class TableKind:
                 is_virtual=chance.random() < 0.2,
             )
             if kind.is_possible:
-                return kind
+                return kind._as_oldest() if chance.random() < 0.08 else kind
+
+    def _as_oldest(self) -> "TableKind":
+        """The nearest kind of version 6, which has neither logs nor a metadata table."""
+        index = "SIMPLE" if "RECORD" in self.index else self.index
+        nothing = {"has_metadata": False, "is_captured": False, "is_indexed": False}
+        return replace(self, type="cow", index=index, is_oldest=True, is_early=False, **nothing)
 
     @property
     def is_possible(self) -> bool:
@@ -150,6 +158,10 @@ class TableKind:
         if self.is_floating and (self.is_odd or self.is_composite):
             return False
         if self.is_virtual and (self.is_captured or self.is_indexed or "RECORD" in self.index):
+            return False
+        if self.is_oldest and (
+            self.is_mor or self.has_metadata or self.is_captured or self.is_early
+        ):
             return False
         return self.has_metadata or not ("RECORD" in self.index or self.is_indexed)
 
@@ -265,8 +277,8 @@ class TableKind:
         if self.is_captured:
             given["hoodie.table.cdc.enabled"] = "true"
             given["hoodie.table.cdc.supplemental.logging.mode"] = self.logging_mode
-        if self.is_early:
-            given["hoodie.write.table.version"] = "8"
+        if self.is_early or self.is_oldest:
+            given["hoodie.write.table.version"] = "8" if self.is_early else "6"
         if self.is_scattered:
             given["hoodie.parquet.small.file.limit"] = "0"
         # Where there is no record index it means nothing.

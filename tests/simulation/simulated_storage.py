@@ -33,6 +33,7 @@ class StagedStorage:
 
     has_exclusive_create = True
     has_conditional_replace = True
+    has_file_times = False
     concurrency = IN_TURN
 
     def __init__(

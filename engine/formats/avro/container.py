@@ -64,6 +64,13 @@ def write_container(
     Equal records give equal bytes: the marker between blocks comes from what they hold. Records
     from so many bytes on are deflated.
     """
+    content = encode_record(record, schema_text)
+    is_deflated = deflated_from is not None and len(content) >= deflated_from
+    return _file(schema_text.encode(), content, is_deflated=is_deflated)
+
+
+def encode_record(record: Mapping[str, object], schema_text: str) -> bytes:
+    """The bytes of a record alone, without the schema."""
     datum = io.BytesIO()
     try:
         fastavro.schemaless_writer(datum, _fast_schema(schema_text), record)
@@ -74,9 +81,7 @@ def write_container(
             why=f"It does not fit its Avro schema: {error}.",
             now="Correct the record.",
         ) from error
-    content = datum.getvalue()
-    is_deflated = deflated_from is not None and len(content) >= deflated_from
-    return _file(schema_text.encode(), content, is_deflated=is_deflated)
+    return datum.getvalue()
 
 
 def plain_container(payload: bytes, path: str, *, bytes_max: int) -> bytes:

@@ -12,10 +12,11 @@ from typing import TypeVar
 from lakewarden.engine.formats.instant_metadata.binding import (
     InstantCodec,
     Int32,
+    record_of,
     schema_text,
     value_of,
 )
-from lakewarden.engine.formats.json_text import parse_json
+from lakewarden.engine.formats.json_text import format_pretty, parse_json
 from lakewarden.engine.storage import paths
 
 # What Java writes where a file group has no earlier base file.
@@ -198,3 +199,18 @@ def _tells(stat: WriteStat) -> bool:
 
 
 encode = _CODEC.encode
+
+
+def encode_json(metadata: CommitMetadata) -> bytes:
+    """The content as version 6 has it, of replace commits, too; what is null goes without saying.
+
+    Java's class for it has no version.
+    """
+    record = {name: one for name, one in record_of(metadata).items() if name != "version"}
+    return format_pretty(_without_nulls(record))
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value

@@ -12,7 +12,9 @@ from lakewarden.engine.formats.instant_metadata.commit import (
     CommitMetadata,
     check_places,
     decode_commit,
+    encode_json,
 )
+from lakewarden.engine.formats.instant_metadata.commit import encode as encode_commit
 from lakewarden.engine.storage import paths
 
 
@@ -108,3 +110,12 @@ def decode(payload: bytes, path: str) -> ReplaceCommitMetadata:
 encode = _METADATA.encode
 decode_plan = _PLAN.decode_plan
 encode_plan = _PLAN.encode
+
+
+def commit_content(metadata: CommitMetadata, *, as_json: bool) -> bytes:
+    """The file of a commit of any kind, in the form that the table's version has."""
+    if as_json:
+        return encode_json(metadata)
+    if isinstance(metadata, ReplaceCommitMetadata):
+        return encode(metadata)
+    return encode_commit(metadata)

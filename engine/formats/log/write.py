@@ -5,7 +5,7 @@ import binascii
 import io
 import struct
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -96,14 +96,15 @@ class Positions:
 class BlockOrigin:
     """What all blocks of one write say of themselves."""
 
-    instant: str
+    # Archived instants are of no write.
+    instant: str | None
     schema_text: str | None = None
     # Log compaction: the instants whose blocks these replace, oldest first.
     compacted_instants: tuple[str, ...] = ()
     is_partial: bool = False
 
     def headers(self, positions: Positions | None = None) -> dict[Header, str]:
-        headers = {Header.INSTANT_TIME: self.instant}
+        headers = {} if self.instant is None else {Header.INSTANT_TIME: self.instant}
         if self.schema_text is not None:
             headers[Header.SCHEMA] = self.schema_text
         if self.compacted_instants:
@@ -154,6 +155,14 @@ def avro_blocks(
             head = _TWO_INTS.pack(AVRO_BLOCK_VERSION, end - start)
             records = content[int(encoded.offsets[start]) : int(encoded.offsets[end])]
             yield encode_block(kind, origin.headers(own), head, records)
+
+
+def record_block(records: Sequence[bytes], origin: BlockOrigin) -> bytes:
+    """Records that are encoded already, as one Avro data block."""
+    content = [_TWO_INTS.pack(AVRO_BLOCK_VERSION, len(records))]
+    for record in records:
+        content += [_INT.pack(len(record)), record]
+    return encode_block(BlockKind.AVRO, origin.headers(), *content)
 
 
 def change_blocks(table: pa.Table, origin: BlockOrigin, *, bytes_max: int) -> Iterator[bytes]:

@@ -58,7 +58,7 @@ from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import METADATA_FOLDER, PROPERTIES_PATH, TableConfig
 from lakewarden.engine.table.properties_file import update_properties, write_properties
 from lakewarden.engine.table.schema import schema_from
-from lakewarden.engine.table.versions import EARLY_INDEXES, index_version
+from lakewarden.engine.table.versions import EARLY_INDEXES, index_version, refuse_metadata
 from lakewarden.engine.timeline.next_time import TimeSource
 
 _BEGAN_AT = "commitTime"
@@ -195,6 +195,7 @@ def in_order(
     storage: Storage, config: TableConfig, partitions: Sequence[str], choices: BuildOptions
 ) -> tuple[str, ...]:
     """The partitions to make, each once; what cannot be made is refused."""
+    refuse_metadata(config)
     defined = {one.partition for one in choices.definitions}
     named = sorted(one for one in set(partitions) & defined if one.startswith(_NAMED))
     unknown = sorted(set(partitions) - set(_ORDER) - set(named))

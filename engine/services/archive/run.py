@@ -45,19 +45,24 @@ from lakewarden.engine.services.retention.settings import (
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.timeline.archived.manifest import load_manifest
-from lakewarden.engine.timeline.archived.reader import LsmArchive
-from lakewarden.engine.timeline.archived.writer import LsmLimits, compact_and_clean, levels_to_merge
-from lakewarden.engine.timeline.archived.writer import archive as archive_instants
+from lakewarden.engine.timeline.archived.writer import (
+    LsmLimits,
+    add_to_archive,
+    compact_and_clean,
+    levels_to_merge,
+    tidy_archive,
+)
 from lakewarden.engine.timeline.instants.instant import (
     COMPLETED_WRITES,
     Action,
     Instant,
+    Layout,
     StateFile,
     time_text,
 )
 from lakewarden.engine.timeline.ledger.ledger import Ledger, remove_ledger
 from lakewarden.engine.timeline.removals import archived_form
-from lakewarden.engine.timeline.timeline import ActiveTimeline
+from lakewarden.engine.timeline.timeline import ActiveTimeline, open_archive
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
 from lakewarden.engine.transaction.state.pending_instants import describe_pending
 from lakewarden.engine.transaction.state.settings import STORAGE_THREADS
@@ -127,6 +132,7 @@ def move(
     instants: Sequence[Instant],
     *,
     threads: int,
+    now_ms: int = 0,
     forget: Callable[[Instant], None] | None = None,
     assert_held: Callable[[], None] | None = None,
 ) -> Moved:
@@ -140,15 +146,13 @@ def move(
     """
     _assert(assert_held)
     files = [active.files_of(instant) for instant in instants]
-    folder = active.layout.history_folder
-    known = _archived(storage, folder, instants)
+    known = _archived(storage, active.layout, instants)
     fresh = [instant for instant in instants if instant.key not in known]
     with_threads = LocalExecutor(threads)
     if fresh:
-        archive_instants(
-            storage, folder, list(with_threads.map(partial(archived_form, active), fresh))
-        )
-        _verify(instants, _archived(storage, folder, instants))
+        rows = list(with_threads.map(partial(archived_form, active), fresh))
+        add_to_archive(storage, active.layout, rows, now_ms)
+        _verify(instants, _archived(storage, active.layout, instants))
     _assert(assert_held)
     for instant in instants:
         if forget is not None:
@@ -170,11 +174,11 @@ def _is_last(state: StateFile) -> bool:
 
 
 def _archived(
-    storage: Storage, folder: str, instants: Sequence[Instant]
+    storage: Storage, layout: Layout, instants: Sequence[Instant]
 ) -> frozenset[tuple[str, str]]:
     """Those of some instants that the archive has."""
     times = [instant.requested for instant in instants]
-    found = LsmArchive(storage, folder).instants(min(times), max(times))
+    found = open_archive(storage, layout).instants(min(times), max(times))
     return frozenset(instant.key for instant in found)
 
 
@@ -339,8 +343,10 @@ def reported(context: Context, snapshot: Snapshot, plan: ArchivePlan) -> Archive
 def run_timeline_compaction(context: Context, *, dry_run: bool = False) -> TimelineCompacted:
     """Merge the files of the archive, and remove those that no reader needs any more."""
     limits = lsm_limits(context.settings)
-    if dry_run:
-        return _dry_compaction(context, load_for_writing(context), limits)
+    seen = load_for_writing(context)
+    if dry_run or seen.layout.version == 1:
+        # The archive of layout 1 has no manifest, and nothing in it is ever merged.
+        return _dry_compaction(context, seen, limits, is_dry_run=dry_run)
     began_ms = context.now_ms()
     with context.lock.hold():
         layout = reload_under_lock(context).layout
@@ -361,11 +367,11 @@ def _execute(context: Context, held: HeldLock, snapshot: Snapshot, drafted: _Dra
         snapshot.timeline.active,
         drafted.plan.instants,
         threads=context.settings[STORAGE_THREADS],
+        now_ms=context.now_ms(),
         forget=_Forgetting(context, drafted.ledgers),
         assert_held=held.assert_held,
     )
-    folder = snapshot.layout.history_folder
-    compact_and_clean(context.storage, folder, lsm_limits(context.settings))
+    tidy_archive(context.storage, snapshot.layout, lsm_limits(context.settings))
     return moved
 
 
@@ -399,7 +405,9 @@ def _answer(
     )
 
 
-def _dry_compaction(context: Context, snapshot: Snapshot, limits: LsmLimits) -> TimelineCompacted:
+def _dry_compaction(
+    context: Context, snapshot: Snapshot, limits: LsmLimits, *, is_dry_run: bool
+) -> TimelineCompacted:
     manifest = load_manifest(context.storage, snapshot.layout.history_folder)
     merged = levels_to_merge(manifest.files, limits)
     return TimelineCompacted(
@@ -407,5 +415,5 @@ def _dry_compaction(context: Context, snapshot: Snapshot, limits: LsmLimits) -> 
         files_after=len(manifest.files) - sum(len(files) - 1 for files in merged),
         version=manifest.version,
         started=time_text(context.now_ms(), snapshot.layout.zone),
-        is_dry_run=True,
+        is_dry_run=is_dry_run,
     )

@@ -27,6 +27,7 @@ from lakewarden.engine.services.indexing.index_views import (
 from lakewarden.engine.services.indexing.refusals import no_index
 from lakewarden.engine.services.indexing.request import keep_scope
 from lakewarden.engine.snapshot import Snapshot, retrying_view
+from lakewarden.engine.table.versions import has_metadata_written
 from lakewarden.engine.timeline.instants.instant import Action
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.rollback.ended_builds import end_build
@@ -64,13 +65,14 @@ def drop_index(
 
 def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]:
     """Drop the metadata table; readers list the storage from then on. What it had."""
-    snapshot = load_for_writing(context)
+    snapshot = load_for_writing(context, drops_metadata=True)
     had = snapshot.config.metadata_partitions
     if dry_run or not had:
         return had
-    recover_failed_instants(context)
+    if has_metadata_written(snapshot.config):
+        recover_failed_instants(context)
     with context.lock.hold() as held:
-        snapshot = reload_under_lock(context)
+        snapshot = reload_under_lock(context, drops_metadata=True)
         builds = _builds(context, snapshot, None)
         refuse_busy(context, snapshot, but=builds)
         held.assert_held()

@@ -1,6 +1,7 @@
 """Rows of the archived timeline: completed instants in a Parquet file, sorted by instant.
 
-The archived timeline of version 6: log files with one record for each state of an instant.
+The archived timeline of version 6: log files with one record for each state of an instant, read and
+written.
 
 File names say nothing about the contents, so every reader reads all files. Contents are stored in
 the records as Avro values; they are handed out as the files that later versions would have.
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakewarden.engine.formats.avro.container import encode_record
 from lakewarden.engine.formats.instant_metadata import (
     clean,
     commit,
@@ -24,9 +26,10 @@ from lakewarden.engine.formats.instant_metadata import (
     rollback,
     savepoint,
 )
-from lakewarden.engine.formats.instant_metadata.binding import schema_text, value_of
+from lakewarden.engine.formats.instant_metadata.binding import record_of, schema_text, value_of
 from lakewarden.engine.formats.log.block import BlockKind
 from lakewarden.engine.formats.log.reader import read_blocks, records
+from lakewarden.engine.formats.log.write import BlockOrigin, record_block
 from lakewarden.engine.kernel.caches import lazy
 from lakewarden.engine.kernel.errors import corrupt
 from lakewarden.engine.storage.port import Storage
@@ -143,7 +146,7 @@ def _instant(requested: str | None, completed: str | None, word: str | None, pat
     return Instant(requested, action, State.COMPLETED, completed or requested)
 
 
-_FILE_NAME = re.compile(r"\.commits_\.archive\.([0-9]+).*")
+ENTRIES_FILE = re.compile(r"\.commits_\.archive\.([0-9]+).*")
 _TIME_COLUMNS = ("commitTime", "actionType", "actionState", "stateTransitionTime")
 _Encode = Callable[[Any], bytes]
 
@@ -218,7 +221,7 @@ class LogArchive:
 
     def _records(self, columns: tuple[str, ...]) -> Iterator[tuple[str, dict[str, object]]]:
         for entry in self._storage.list(self._folder).files:
-            if _FILE_NAME.fullmatch(entry.name) is None:
+            if ENTRIES_FILE.fullmatch(entry.name) is None:
                 continue
             for block in read_blocks(self._storage.read(entry.path), entry.path):
                 if block.kind is BlockKind.AVRO:
@@ -268,3 +271,66 @@ def _content(
         if found is not None:
             return encode(value_of(kind, found, path))
     return None
+
+
+_ENTRY_SCHEMA = schema_text("archived_entry")
+# The schema in the head of a file begins with its name.
+_NAMED_WITHIN = 256
+# Where the metadata of an instant stands that has completed, by what it has completed as.
+_COLUMNS: Mapping[Action, tuple[str, Callable[[bytes, str], object]]] = {
+    Action.COMMIT: ("hoodieCommitMetadata", commit.decode),
+    Action.DELTA_COMMIT: ("hoodieCommitMetadata", commit.decode),
+    Action.REPLACE_COMMIT: ("hoodieReplaceCommitMetadata", replace.decode),
+    Action.CLEAN: ("hoodieCleanMetadata", clean.decode),
+    Action.ROLLBACK: ("hoodieRollbackMetadata", rollback.decode),
+    Action.SAVEPOINT: ("hoodieSavePointMetadata", savepoint.decode),
+    Action.INDEXING: ("hoodieIndexCommitMetadata", indexing.decode),
+}
+
+
+def encode_entries(rows: Iterable[ArchivedInstant]) -> bytes:
+    """The log file of archived instants: a record for each of their states, as Java archives them.
+
+    Of what has no place there, as the contents of restores, the record says that it was.
+    """
+    entries = [entry for row in rows for entry in _entries(row)]
+    encoded = [encode_record(entry, _ENTRY_SCHEMA) for entry in entries]
+    # Java gives its blocks no instant.
+    return record_block(encoded, BlockOrigin(None, _ENTRY_SCHEMA))
+
+
+def _entries(row: ArchivedInstant) -> Iterator[dict[str, object]]:
+    instant, path = row.instant, f"the archived {row.instant}"
+    begun = _begun(row.plan, instant.action, path)
+    for state in State:
+        entry: dict[str, object] = {
+            "commitTime": instant.requested,
+            "actionType": instant.action.value,
+            "actionState": state.name,
+            "stateTransitionTime": instant.completed if state is State.COMPLETED else None,
+            **begun.get(state, {}),
+        }
+        if state is State.COMPLETED and row.metadata and instant.action in _COLUMNS:
+            column, decode = _COLUMNS[instant.action]
+            entry[column] = record_of(decode(row.metadata, path))
+        if state is State.REQUESTED and "hoodieCompactionPlan" in entry:
+            entry["actionType"] = Action.COMPACTION.value
+        yield entry
+
+
+def _begun(
+    plan: bytes | None, action: Action, path: str
+) -> Mapping[State, Mapping[str, dict[str, object]]]:
+    """What an instant said when it began; a replace commit may have announced a write."""
+    if not plan:
+        return {}
+    if action is Action.CLEAN:
+        return {State.REQUESTED: {"hoodieCleanerPlan": record_of(clean.decode_plan(plan, path))}}
+    if action is not Action.REPLACE_COMMIT:
+        found = record_of(compaction.decode_plan(plan, path))
+        return {State.REQUESTED: {"hoodieCompactionPlan": found}}
+    if plan[:1] == b"{" or b"HoodieRequestedReplaceMetadata" not in plan[:_NAMED_WITHIN]:
+        said = record_of(commit.decode(plan, path))
+        return {State.INFLIGHT: {"HoodieInflightReplaceMetadata": said}}
+    asked = record_of(replace.decode_plan(plan, path))
+    return {State.REQUESTED: {"hoodieRequestedReplaceMetadata": asked}}

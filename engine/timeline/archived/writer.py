@@ -2,7 +2,8 @@
 
 Each step leaves the old snapshot readable until the last one makes the new snapshot current, so a
 crash anywhere leaves one of the two; what it leaves behind is overwritten or cleaned later. Writers
-exclude each other by the table lock.
+exclude each other by the table lock. In layout 1 each archival adds one log file, whole or not at
+all.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import Defect
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, Unknown, Won, unavailable
 from lakewarden.engine.timeline.archived.manifest import (
     VERSION_FILE,
     LsmFile,
@@ -24,13 +25,17 @@ from lakewarden.engine.timeline.archived.manifest import (
     parse_file_name,
 )
 from lakewarden.engine.timeline.archived.rows import (
+    ENTRIES_FILE,
     ArchivedInstant,
+    encode_entries,
     encode_rows,
     read_rows,
     row_table,
 )
+from lakewarden.engine.timeline.instants.instant import Layout
 
 HIGHEST_LEVEL = 9
+_NUMBERS_TRIED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,35 @@ class LsmLimits:
     batch_size: int = 10
     merged_size_bytes: int = 1024 * 1024 * 1000
     kept_snapshots: int = 3
+
+
+def add_to_archive(
+    storage: Storage, layout: Layout, rows: Sequence[ArchivedInstant], now_ms: int
+) -> None:
+    """Add instants to the archive that belongs to a layout."""
+    folder = layout.history_folder
+    if layout.version > 1:
+        archive(storage, folder, rows)
+        return
+    ordered = sorted(rows, key=lambda row: row.instant.key)
+    content = encode_entries(ordered)
+    found = (ENTRIES_FILE.fullmatch(entry.name) for entry in storage.list(folder).files)
+    number = max((int(match[1]) for match in found if match), default=0)
+    # Of archivals that know nothing of each other, each makes a file of its own.
+    for following in range(number + 1, number + 1 + _NUMBERS_TRIED):
+        path = f"{folder}/.commits_.archive.{following}_1-0-1"
+        match storage.create_dated(path, content, now_ms):
+            case Won():
+                return
+            case Unknown(cause):
+                raise unavailable("create", storage.uri(path), cause)
+    raise unavailable("create", storage.uri(folder), "Other files take all numbers.")
+
+
+def tidy_archive(storage: Storage, layout: Layout, limits: LsmLimits) -> None:
+    """Merge small files of the archive and remove old ones; in layout 1 they stay as they are."""
+    if layout.version > 1:
+        compact_and_clean(storage, layout.history_folder, limits)
 
 
 def archive(storage: Storage, folder: str, rows: Sequence[ArchivedInstant]) -> ManifestSnapshot:

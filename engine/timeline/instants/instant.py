@@ -11,7 +11,7 @@ Creating the files of instants: each state is one file, made once and never chan
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
@@ -146,6 +146,8 @@ _NAME = re.compile(
     r"(?:\.(?P<state>requested|inflight))?"
 )
 _LAYOUT_2_TABLES = ("8", "9")
+# Twice the longest tick of kernels.
+_FILE_TICK_SECONDS = 0.02
 
 # An empty file that makes a folder of the place it is in; everybody passes over it.
 FOLDER_KEEPER = ".keep"
@@ -180,20 +182,46 @@ class Layout:
         said = _said(entry.name)
         return self.version > 1 and isinstance(said, Instant) and said.is_completed
 
+    @property
+    def has_json(self) -> bool:
+        """Whether commits are JSON; what else there is has been Avro from the beginning."""
+        return self.version == 1
+
+    @property
+    def tick_seconds(self) -> float:
+        """How far the clock that gives files their times may be behind that of requested times.
+
+        What others complete after a plan was published must not look older than the plan.
+        """
+        return _FILE_TICK_SECONDS if self.version == 1 else 0.0
+
+    def modified_ms(self, instant: Instant) -> int | None:
+        """When the file of an instant has to be from; None where its name says what counts."""
+        if self.version > 1 or instant.completed is None:
+            return None
+        moment_ms = epoch_ms(instant.completed, self.zone)
+        assert moment_ms is not None
+        return moment_ms
+
     def file_name(self, instant: Instant) -> str:
         """The name of the file that stands for an instant in its state."""
         requested, action = instant.requested, instant.action
         match instant.state:
             case State.REQUESTED:
-                return f"{requested}.{action.value}.requested"
+                return f"{requested}.{self._word(action)}.requested"
             case State.INFLIGHT if action is Action.COMMIT:
                 return f"{requested}.inflight"
             case State.INFLIGHT:
-                return f"{requested}.{action.value}.inflight"
+                return f"{requested}.{self._word(action)}.inflight"
             case State.COMPLETED if self.version == 1:
                 return f"{requested}.{action.completed_as.value}"
             case State.COMPLETED:
                 return f"{requested}_{instant.completed}.{action.completed_as.value}"
+
+    def _word(self, action: Action) -> str:
+        """What a pending instant is called; a clustering has a word of its own since layout 2."""
+        is_unnamed = self.version == 1 and action is Action.CLUSTERING
+        return Action.REPLACE_COMMIT.value if is_unnamed else action.value
 
     def path(self, instant: Instant) -> str:
         return f"{self.folder}/{self.file_name(instant)}"
@@ -268,7 +296,10 @@ def create_instant(
     An empty file looks like everybody else's: who creates one and gets `Lost` may have lost to
     itself. A completed instant that has a ledger is published by `roll_forward` alone.
     """
-    return storage.create_exclusive(layout.path(instant), content)
+    path, modified_ms = layout.path(instant), layout.modified_ms(instant)
+    if modified_ms is None:
+        return storage.create_exclusive(path, content)
+    return storage.create_dated(path, content, modified_ms)
 
 
 # The requested time, and the word of the action it completes as.
@@ -306,6 +337,14 @@ class InstantFiles:
         first = self.requested or self.inflight or self.completed
         assert first is not None
         return first
+
+    def started_by(self, action: Action) -> "InstantFiles":
+        """The same files, of an instant that began as another action than its names tell."""
+        pending = (
+            None if file is None else replace(file, instant=replace(file.instant, action=action))
+            for file in (self.requested, self.inflight)
+        )
+        return InstantFiles(*pending, self.completed)
 
     def in_state(self, state: State) -> StateFile | None:
         match state:

@@ -90,6 +90,8 @@ def publish_in(
             held.assert_held()
         if _create(context, snapshot.layout, requested, content):
             attempt = _claim(context, snapshot.layout, requested) if claims else None
+            if attempt is None:
+                context.ports.clock.sleep(snapshot.layout.tick_seconds)
             return Published(requested.requested, attempt)
     raise Conflict(
         "no_free_time",

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
-from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
 from lakewarden.engine.locks.table_lock import TableLock
 from lakewarden.engine.metadata.writing.builds import list_as_ready
@@ -19,7 +18,7 @@ from lakewarden.engine.snapshot import Loaded, Memory, Snapshot, load_table
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.table.versions import WRITABLE_VERSIONS
+from lakewarden.engine.table.versions import refuse_unwritable
 from lakewarden.engine.timeline.instants.instant import Action, Layout
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Committed
@@ -102,14 +101,15 @@ def is_cancellable(settings: Settings, service: Service, asked: bool | None) -> 
     return settings[CANCELLABLE[service]] if asked is None else asked
 
 
-def load_for_writing(context: Context, loaded: Loaded | None = None) -> Snapshot:
-    """What the table says now; without the lock it is a hint.
+def load_for_writing(
+    context: Context, loaded: Loaded | None = None, *, drops_metadata: bool = False
+) -> Snapshot:
+    """What the table says now; without the lock it is a hint. A table that is only read is refused.
 
     The caller may have loaded properties and timeline right before, for the settings in them.
     """
     snapshot = load_for_display(context, loaded)
-    if snapshot.config.version not in WRITABLE_VERSIONS:
-        raise _read_only(snapshot.config.version)
+    refuse_unwritable(snapshot.config, context.storage, drops_metadata=drops_metadata)
     return snapshot
 
 
@@ -128,13 +128,13 @@ def load_for_display(context: Context, loaded: Loaded | None = None) -> Snapshot
     )
 
 
-def reload_under_lock(context: Context, *known: Ledger) -> Snapshot:
+def reload_under_lock(context: Context, *known: Ledger, drops_metadata: bool = False) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
     Steps of `reload`: load, ledgers, ready, roll-forward, load-again. A crash in the
     middle leaves some of the committed instants unpublished; the next one goes on.
     """
-    snapshot = load_for_writing(context)
+    snapshot = load_for_writing(context, drops_metadata=drops_metadata)
     ledgers = pending_ledgers(context, snapshot, *known)
     unpublished = list(unpublished_in(snapshot, ledgers))
     torn = torn_completion(context, snapshot)
@@ -146,7 +146,7 @@ def reload_under_lock(context: Context, *known: Ledger) -> Snapshot:
         roll_forward(context.storage, snapshot.timeline, ledger) for ledger in unpublished
     )
     if rolled:
-        snapshot = load_for_writing(context)
+        snapshot = load_for_writing(context, drops_metadata=drops_metadata)
     return replace(snapshot, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
 
 
@@ -204,14 +204,4 @@ def _times(context: Context, layout: Layout, timeline: Timeline) -> TimeSource:
         layout.zone,
         timeline.active.newest_time(),
         skew_max_seconds=context.settings[SKEW_MAX_SECONDS],
-    )
-
-
-def _read_only(version: int) -> InvalidRequest:
-    return InvalidRequest(
-        "unsupported_table_version",
-        what=f"Lakewarden reads but does not write tables of version {version}.",
-        why="It writes versions 8 and 9; in version 6 several writes share a log file.",
-        now="Upgrade the table with Hudi.",
-        version=version,
     )

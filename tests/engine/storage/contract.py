@@ -345,6 +345,15 @@ class TouchContract:
         assert storage.touch("folder/file") is False
         assert storage.walk("") == ()
 
+    def test_a_file_is_created_with_the_time_it_is_given(self, storage: Storage) -> None:
+        assert storage.has_file_times
+        assert storage.create_dated("folder/file", b"mine", 1_700_000_000_123) == Won()
+        found = storage.stat("folder/file")
+        assert found is not None
+        assert (found.modified_ms, found.size_bytes) == (1_700_000_000_123, 4)
+        assert storage.create_dated("folder/file", b"other", 1) == Lost(b"mine")
+        assert storage.list("folder").files == (found,)
+
 
 class ReplaceContract:
     """A file is replaced only in the state it was read in."""

@@ -244,9 +244,10 @@ def test_a_claim_in_doubt_is_read_back() -> None:
     assert raised.value.code == "ledger_unsettled"
 
 
-def test_a_table_of_an_older_version_is_not_written() -> None:
+def test_a_table_of_version_6_with_logs_is_not_written() -> None:
     properties = {
         **PROPERTIES,
+        "hoodie.table.type": "MERGE_ON_READ",
         "hoodie.table.version": "6",
         "hoodie.timeline.layout.version": "1",
     }

@@ -1,0 +1,178 @@
+"""Tables of version 6: what writes and services leave on disk, and what is refused."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from lakewarden import Table
+from lakewarden.engine.formats.instant_metadata import commit, replace
+from lakewarden.engine.kernel.clock import UTC
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
+from lakewarden.engine.storage.object_store import ObjectStorage
+from lakewarden.engine.storage.port import Creation
+from lakewarden.engine.testing.faults import Crashed, FaultyStorage
+from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
+from tests.golden_tables import GoldenTable
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
+SIX = {"hoodie.write.table.version": "6"}
+ACTIONS = frozenset(Action)
+
+
+def rows(keys: str, n: int) -> pa.Table:
+    found = [{"id": one, "p": "xy"[one > "b"], "ts": n, "n": n} for one in keys]
+    return pa.Table.from_pylist(found, SCHEMA)
+
+
+def made(storage: MemoryStorage, type_: str = "cow", **properties: str) -> Table:
+    return Table.create(
+        storage.location.uri,
+        SCHEMA,
+        ["id"],
+        ["p"],
+        ["ts"],
+        type=type_,
+        properties=SIX | properties,
+        storage=storage,
+    )
+
+
+def numbers(table: Table) -> dict[str, int]:
+    return {row["id"]: row["n"] for row in table.read_arrow(["id", "n"]).to_pylist()}
+
+
+def test_a_write_leaves_what_release_1_2_leaves() -> None:
+    storage = fresh_memory_storage()
+    table = made(storage)
+    table.upsert(rows("abc", 1))
+    done = table.upsert(rows("b", 2))
+    assert numbers(table) == {"a": 1, "b": 2, "c": 1}
+    names = {entry.name for entry in storage.list(".hoodie").files}
+    own = {name for name in names if name.startswith(done.instant)}
+    assert own == {f"{done.instant}{end}" for end in (".commit.requested", ".inflight", ".commit")}
+    entry = storage.stat(f".hoodie/{done.instant}.commit")
+    assert entry is not None
+    assert entry.modified_ms == epoch_ms(done.completed, UTC)
+    said = json.loads(storage.read(entry.path))
+    assert said["operationType"] == "UPSERT"
+    assert "version" not in said
+    (stat,) = said["partitionToWriteStats"]["p=x"]
+    assert (stat["numUpdateWrites"], stat["prevCommit"] != "null") == (1, True)
+    assert not storage.list(".hoodie/metadata").files
+
+
+def test_services_keep_a_table_in_shape_as_on_other_versions() -> None:
+    table = made(fresh_memory_storage())
+    for n in range(6):
+        table.upsert(rows("abcdef"[n % 3 :], n))
+    before = numbers(table)
+    saved = table.savepoint()
+    table.upsert(rows("a", 9))
+    table.restore(saved.instant)
+    assert numbers(table) == before
+    table.delete_savepoint(saved.instant)
+    plan = table.clustering.schedule()
+    assert plan.instant is not None
+    (pending,) = table.timeline().pending()
+    assert pending.action is Action.CLUSTERING
+    path = table.timeline().path(table.timeline().pending()[0])
+    assert path == f".hoodie/{plan.instant}.replacecommit.requested"
+    table.clustering.run(plan.instant)
+    assert numbers(table) == before
+    assert table.clean(commits_retained=1)
+    archived = table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
+    assert archived
+    known = table.history().timeline.archive
+    assert known.instants() == archived.instants
+    for row in known.rows(ACTIONS):
+        assert row.metadata
+    assert numbers(table) == before
+
+
+def test_an_archived_instant_says_what_its_files_said() -> None:
+    storage = fresh_memory_storage()
+    table = made(storage)
+    first = table.upsert(rows("ab", 1)).instant
+    second = table.overwrite_partitions(rows("a", 2)).instant
+    for n in range(4):
+        table.upsert(rows("c", n))
+    was_first = commit.decode(storage.read(f".hoodie/{first}.commit"), "p")
+    was_second = replace.decode(storage.read(f".hoodie/{second}.replacecommit"), "p")
+    table.clean(commits_retained=1)
+    assert table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
+    found = {row.instant.requested: row for row in table.history().timeline.archive.rows(ACTIONS)}
+    assert commit.decode(found[first].metadata or b"", "p") == was_first
+    assert replace.decode(found[second].metadata or b"", "p") == was_second
+    said = commit.decode(found[second].plan or b"", "p")
+    assert said.operation_type == "INSERT_OVERWRITE"
+
+
+class DyingBeforePublication(FaultyStorage):
+    """Its process dies when an instant has committed and nobody sees it yet."""
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        raise Crashed(path)
+
+
+def test_what_has_committed_is_published_with_its_own_completion_time() -> None:
+    storage = fresh_memory_storage()
+    made(storage).upsert(rows("ab", 1))
+    with pytest.raises(Crashed):
+        Table.on(DyingBeforePublication(storage)).upsert(rows("a", 2))
+    table = Table.on(storage)
+    assert numbers(table) == {"a": 1, "b": 1}
+    (pending,) = table.timeline().pending()
+    decided = table.ledger(pending.requested)[-1].completion_time
+    table.upsert(rows("b", 3))
+    assert numbers(table) == {"a": 2, "b": 3}
+    (published,) = table.timeline().with_time(pending.requested)
+    assert published.completed == decided
+
+
+class Undated(MemoryStorage):
+    """A storage that gives files times of its own."""
+
+    has_file_times = False
+
+
+def test_what_would_need_more_than_is_written_is_refused(golden_copy: GoldenTable) -> None:
+    storage = fresh_memory_storage()
+    with pytest.raises(InvalidRequest, match="does not write this table of version 6"):
+        made(storage, "mor")
+    assert not storage.walk("")
+    table = made(fresh_memory_storage())
+    table.upsert(rows("a", 1))
+    for build in (table.create_metadata_table, lambda: table.create_index("column_stats")):
+        with pytest.raises(InvalidRequest, match="no metadata table for a table of version 6"):
+            build()
+    assert numbers(table) == {"a": 1}
+    storage = fresh_memory_storage()
+    storage.__class__ = Undated
+    with pytest.raises(InvalidRequest) as refused:
+        made(storage).upsert(rows("a", 1))
+    assert refused.value.code == "unsupported_file_times"
+    assert not ObjectStorage.has_file_times
+    table = Table(str(golden_copy("v6_cow_archived")))
+    with pytest.raises(InvalidRequest, match="Drop the metadata table"):
+        table.delete(["1"])
+
+
+def test_a_golden_table_is_written_once_its_metadata_table_is_gone(
+    golden_copy: GoldenTable,
+) -> None:
+    table = Table(str(golden_copy("v6_cow_archived")))
+    before = numbers(table)
+    archived = table.history().timeline.archive.instants()
+    assert table.delete_metadata_table()
+    assert numbers(table) == before
+    key = min(before)
+    row = table.read_arrow(filter=[("id", "=", key)]).to_pylist()[0]
+    own = {name: value for name, value in row.items() if not name.startswith("_hoodie_")}
+    table.upsert([{**own, "ts": 10**15, "n": 777}])
+    assert numbers(table) == before | {key: 777}
+    table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
+    now = table.history().timeline.archive.instants()
+    assert now[: len(archived)] == archived
+    assert len(now) > len(archived)

@@ -64,10 +64,14 @@ from lakewarden.engine.services.table_version import (
 )
 from lakewarden.engine.snapshot import Loaded, Snapshot, load_table, retrying_view
 from lakewarden.engine.spark.service_tasks import SparkExecutor
-from lakewarden.engine.table.versions import NEWEST
+from lakewarden.engine.table.versions import NEWEST, OLDEST
 from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
-from lakewarden.engine.write.metadata_table import default_partitions, has_partitioned_index
+from lakewarden.engine.write.metadata_table import (
+    ENABLED,
+    default_partitions,
+    has_partitioned_index,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -222,14 +226,22 @@ class TableMetadata:
         return set_index(self._context_factory({**given, INDEX_TYPE.key: index}), dry_run=dry_run)
 
     def change_version(self, version: int, *, dry_run: bool = False) -> VersionChanged:
-        """Upgrade the table's format to version 9, or downgrade it to 8, while it is at rest.
+        """Upgrade the table's format to version 8 or 9, or downgrade it to 8 or 6, at rest.
 
-        Indexes that version 8 has in another format go; statistics are made anew in it.
+        Indexes that version 8 has in another format go; statistics are made anew in it. From and to
+        version 6 the whole metadata table goes. Versions 8 and 9 get another one, with statistics.
         """
         context = self._context_factory()
+        was_oldest = self._state().config.version == OLDEST and context.settings[ENABLED]
         changed = change_version(context, version, dry_run=dry_run)
         is_renamed = bool(self._state().history.versions)
-        if COLUMN_STATS in changed.dropped and not dry_run and not is_renamed:
+        loses_statistics = COLUMN_STATS in changed.dropped and version > OLDEST
+        if (
+            (was_oldest or loses_statistics)
+            and changed.is_changed
+            and not dry_run
+            and not is_renamed
+        ):
             self.create_metadata_table()
         return changed
 

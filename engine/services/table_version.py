@@ -1,7 +1,7 @@
-"""The version of a table's format: from 8 to 9 and back, as Hudi's own calls change it.
+"""The version of a table's format: between 6, 8 and 9, as Hudi's own calls change it.
 
-Files and timeline stay as they are, so a crash at any moment leaves a table of one version or the
-other, and the same call goes on.
+Data files stay as they are. Between 8 and 9 the timeline does so, too; from and to version 6 it
+moves. A crash at any moment leaves a table of one version or the other, and the same call goes on.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
 from lakewarden.engine.kernel.shown import Shown
-from lakewarden.engine.metadata.building.drop import drop_partitions
+from lakewarden.engine.locks.table_lock import HeldLock
+from lakewarden.engine.metadata.building.drop import drop_metadata_table, drop_partitions
 from lakewarden.engine.metadata.reading.definitions import (
     definitions_path,
     load_definitions,
@@ -19,18 +20,21 @@ from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STA
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition, define_indexes
 from lakewarden.engine.services.indexing.build import refuse_busy
 from lakewarden.engine.services.indexing.request import keep_scope
+from lakewarden.engine.services.timeline_move import copy_timeline, refuse_logs, remove_timeline
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.storage.port import Storage, no_file_times
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
 from lakewarden.engine.table.creation import WRITE_VERSION_KEY
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import (
-    CHANGEABLE_VERSIONS,
     EARLY_INDEXES,
     NEWEST,
+    OLDEST,
     VERSION_KEY,
     WRITABLE_VERSIONS,
+    after,
     changed_to,
+    is_writable,
 )
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
@@ -46,7 +50,7 @@ AUTO_UPGRADE = Setting(
     "hoodie.write.auto.upgrade",
     False,
     flag,
-    "Whether a write to a table of version 8 upgrades it to 9 first",
+    "Whether a write to a table of version 6 or 8 upgrades it to 9 first",
 )
 VERSION_SETTINGS: tuple[Setting[object], ...] = (WRITE_VERSION, AUTO_UPGRADE)
 
@@ -64,34 +68,64 @@ class VersionChanged(Shown):
 def change_version(context: Context, version: int, *, dry_run: bool = False) -> VersionChanged:
     """Give a table another version, while nothing is under way on it.
 
-    Steps of `version-change`: recover, lock, reload, indexes, definitions, metadata, properties,
-    unlock.
+    Steps of `version-change`: recover, lock, reload, indexes, definitions, metadata, timeline,
+    properties, leave, unlock.
     """
-    snapshot = load_for_writing(context)
-    if not {version, snapshot.config.version} <= set(CHANGEABLE_VERSIONS):
+    snapshot = load_for_writing(context, publishes=False)
+    if version not in WRITABLE_VERSIONS:
         raise _unsupported(snapshot.config.version, version)
     if snapshot.config.version == version:
         return VersionChanged(version=version, is_changed=False)
     # What the version has no words for is refused before anything is done.
-    changed_to(snapshot.config, version)
+    _refuse(context, snapshot, version)
     if dry_run:
-        return VersionChanged(version=version, is_changed=True, dropped=_without_form(snapshot))
-    recover_failed_instants(context)
+        gone = _without_form(snapshot, version)
+        return VersionChanged(version=version, is_changed=True, dropped=gone)
+    if is_writable(snapshot.config, context.storage):
+        recover_failed_instants(context)
     with context.lock.hold() as held:
-        snapshot = reload_under_lock(context)
+        snapshot = reload_under_lock(context, publishes=False)
         refuse_busy(context, snapshot)
-        dropped = _without_form(snapshot) if version < NEWEST else ()
+        _refuse(context, snapshot, version)
+        dropped = _without_form(snapshot, version)
         held.assert_held()
-        storage, config = context.storage, snapshot.config
-        if dropped:
-            keep_scope(storage, config, dropped)
+        _change(context, held, snapshot, version, dropped)
+    return VersionChanged(version=version, is_changed=True, dropped=dropped)
+
+
+def _change(
+    context: Context, held: HeldLock, snapshot: Snapshot, version: int, dropped: tuple[str, ...]
+) -> None:
+    """Steps `version-change.indexes` to `version-change.leave`."""
+    storage, config, before = context.storage, snapshot.config, snapshot.layout
+    changes = changed_to(config, version)
+    layout = after(config.properties, changes).layout
+    if dropped:
+        keep_scope(storage, config, dropped)
+        if layout.version != before.version:
+            drop_metadata_table(storage, config)
+        else:
             drop_partitions(storage, config, dropped, snapshot.times)
+    if layout.version == before.version:
         _redefine(storage, config)
         if config.metadata_partitions:
             update_properties(storage.below(METADATA_FOLDER), {VERSION_KEY: str(version)})
-        held.assert_held()
-        update_properties(storage, changed_to(config, version))
-    return VersionChanged(version=version, is_changed=True, dropped=dropped)
+    else:
+        copy_timeline(storage, snapshot.timeline, layout, context.now_ms())
+    held.assert_held()
+    update_properties(storage, changes)
+    if layout.version != before.version:
+        remove_timeline(storage, snapshot.timeline.active)
+
+
+def _refuse(context: Context, snapshot: Snapshot, version: int) -> None:
+    """Refuse what the version has no words for, or no form."""
+    changed_to(snapshot.config, version)
+    if OLDEST not in (version, snapshot.config.version):
+        return
+    refuse_logs(snapshot)
+    if version == OLDEST and not context.storage.has_file_times:
+        raise no_file_times(context.storage.location.uri)
 
 
 def wants_upgrade(settings: Settings, config: TableConfig) -> bool:
@@ -104,8 +138,15 @@ def wants_upgrade(settings: Settings, config: TableConfig) -> bool:
     return config.version < (wanted or NEWEST) and settings[AUTO_UPGRADE]
 
 
-def _without_form(snapshot: Snapshot) -> tuple[str, ...]:
-    """Partitions of the metadata table that version 8 does not have, or has in another format."""
+def _without_form(snapshot: Snapshot, version: int) -> tuple[str, ...]:
+    """Partitions of the metadata table that a version does not have, or has in another format.
+
+    From and to version 6 that is all of them: its metadata table has the timeline of layout 1.
+    """
+    if OLDEST in (version, snapshot.config.version):
+        return snapshot.config.metadata_partitions
+    if version == NEWEST:
+        return ()
     gone = {
         one.partition
         for one in load_definitions(snapshot.storage, snapshot.config)
@@ -133,7 +174,7 @@ def _unsupported(version: int, wanted: int) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_version_change",
         what=f"The table stays at version {version}, not {wanted}.",
-        why="Lakewarden changes a table between versions 8 and 9, when it is asked to.",
-        now="CALL upgrade_table and downgrade_table do; for version 6 use Hudi's.",
+        why="Lakewarden changes a table between versions 6, 8 and 9, when it is asked to.",
+        now="CALL upgrade_table and downgrade_table do.",
         version=str(wanted),
     )

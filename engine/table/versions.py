@@ -32,10 +32,9 @@ NEWEST = 9
 VERSION_KEY = "hoodie.table.version"
 # The format of all indexes of version 8; its own releases do not name it.
 EARLY_INDEXES = "V1"
-# Between these a table is changed.
-CHANGEABLE_VERSIONS = (8, 9)
 # The newest version with the timeline of layout 1.
 OLDEST = 6
+_UPGRADE = "Upgrade the table, by upgrade_table."
 # Since this version statistics tell the types of values, and secondary indexes hash values alone.
 _TYPED_INDEXES = 9
 Changes = dict[str, str | None]
@@ -71,7 +70,7 @@ def index_version(config: TableConfig) -> str:
     return "V2" if config.version >= _TYPED_INDEXES else EARLY_INDEXES
 
 
-def refuse_unwritable(config: TableConfig, storage: Storage, *, drops_metadata: bool) -> None:
+def refuse_unwritable(config: TableConfig, storage: Storage) -> None:
     """Refuse to write to a table of version 6 where its files would need more than is written.
 
     A log of it takes several writes, its metadata table is of such logs, and only modification
@@ -80,16 +79,25 @@ def refuse_unwritable(config: TableConfig, storage: Storage, *, drops_metadata: 
     if config.version > OLDEST:
         return
     if config.table_type is TableType.MERGE_ON_READ:
-        raise _read_only("Several of its writes share a log file.", "Upgrade the table with Hudi.")
+        raise _read_only("Several of its writes share a log file.", _UPGRADE)
     if captures_changes(config.properties):
-        raise _read_only("Its change data would share log files.", "Upgrade the table with Hudi.")
-    if config.metadata_partitions and not drops_metadata:
+        raise _read_only("Its change data would share log files.", _UPGRADE)
+    if config.metadata_partitions:
         raise _read_only(
             "Several writes share a log file of its metadata table.",
-            "Drop the metadata table (drop_metadata_table), or upgrade the table with Hudi.",
+            "Drop the metadata table (delete_metadata_table), or upgrade the table.",
         )
     if not storage.has_file_times:
         raise no_file_times(storage.location.uri)
+
+
+def is_writable(config: TableConfig, storage: Storage) -> bool:
+    """Whether instants may be published on a table."""
+    try:
+        refuse_unwritable(config, storage)
+    except InvalidRequest:
+        return False
+    return True
 
 
 def has_metadata_written(config: TableConfig) -> bool:
@@ -137,6 +145,8 @@ def changed_to(config: TableConfig, version: int) -> Changes:
 def _as_six(config: TableConfig) -> Changes:
     if config.key_generator not in GENERATOR_CLASSES:
         raise _refused(config, f"the key generator {config.key_generator}", "It is newer.", OLDEST)
+    if captures_changes(config.properties):
+        raise _refused(config, "change data capture", "Its logs have other names there.", OLDEST)
     return {
         _LAYOUT: "1",
         _PATH: None,

@@ -57,7 +57,7 @@ def create_table(
     table_config(properties)
     # Refuses what its metadata table cannot have.
     default_partitions(config, Settings.of(table=settings))
-    refuse_unwritable(config, storage, drops_metadata=False)
+    refuse_unwritable(config, storage)
     _refuse_other(storage, properties)
     # Java lists the timeline of a table without instants, and, to detect conflicts early, the
     # markers of one without writes; a folder is there only with a file.

@@ -47,9 +47,9 @@ def _number(text: str) -> int:
 
 @procedure("upgrade_table", is_mutating=True)
 class UpgradeTable(VersionCall):
-    """Give a table of version 8 version 9."""
+    """Give a table of version 6 or 8 a newer one; the timeline of version 6 moves."""
 
 
 @procedure("downgrade_table", is_mutating=True)
 class DowngradeTable(VersionCall):
-    """Give a table of version 9 version 8; indexes that 8 has in another format go with it."""
+    """Give a table an older version, 8 or 6; indexes that it has in another format go."""

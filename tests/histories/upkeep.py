@@ -212,7 +212,7 @@ class DeleteMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ChangeVersion:
-    """The other version of the format; indexes that have another one there go."""
+    """Another version of the format; indexes that have another one there go."""
 
     name: str = "change version"
     weight: int = 1
@@ -221,11 +221,18 @@ class ChangeVersion:
         if past.kind.index == PARTITIONED_RECORD_INDEX:
             # Version 8 has none, by which the writes find keys.
             return None
+        takes_oldest = not past.kind.is_mor and not past.kind.is_captured
+        wanted = chance.choice((6, 8, 9) if takes_oldest else (8, 9))
 
         def act(table: Table) -> object:
-            return table.change_version(17 - table.config.version)
+            version = table.config.version
+            table.change_version(wanted if wanted != version else 9 if version < 9 else 8)
+            return bool(table.config.metadata_partitions)
 
-        return Call(text="change version", act=act, is_repeated=True)
+        def learns(past: Past, answer: object) -> None:
+            past.has_metadata = bool(answer)
+
+        return Call(text=f"change version {wanted}", act=act, learns=learns, is_repeated=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from lakewarden import Table
 from tests.canonical import canonical_rows, difference
@@ -63,10 +64,49 @@ def test_java_and_we_write_a_table_of_version_6_in_turn(java: JavaJudge, disk_pa
     JavaWriter(java, path, ARCHIVING).write(rows("b", 5), "upsert", COLUMNS, {})
     table.upsert(table_of("bc", 6))
     JavaWriter(java, path, ARCHIVING).write(rows("g", 7), "upsert", COLUMNS, {})
+    for ts in (8, 9):
+        table.upsert(table_of("g", ts))
     table.clean(commits_retained=1)
     assert table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
-    assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 7})
+    assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9})
     assert table.config.version == 6
-    ours = table.history().timeline.archive.instants()
+    assert_same_archive(java, path)
+
+
+def assert_same_archive(java: JavaJudge, path: Path) -> None:
+    ours = Table(str(path)).history().timeline.archive.instants()
     theirs = [one for one in java.timeline(path)["archived"] if one["state"] == "COMPLETED"]
+    assert ours
     assert [one.requested for one in ours] == [one["requested"] for one in theirs]
+
+
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+def test_java_goes_on_after_each_change_between_versions_9_and_6(
+    type_: str, java: JavaJudge, disk_path: Path
+) -> None:
+    path = disk_path / "t"
+    table = Table.create(str(path), SCHEMA, ["id"], ["p"], ["ts"], type=type_)
+    for ts in range(5):
+        table.upsert(table_of("abcd"[ts % 2 :], ts))
+    table.overwrite_partitions(table_of("a", 5))
+    if type_ == "mor":
+        table.compaction.schedule_and_run()
+    table.clean(commits_retained=1)
+    assert table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
+    found = {"a": 5, "c": 4, "d": 4}
+    table.change_version(6)
+    assert_agree(java, path, found)
+    assert_same_archive(java, path)
+    writer = JavaWriter(java, path, AS_SIX)
+    writer.write(rows("ae", 6), "bulk_insert" if type_ == "mor" else "upsert", COLUMNS, {})
+    found |= {"a": 6, "e": 6} if type_ == "cow" else {"e": 6}
+    if type_ == "mor":
+        writer.write(rows("a", 6), "insert_overwrite", COLUMNS, {})
+        found["a"] = 6
+    assert_agree(java, path, found)
+    table.change_version(9)
+    table.upsert(table_of("c", 7))
+    assert_agree(java, path, found | {"c": 7})
+    assert_same_archive(java, path)
+    JavaWriter(java, path).write(rows("cd", 8), "upsert", COLUMNS, {})
+    assert_agree(java, path, found | {"c": 8, "d": 8})

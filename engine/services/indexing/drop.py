@@ -65,14 +65,14 @@ def drop_index(
 
 def drop_metadata(context: Context, *, dry_run: bool = False) -> tuple[str, ...]:
     """Drop the metadata table; readers list the storage from then on. What it had."""
-    snapshot = load_for_writing(context, drops_metadata=True)
+    snapshot = load_for_writing(context, publishes=False)
     had = snapshot.config.metadata_partitions
     if dry_run or not had:
         return had
     if has_metadata_written(snapshot.config):
         recover_failed_instants(context)
     with context.lock.hold() as held:
-        snapshot = reload_under_lock(context, drops_metadata=True)
+        snapshot = reload_under_lock(context, publishes=False)
         builds = _builds(context, snapshot, None)
         refuse_busy(context, snapshot, but=builds)
         held.assert_held()

@@ -340,11 +340,11 @@ class InstantFiles:
 
     def started_by(self, action: Action) -> "InstantFiles":
         """The same files, of an instant that began as another action than its names tell."""
-        pending = (
+        requested, inflight = (
             None if file is None else replace(file, instant=replace(file.instant, action=action))
             for file in (self.requested, self.inflight)
         )
-        return InstantFiles(*pending, self.completed)
+        return InstantFiles(requested, inflight, self.completed)
 
     def in_state(self, state: State) -> StateFile | None:
         match state:

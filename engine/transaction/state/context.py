@@ -102,14 +102,16 @@ def is_cancellable(settings: Settings, service: Service, asked: bool | None) -> 
 
 
 def load_for_writing(
-    context: Context, loaded: Loaded | None = None, *, drops_metadata: bool = False
+    context: Context, loaded: Loaded | None = None, *, publishes: bool = True
 ) -> Snapshot:
     """What the table says now; without the lock it is a hint. A table that is only read is refused.
 
-    The caller may have loaded properties and timeline right before, for the settings in them.
+    The caller may have loaded properties and timeline right before, for the settings in them. One
+    that publishes no instant may change what properties say of any table.
     """
     snapshot = load_for_display(context, loaded)
-    refuse_unwritable(snapshot.config, context.storage, drops_metadata=drops_metadata)
+    if publishes:
+        refuse_unwritable(snapshot.config, context.storage)
     return snapshot
 
 
@@ -128,13 +130,13 @@ def load_for_display(context: Context, loaded: Loaded | None = None) -> Snapshot
     )
 
 
-def reload_under_lock(context: Context, *known: Ledger, drops_metadata: bool = False) -> Snapshot:
+def reload_under_lock(context: Context, *known: Ledger, publishes: bool = True) -> Snapshot:
     """What the table says now, everything committed being published; the caller has the lock.
 
     Steps of `reload`: load, ledgers, ready, roll-forward, load-again. A crash in the
     middle leaves some of the committed instants unpublished; the next one goes on.
     """
-    snapshot = load_for_writing(context, drops_metadata=drops_metadata)
+    snapshot = load_for_writing(context, publishes=publishes)
     ledgers = pending_ledgers(context, snapshot, *known)
     unpublished = list(unpublished_in(snapshot, ledgers))
     torn = torn_completion(context, snapshot)
@@ -146,7 +148,7 @@ def reload_under_lock(context: Context, *known: Ledger, drops_metadata: bool = F
         roll_forward(context.storage, snapshot.timeline, ledger) for ledger in unpublished
     )
     if rolled:
-        snapshot = load_for_writing(context, drops_metadata=drops_metadata)
+        snapshot = load_for_writing(context, publishes=publishes)
     return replace(snapshot, ledgers=ledgers, rolled_forward=rolled, is_locked=True)
 
 

@@ -131,8 +131,10 @@ def test_what_version_8_has_no_words_for_is_refused_and_nothing_changes() -> Non
         with pytest.raises(InvalidRequest, match="cannot have version 8"):
             table.change_version(8)
         assert table.properties == before
-        with pytest.raises(InvalidRequest, match="stays at version 9"):
+        with pytest.raises(InvalidRequest, match="cannot have version 8"):
             table.change_version(6)
+        with pytest.raises(InvalidRequest, match="stays at version 9"):
+            table.change_version(7)
 
 
 def test_partial_updates_and_keys_that_name_their_column_stay_what_they_are() -> None:

@@ -12,6 +12,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.object_store import ObjectStorage
 from lakewarden.engine.storage.port import Creation
+from lakewarden.engine.testing.fault_plan import crash_plans
 from lakewarden.engine.testing.faults import Crashed, FaultyStorage
 from lakewarden.engine.timeline.instants.instant import Action, epoch_ms
 from tests.golden_tables import GoldenTable
@@ -176,3 +177,111 @@ def test_a_golden_table_is_written_once_its_metadata_table_is_gone(
     now = table.history().timeline.archive.instants()
     assert now[: len(archived)] == archived
     assert len(now) > len(archived)
+
+
+def served(table: Table) -> None:
+    """Some of everything on a timeline, active and archived."""
+    for n in range(5):
+        table.upsert(rows("abcdef"[n % 3 :], n))
+    table.overwrite_partitions(rows("a", 5))
+    table.clean(commits_retained=1)
+    table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
+    table.savepoint()
+    table.upsert(rows("ab", 6))
+
+
+def told(table: Table) -> list[tuple[str, ...]]:
+    """All instants of a table, with what they say of file groups."""
+    history = table.history().timeline
+    found = [(row.instant, row.metadata or b"") for row in history.archive.rows(ACTIONS)][::-1]
+    found += [(one, table.timeline().read(one)) for one in table.timeline().completed()]
+    return [
+        (
+            one.requested,
+            str(one.completed),
+            one.action.value,
+            ",".join(sorted(commit.decode(content, "p").partition_to_write_stats)),
+        )
+        for one, content in found
+        if one.action.is_write
+    ]
+
+
+@pytest.mark.parametrize("type_", ["cow", "mor"])
+def test_a_table_goes_to_version_6_and_back_with_all_of_its_history(type_: str) -> None:
+    storage = fresh_memory_storage()
+    table = made(storage, type_, **{"hoodie.write.table.version": "9"})
+    served(table)
+    if type_ == "mor":
+        with pytest.raises(InvalidRequest, match="has rows in logs"):
+            table.change_version(6)
+        table.compaction.schedule_and_run()
+    before, history, saved = numbers(table), told(table), table.savepoints()
+    properties = dict(table.properties)
+    assert table.change_version(6, dry_run=True).dropped == table.config.metadata_partitions
+    assert table.change_version(6).is_changed
+    assert (numbers(table), told(table), table.savepoints()) == (before, history, saved)
+    assert not storage.list(".hoodie/timeline").files
+    assert not storage.walk(".hoodie/timeline/history")
+    assert not table.config.metadata_partitions
+    assert table.properties["hoodie.table.keygenerator.class"].endswith(".SimpleKeyGenerator")
+    if type_ == "cow":
+        table.upsert(rows("b", 7))
+        before["b"], history = 7, told(table)
+    assert table.change_version(9).is_changed
+    assert (numbers(table), told(table)) == (before, history)
+    assert not [one for one in storage.list(".hoodie").files if one.name[0].isdigit()]
+    assert not storage.walk(".hoodie/archived")
+    assert "column_stats" in table.config.metadata_partitions
+    differing = {key for key, value in properties.items() if table.properties.get(key) != value}
+    assert differing <= {
+        "hoodie.table.initial.version",
+        "hoodie.table.checksum",
+        "hoodie.compaction.payload.class",
+    }
+    table.upsert(rows("c", 8))
+    assert numbers(table) == before | {"c": 8}
+
+
+def there_and_back(table: Table) -> None:
+    table.change_version(8)
+    table.change_version(6)
+
+
+def test_who_dies_while_the_version_changes_leaves_one_of_both_and_may_call_again() -> None:
+    rehearsed = fresh_memory_storage()
+    served(made(rehearsed))
+    rehearsal = FaultyStorage(rehearsed)
+    there_and_back(Table.on(rehearsal))
+    plans = list(crash_plans(rehearsal.calls))
+    for plan in plans[:: len(plans) // 6]:
+        storage = fresh_memory_storage()
+        served(made(storage))
+        before, history = numbers(Table.on(storage)), told(Table.on(storage))
+        dying = FaultyStorage(storage, plan)
+        with pytest.raises(Crashed):
+            there_and_back(Table.on(dying))
+        table = Table.on(storage)
+        assert numbers(table) == before
+        assert [one[:1] + one[2:] for one in told(table)] == [one[:1] + one[2:] for one in history]
+        table.change_version(9)
+        assert numbers(table) == before
+        assert len(told(table)) == len(history)
+        table.upsert(rows("b", 9))
+        assert numbers(table) == before | {"b": 9}
+
+
+def test_golden_tables_of_version_6_are_upgraded(golden_copy: GoldenTable) -> None:
+    table = Table(str(golden_copy("v6_cow_archived")))
+    before, history = numbers(table), told(table)
+    table.change_version(9)
+    assert numbers(table) == before
+    assert [one[:1] + one[2:] for one in told(table)] == [one[:1] + one[2:] for one in history]
+    assert table.timeline().layout.version == 2
+    key = min(before)
+    row = table.read_arrow(filter=[("id", "=", key)]).to_pylist()[0]
+    own = {name: value for name, value in row.items() if not name.startswith("_hoodie_")}
+    table.upsert([{**own, "ts": 10**15, "n": 777}])
+    assert numbers(table) == before | {key: 777}
+    with pytest.raises(InvalidRequest, match="has rows in logs"):
+        Table(str(golden_copy("v6_mor"))).change_version(8)

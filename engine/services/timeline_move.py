@@ -1,0 +1,110 @@
+"""Moving a timeline to the layout of another table version.
+
+All that it says is written in the new form first; the table's properties decide which one counts,
+and the old one goes after that. So a crash leaves a table of one version or the other, whole, and
+the same call goes on.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lakewarden.engine.formats.instant_metadata import commit
+from lakewarden.engine.formats.instant_metadata import replace as replacement
+from lakewarden.engine.formats.instant_metadata.replace import commit_content
+from lakewarden.engine.index.locate import latest_file_slices
+from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.storage.port import Storage
+from lakewarden.engine.table.config import TableType
+from lakewarden.engine.timeline.archived.rows import ENTRIES_FILE, ArchivedInstant
+from lakewarden.engine.timeline.archived.writer import add_to_archive
+from lakewarden.engine.timeline.instants.instant import (
+    COMPLETED_WRITES,
+    FOLDER_KEEPER,
+    Action,
+    Instant,
+    Layout,
+    StateFile,
+    create_instant,
+)
+from lakewarden.engine.timeline.next_time import following
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline, load_active
+
+_ALL = frozenset(Action)
+
+
+def refuse_logs(snapshot: Snapshot) -> None:
+    """Refuse a table whose newest slices have logs, which each layout names in its own way."""
+    if snapshot.config.table_type is not TableType.MERGE_ON_READ:
+        return
+    for slice_ in latest_file_slices(snapshot, None):
+        if slice_.log_files:
+            raise InvalidRequest(
+                "logs_to_compact",
+                what=f"The file group {slice_.file_id} has rows in logs.",
+                why="Version 6 and later ones read logs by different rules.",
+                now="Compact all of the table first, with Hudi where it has version 6.",
+                file_id=slice_.file_id,
+            )
+
+
+def copy_timeline(storage: Storage, timeline: Timeline, after: Layout, now_ms: int) -> None:
+    """Step `version-change.timeline`: write all instants, active and archived, in a layout.
+
+    What an earlier attempt has left there is replaced.
+    """
+    remove_timeline(storage, load_active(storage, after))
+    storage.put(f"{after.history_folder}/{FOLDER_KEEPER}", b"")
+    known = {instant.key for instant in timeline.active.instants}
+    rows = [
+        replace(row, instant=_completed(row.instant))
+        for row in timeline.archive.rows(_ALL)
+        if row.instant.key not in known
+    ]
+    if rows:
+        add_to_archive(storage, after, [_in_form(row, after) for row in rows], now_ms)
+    for files in timeline.active.files:
+        for file in files:
+            content = _content(timeline.active, file, after)
+            create_instant(storage, after, _completed(file.instant), content)
+
+
+def remove_timeline(storage: Storage, active: ActiveTimeline) -> None:
+    """Step `version-change.leave`: remove what a layout has that is not the table's any more."""
+    storage.delete_all([file.entry.path for files in active.files for file in files])
+    storage.delete_all(list(_archived_files(storage, active.layout)))
+
+
+def _archived_files(storage: Storage, layout: Layout) -> Iterator[str]:
+    """The files of an archive; in layout 1 they may lie among others."""
+    for entry in storage.list(layout.history_folder).files:
+        if layout.version > 1 or ENTRIES_FILE.fullmatch(entry.name) or entry.name == FOLDER_KEEPER:
+            yield entry.path
+
+
+def _completed(instant: Instant) -> Instant:
+    """An instant that completed after it began, whatever the time of a file said."""
+    is_early = instant.completed is not None and instant.completed <= instant.requested
+    return replace(instant, completed=following(instant.requested)) if is_early else instant
+
+
+def _in_form(row: ArchivedInstant, after: Layout) -> ArchivedInstant:
+    """An archived instant with its contents as files of a layout would have them."""
+    return replace(row, metadata=_converted(row.instant, row.metadata or b"", after) or None)
+
+
+def _content(active: ActiveTimeline, file: StateFile, after: Layout) -> bytes:
+    content = active.read(file.instant) if file.entry.size_bytes else b""
+    is_plan = active.files_of(file.instant)
+    if is_plan is not None and is_plan.requested == file:
+        return content
+    return _converted(file.instant, content, after)
+
+
+def _converted(instant: Instant, content: bytes, after: Layout) -> bytes:
+    """What a commit of any kind says, in the form of a layout; all else is the same in both."""
+    if not content or instant.action.completed_as not in COMPLETED_WRITES:
+        return content
+    is_replacement = instant.is_completed and instant.action is Action.REPLACE_COMMIT
+    decode = replacement.decode if is_replacement else commit.decode
+    return commit_content(decode(content, f"{instant}"), as_json=after.has_json)

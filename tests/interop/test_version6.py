@@ -85,7 +85,8 @@ def test_java_goes_on_after_each_change_between_versions_9_and_6(
     type_: str, java: JavaJudge, disk_path: Path
 ) -> None:
     path = disk_path / "t"
-    table = Table.create(str(path), SCHEMA, ["id"], ["p"], ["ts"], type=type_)
+    often = {"hoodie.metadata.compact.max.delta.commits": "2"}
+    table = Table.create(str(path), SCHEMA, ["id"], ["p"], ["ts"], type=type_, properties=often)
     for ts in range(5):
         table.upsert(table_of("abcd"[ts % 2 :], ts))
     table.overwrite_partitions(table_of("a", 5))

@@ -1,4 +1,4 @@
-"""Source options: what options of the format `lakewarden` ask for.
+"""Source options: what options of the format `lakewarden` ask for, and the writes that they mean.
 
 Also on Sparks without Python data sources, where SQL has its options from here.
 """
@@ -20,14 +20,20 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
+from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.read.query.answer import Scan
 from lakewarden.engine.read.query.captured import CDC, LATEST_STATE, CapturedScan, plan_window
 from lakewarden.engine.read.query.plan_query import Query, plan_query
 from lakewarden.engine.services.options import ALL_SETTINGS, understood
 from lakewarden.engine.snapshot import Snapshot
-from lakewarden.engine.table.description import OPERATION, described
+from lakewarden.engine.storage.port import Location
+from lakewarden.engine.table.creation import is_creation_property
+from lakewarden.engine.table.description import KEY, OPERATION, ORDERING, PARTITION, described
+from lakewarden.engine.write.operations import Rows
+from lakewarden.engine.write.settings import EVOLVE
 from lakewarden.storage_options import is_for_storage
+from lakewarden.table import Table
 
 FORMAT = "lakewarden"
 AS_OF, SINCE, UNTIL, QUERY_TYPE, CHANGES_MODE = (
@@ -42,6 +48,7 @@ _INCREMENTAL = "incremental"
 _SHORT = {"as_of": AS_OF, "since": SINCE, "until": UNTIL, "mode": QUERY_TYPE}
 PARTITIONS_TO_DELETE = "hoodie.datasource.write.partitions.to.delete"
 WRITES = ("upsert", "insert", "bulk_insert", "delete")
+_IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key))
 
 
 def named_options(options: Mapping[str, str]) -> dict[str, str]:
@@ -90,6 +97,60 @@ def check_options(options: Mapping[str, str]) -> str:
             operation=operation,
         )
     return operation
+
+
+def saved_table(location: Location, options: Mapping[str, str], schema: pa.Schema) -> Table:
+    """The table that a frame is saved to, which is created if there is none."""
+    try:
+        return Table(location.uri, location.options)
+    except InvalidRequest as error:
+        if error.code != "no_table":
+            raise
+    said = described(options)
+    return Table.create(
+        location.uri,
+        schema,
+        key=said.key or _no_key(check_options(options)),
+        partition=said.partition,
+        ordering=said.ordering,
+        type=said.type or "cow",
+        merge_mode=said.merge_mode or None,
+        properties={key: value for key, value in said.properties.items() if _is_kept(key)},
+        storage_options=location.options,
+    )
+
+
+def save(table: Table, rows: Rows, options: Mapping[str, str], *, overwrites: bool) -> None:
+    """Write the rows of a frame: appended as the options say, or in the place of all there are."""
+    # A frame changes the columns of a table, as it does with Hudi.
+    given = {EVOLVE.key: "true", **options}
+    partitions = given.pop(PARTITIONS_TO_DELETE, "")
+    match "insert_overwrite_table" if overwrites else check_options(options):
+        case "insert_overwrite_table":
+            table.overwrite(rows, given)
+        case "insert_overwrite":
+            table.overwrite_partitions(rows, given)
+        case "delete_partition":
+            table.delete_partitions([one.strip() for one in partitions.split(",")], given)
+        case operation:
+            getattr(table, operation)(rows, options=given)
+
+
+def _no_key(operation: str) -> list[str]:
+    """As in Hudi: inserts may do without, and get generated keys."""
+    if operation in ("insert", "bulk_insert"):
+        return []
+    raise InvalidRequest(
+        "missing_key",
+        what="No table is there, and the call cannot create one.",
+        why="No option names the key columns, which every operation but insert needs.",
+        now=f"Set {KEY[0]}, and if the table has them {PARTITION[0]} and {ORDERING[0]}.",
+    )
+
+
+def _is_kept(key: str) -> bool:
+    """Whether an option says what a new table is, for all of its writers."""
+    return is_creation_property(key) or key in _IDENTIFYING
 
 
 def arrow_columns(schema: StructType) -> pa.Schema:

@@ -14,19 +14,15 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lakewarden.engine.index.options import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_TYPE
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.spark.workers.addresses import check_reachable
 from lakewarden.engine.spark.workers.reports import packed_table, unpacked_table
 from lakewarden.engine.spark.write.incoming import QUERY
 from lakewarden.engine.storage.port import Location
-from lakewarden.engine.table.creation import is_creation_property
-from lakewarden.engine.table.description import KEY, ORDERING, PARTITION, described
 from lakewarden.engine.write.request import StreamBatch
 from lakewarden.engine.write.settings import EVOLVE
-from lakewarden.source_options import PARTITIONS_TO_DELETE, arrow_columns, check_options
+from lakewarden.source_options import arrow_columns, check_options, save, saved_table
 from lakewarden.streaming import named_batch
-from lakewarden.table import Table
 
 TASK_BYTES_MAX = 128 << 20
 STREAM_NAME = "lakewarden.stream.name"
@@ -34,7 +30,6 @@ _CHECKPOINT = "checkpointlocation"
 _OF_STREAMS = ("upsert", "insert", "delete")
 # Releases before 4.1 hand over rows only; there foreachBatch is the way.
 _StreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", object)
-_IDENTIFYING = frozenset((INDEX_TYPE.key, BUCKET_ENGINE.key, BUCKET_COUNT.key, BUCKET_FIELDS.key))
 
 
 @dataclass
@@ -83,49 +78,15 @@ class FrameWriter(DataSourceArrowWriter):
         packed = [one.packed for one in messages if isinstance(one, HandedOver)]
         tables = [table for table in map(unpacked_table, packed) if len(table)]
         rows = pa.concat_tables(tables) if tables else self._schema.empty_table()
-        table = self._table(rows.schema)
-        # A frame changes the columns of a table, as it does with Hudi.
-        options = {EVOLVE.key: "true", **self._options}
+        table = saved_table(self._location, self._options, rows.schema)
         if batch is not None:
+            options = {EVOLVE.key: "true", **self._options}
             getattr(table, self._operation)(rows, options=options, stream=batch)
             return
-        partitions = options.pop(PARTITIONS_TO_DELETE, "")
-        match "insert_overwrite_table" if self._overwrites else self._operation:
-            case "insert_overwrite_table":
-                table.overwrite(rows, options)
-            case "insert_overwrite":
-                table.overwrite_partitions(rows, options)
-            case "delete_partition":
-                table.delete_partitions([one.strip() for one in partitions.split(",")], options)
-            case operation:
-                getattr(table, operation)(rows, options=options)
-
-    def _no_key(self) -> list[str]:
-        """As in Hudi: inserts may do without, and get generated keys."""
-        return [] if self._operation in ("insert", "bulk_insert") else _missing_key()
+        save(table, rows, self._options, overwrites=self._overwrites)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing was started, so that there is nothing to undo."""
-
-    def _table(self, schema: pa.Schema) -> Table:
-        """The table, which is created if there is none."""
-        try:
-            return Table(self._location.uri, self._location.options)
-        except InvalidRequest as error:
-            if error.code != "no_table":
-                raise
-        said = described(self._options)
-        return Table.create(
-            self._location.uri,
-            schema,
-            key=said.key or self._no_key(),
-            partition=said.partition,
-            ordering=said.ordering,
-            type=said.type or "cow",
-            merge_mode=said.merge_mode or None,
-            properties={key: value for key, value in said.properties.items() if _is_kept(key)},
-            storage_options=self._location.options,
-        )
 
 
 class StreamWriter(_StreamArrowWriter):  # type: ignore[valid-type, misc]
@@ -176,20 +137,6 @@ def _popped(options: dict[str, str], name: str) -> str:
     """An option that Spark hands over in small letters, taken out of the others."""
     found = [key for key in options if key.lower() == name]
     return [options.pop(key) for key in found][-1] if found else ""
-
-
-def _is_kept(key: str) -> bool:
-    """Whether an option says what a new table is, for all of its writers."""
-    return is_creation_property(key) or key in _IDENTIFYING
-
-
-def _missing_key() -> list[str]:
-    raise InvalidRequest(
-        "missing_key",
-        what="No table is there, and the call cannot create one.",
-        why="No option names the key columns, which every operation but insert needs.",
-        now=f"Set {KEY[0]}, and if the table has them {PARTITION[0]} and {ORDERING[0]}.",
-    )
 
 
 def _too_large() -> InvalidRequest:

@@ -4,10 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from py4j.java_gateway import JavaClass
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakewarden.procedures.declaring.permissions import resolved
-from lakewarden.source_options import check_options, named_options
+from lakewarden.source_options import (
+    arrow_columns,
+    check_options,
+    named_options,
+    save,
+    saved_table,
+)
 from lakewarden.sql_ext.session.permitted import check_settings, permissions_in
 from lakewarden.sql_ext.tables import creating, reading, writing
 from lakewarden.sql_ext.tables.partitions import Values, add, drop, shown
@@ -97,6 +103,22 @@ class TableBridge(ABC):
         writing.write(
             self._session(), self._context_factory.get(place), kind, path, options, details
         )
+
+    def save_frame(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        permissions: Mapping[str, str],
+        place: int,
+        *,
+        overwrites: bool,
+    ) -> None:
+        """Write the frame in the registry by its options, also into a table that is not there."""
+        self.check_source([path], options, permissions, changes=True)
+        frame = DataFrame(self._context_factory.get(place), self._session())
+        given = named_options(options)
+        table = saved_table(reading.location_of(path, options), given, arrow_columns(frame.schema))
+        save(table, frame, given, overwrites=overwrites)
 
     def truncate_table(
         self,

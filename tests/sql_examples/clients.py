@@ -14,6 +14,10 @@ from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from tests.sql_examples.stories import Grid
 
+# Up to Spark 4.1 a session that is collected ends a pool of threads that all sessions share. Where
+# that happens while another one hands that pool a task, the pool waits for itself. So none is.
+_kept: list[RemoteSession] = []
+
 
 class Refused(Exception):
     """A statement that was refused, with what the client is told."""
@@ -68,10 +72,17 @@ class ThriftClient(AbstractContextManager["ThriftClient"]):
             raise Refused(str(error)) from error
 
 
+def session_at(url: str) -> RemoteSession:
+    """A session at a Spark Connect server."""
+    session = RemoteSession.builder.remote(url).create()
+    _kept.append(session)
+    return session
+
+
 @contextmanager
 def remote_session(port: int) -> Iterator[RemoteSession]:
     """A session of its own at a Spark Connect server on this machine."""
-    session = RemoteSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+    session = session_at(f"sc://127.0.0.1:{port}")
     try:
         yield session
     finally:

@@ -31,10 +31,13 @@ def test_calls_need_no_parentheses(run: Run, refused: Refused, orders: Path) -> 
     assert refused("CALL show_plans").getCondition() == "LAKEWARDEN_NO_TABLE"
 
 
-def test_scripts_and_explanations_have_them_too(run: Run, refused: Refused, orders: Path) -> None:
+def test_scripts_have_them_too(run: Run, refused: Refused, orders: Path) -> None:
     run("BEGIN CALL help; END")
     script = f"BEGIN SCHEDULE COMPACTION ON '{orders}'; DROP INDEX i ON no_such; END"
     assert refused(script).getCondition() == "LAKEWARDEN_UNKNOWN_TABLE"
+
+
+def test_explanations_have_them_too(run: Run, orders: Path) -> None:
     assert "run_compaction" in run(f"EXPLAIN SCHEDULE COMPACTION ON '{orders}'")[0][0]
 
 

@@ -101,8 +101,6 @@ def named(sql_session: SparkSession, golden: GoldenTable) -> Iterator[str]:
         "SELECT * FROM lakewarden_commits(concat('for_', 'functions.t'))",
         "SELECT commit.* FROM range(1), LATERAL lakewarden_commits('{name}') commit",
         "WITH commits AS (SELECT * FROM lakewarden_commits('{name}')) SELECT * FROM commits",
-        "EXECUTE IMMEDIATE 'SELECT * FROM lakewarden_commits(?)' USING '{name}'",
-        "BEGIN DECLARE place STRING DEFAULT '{name}'; SELECT * FROM lakewarden_commits(place); END",
     ],
 )
 def test_tables_are_named(
@@ -110,6 +108,18 @@ def test_tables_are_named(
 ) -> None:
     by_path = sql_session.sql(f"SELECT * FROM lakewarden_commits('{golden(TABLE)}')").collect()
     assert sql_session.sql(query.format(name=named)).collect() == by_path
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "EXECUTE IMMEDIATE 'SELECT * FROM lakewarden_commits(?)' USING '{name}'",
+        "BEGIN DECLARE place STRING DEFAULT '{name}'; SELECT * FROM lakewarden_commits(place); END",
+    ],
+)
+def test_scripts_name_tables(sql_session: SparkSession, named: str, query: str) -> None:
+    plain = sql_session.sql(f"SELECT * FROM lakewarden_commits('{named}')").collect()
+    assert sql_session.sql(query.format(name=named)).collect() == plain
 
 
 def test_a_name_can_be_a_parameter(sql_session: SparkSession, named: str) -> None:

@@ -30,7 +30,7 @@ from lakewarden.engine.spark.workers.addresses import (
     spark_address,
 )
 from lakewarden.engine.spark.workers.cores import cores_of
-from lakewarden.engine.spark.workers.older_sparks import takes_arrow
+from lakewarden.engine.spark.workers.older_sparks import frame_of
 from lakewarden.engine.spark.workers.types import ddl, quoted, spark_type, wire_schema
 from lakewarden.engine.storage.open import open_storage
 from lakewarden.engine.storage.port import Location, Storage
@@ -251,8 +251,6 @@ def local_frame(
     Spark answers from such rows without a job, which costs more than looking the keys up.
     """
     spec = scan.spec
-    if not takes_arrow(spark):
-        return None
     if spec.keys is None or spec.commit_times is not None or not spec.columns:
         return None
     if len(spec.keys) > _KEYS_HERE_MAX or len(scan.slices) > _SLICES_HERE_MAX:
@@ -262,7 +260,7 @@ def local_frame(
         return None
     schema = spec.output_schema
     # One batch for all: each batch is read by itself.
-    return spark.createDataFrame(rows.combine_chunks().cast(wire_schema(schema)), ddl(schema))
+    return frame_of(spark, rows.combine_chunks().cast(wire_schema(schema)), ddl(schema))
 
 
 def _parquet_frame(spark: "SparkSession", addresses: Sequence[str], spec: ReadSpec) -> "DataFrame":

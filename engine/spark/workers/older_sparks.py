@@ -30,18 +30,24 @@ def arrow_of(frame: "DataFrame") -> pa.Table:
     return import_module("pyspark.sql.pandas.types").to_arrow_schema(frame.schema).empty_table()
 
 
-def takes_arrow(spark: "SparkSession") -> bool:
-    """Whether frames are made of Arrow's rows as they are."""
-    return spark_version(spark.version) >= (4, 0)
-
-
-def frame_of(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
-    """A frame of some rows that are here."""
-    if takes_arrow(spark):
-        return spark.createDataFrame(rows)
-    schema = import_module("pyspark.sql.pandas.types").from_arrow_schema(rows.schema)
-    plain = [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="strict")]
-    return spark.createDataFrame(plain, schema)
+def frame_of(spark: "SparkSession", rows: pa.Table, schema: str | None = None) -> "DataFrame":
+    """A frame of some rows that are here, with the columns that they have, or as SQL says."""
+    if spark_version(spark.version) >= (4, 0):
+        return spark.createDataFrame(rows, schema) if schema else spark.createDataFrame(rows)
+    types, session = import_module("pyspark.sql.pandas.types"), cast("Any", spark)
+    struct = types.from_arrow_schema(rows.schema)
+    if schema:
+        struct = import_module("pyspark.sql.types")._parse_datatype_string(schema)
+    # What createDataFrame does in later ones. From Python's rows Spark would make a frame by a job.
+    functions = session._jvm.PythonSQLUtils
+    batches = session.sparkContext._serialize_to_jvm(
+        rows.cast(types.to_arrow_schema(struct)).to_batches(),
+        import_module("pyspark.sql.pandas.serializers").ArrowStreamSerializer(),
+        functions.readArrowStreamFromFile,
+        session._jvm.ArrowIteratorServer,
+    )
+    made = functions.toDataFrame(batches, struct.json(), session._jsparkSession)
+    return cast("DataFrame", import_module("pyspark.sql").DataFrame(made, spark))
 
 
 def all_settings(spark: "SparkSession") -> Mapping[str, str]:

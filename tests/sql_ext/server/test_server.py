@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 from tests.procedures.calls import contents_of
-from tests.sql_examples.clients import Refused, SparkClient, ThriftClient
+from tests.sql_examples.clients import Refused, SparkClient, ThriftClient, session_at
 from tests.sql_ext.server.beeline import beeline
 from tests.sql_ext.server.served_tables import orders
 from tests.sql_server import SOON, Ports, running_server
@@ -37,8 +37,7 @@ def guarded(folder: Path) -> Iterator[Ports]:
 
 
 def connected(ports: Ports, token: str = TOKEN) -> RemoteSession:
-    url = f"sc://localhost:{ports.connect}/;token={token}"
-    return RemoteSession.builder.remote(url).create()
+    return session_at(f"sc://localhost:{ports.connect}/;token={token}")
 
 
 def test_whoever_has_the_password_may_come_in(guarded: Ports) -> None:

@@ -66,7 +66,10 @@ def test_a_table_is_created_from_a_query(
     run: Run, refused: Refused, sql_session: SparkSession
 ) -> None:
     made = "CREATE TABLE made USING lakewarden TBLPROPERTIES (primaryKey = 'id') AS"
-    assert "DIVIDE_BY_ZERO" in str(refused(f"{made} SELECT 1 / (id - 1) AS id FROM range(3)"))
+    failing = (
+        "SELECT IF(id < 2, id, CAST(raise_error('row 2 fails') AS BIGINT)) AS id FROM range(3)"
+    )
+    assert "row 2 fails" in str(refused(f"{made} {failing}"))
     assert not managed(sql_session).exists()
     assert run("SHOW TABLES LIKE 'made'") == []
     run(f"{made} SELECT id, id * 2 AS double FROM range(3)")

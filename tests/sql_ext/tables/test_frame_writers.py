@@ -52,3 +52,13 @@ def test_options_that_mean_nothing_are_refused(
     assert refused.value.getSqlState() == "42000"
     assert "Traceback" not in str(refused.value)
     assert stored(name) == [(1, "a", 1, "Oslo")]
+
+
+def test_a_frame_puts_no_other_table_in_the_place_of_one(
+    frame: DataFrame, make: Make, stored: Callable[[str], list[Row]]
+) -> None:
+    name = make(rows="(1, 'a', 1, 'Oslo')")
+    with pytest.raises(PySparkException) as refused:
+        frame.write.format("lakewarden").mode("overwrite").saveAsTable(name)
+    assert refused.value.getCondition() == "LAKEWARDEN_UNSUPPORTED_REPLACE_TABLE"
+    assert stored(name) == [(1, "a", 1, "Oslo")]

@@ -3,7 +3,8 @@
 This session has no file system for `s3a`, so that Python workers read all files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -17,12 +18,21 @@ __all__ = ["s3_server"]
 OF_HADOOP = {"access.key": ACCESS_KEY, "secret.key": SECRET_KEY, "connection.ssl.enabled": "false"}
 
 
+@dataclass(frozen=True)
+class Way:
+    """What a statement says of the storage, and what Python is given; None takes it by its name."""
+
+    clause: str = ""
+    storage_options: Mapping[str, str] | None = None
+
+
 def ours(server: S3Server) -> dict[str, str]:
     address = f"http://127.0.0.1:{server.port}"
-    return {
-        f"lakewarden.storage.{name}": value
-        for name, value in (("key", ACCESS_KEY), ("secret", SECRET_KEY), ("endpoint_url", address))
-    }
+    return {"key": ACCESS_KEY, "secret": SECRET_KEY, "endpoint_url": address}
+
+
+def in_session(server: S3Server) -> dict[str, str]:
+    return {f"lakewarden.storage.{name}": value for name, value in ours(server).items()}
 
 
 def hadoops(server: S3Server) -> dict[str, str]:
@@ -30,29 +40,45 @@ def hadoops(server: S3Server) -> dict[str, str]:
     return {f"fs.s3a.{key}": value for key, value in {**OF_HADOOP, "endpoint": address}.items()}
 
 
-@pytest.fixture(params=["options", "SET", "SET fs.s3a"])
-def options(
-    request: pytest.FixtureRequest, sql_session: SparkSession, s3_server: S3Server
-) -> Iterator[str]:
-    """The OPTIONS of a statement, where the way is not to set them in the session."""
+def in_environment(server: S3Server) -> dict[str, str]:
+    key, secret, address = ours(server).values()
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL")
+    return dict(zip(names, (key, secret, address), strict=True))
+
+
+@pytest.fixture(params=["options", "SET", "SET fs.s3a", "environment"])
+def way(
+    request: pytest.FixtureRequest,
+    sql_session: SparkSession,
+    s3_server: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Way]:
+    """How the credentials are said."""
     if request.param == "options":
-        said = (f"'{name}' = '{value}'" for name, value in ours(s3_server).items())
-        yield f"OPTIONS ({', '.join(said)})"
+        said = (f"'{name}' = '{value}'" for name, value in in_session(s3_server).items())
+        yield Way(f"OPTIONS ({', '.join(said)})", ours(s3_server))
         return
-    settings = ours(s3_server) if request.param == "SET" else hadoops(s3_server)
+    if request.param == "environment":
+        for name, value in in_environment(s3_server).items():
+            monkeypatch.setenv(name, value)
+            # As spark.executorEnv has it, for workers.
+            monkeypatch.setitem(sql_session.sparkContext.environment, name, value)
+        yield Way(storage_options={})
+        return
+    settings = in_session(s3_server) if request.param == "SET" else hadoops(s3_server)
     for name, value in settings.items():
         sql_session.conf.set(name, value)
-    yield ""
+    yield Way()
     for name in settings:
         sql_session.conf.unset(name)
 
 
 def test_create_write_read_and_call_with_credentials_said_once(
-    run: Run, sql_session: SparkSession, s3_server: S3Server, options: str
+    run: Run, sql_session: SparkSession, s3_server: S3Server, way: Way
 ) -> None:
     address = s3_server.fresh_bucket().uri
     run(
-        f"CREATE TABLE far (id STRING, qty INT) USING lakewarden {options} "
+        f"CREATE TABLE far (id STRING, qty INT) USING lakewarden {way.clause} "
         f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') LOCATION '{address}'"
     )
     try:
@@ -61,8 +87,10 @@ def test_create_write_read_and_call_with_credentials_said_once(
         run("UPDATE far SET qty = 5 WHERE id = 'a'")
         [done] = run("CALL run_compaction(op => 'scheduleAndExecute', table => 'far')")
         assert done.state == "COMPLETED"
-        frame = Table.named(sql_session, "far").read(sql_session)
-        assert sorted(row.qty for row in frame.collect()) == [2, 5]
+        table = Table.named(sql_session, "far")
+        if way.storage_options is not None:
+            table = Table(address, way.storage_options)
+        assert sorted(row.qty for row in table.read(sql_session).collect()) == [2, 5]
         [counted] = run("SELECT count(*) AS files FROM lakewarden_files('far')")
         assert counted.files == 1
     finally:

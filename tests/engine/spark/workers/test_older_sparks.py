@@ -44,12 +44,17 @@ def test_rows_come_as_arrow_from_any_spark(spark: SparkSession) -> None:
 
 
 class OlderSession:
-    """A session that says to be PySpark 3.5: it makes frames of Python's rows."""
+    """A session that says to be PySpark 3.5, whose createDataFrame does not know Arrow."""
 
     version = "3.5.9"
 
     def __init__(self, session: SparkSession) -> None:
-        self.createDataFrame = session.createDataFrame
+        self._session = session
+
+    def __getattr__(self, name: str) -> object:
+        if name == "createDataFrame":
+            raise AttributeError(name)
+        return getattr(self._session, name)
 
 
 @pytest.mark.xdist_group("spark")
@@ -64,8 +69,14 @@ def test_frames_are_made_of_arrow_with_any_spark(spark: SparkSession) -> None:
             "parts": [[{"name": "x"}], None],
         }
     )
-    older_frame = frame_of(cast(SparkSession, OlderSession(spark)), rows)
-    assert older_frame.collect() == frame_of(spark, rows).collect()
+    for schema in (
+        None,
+        "id BIGINT, seen TIMESTAMP, counts MAP<STRING, BIGINT>, parts ARRAY<STRUCT<name: STRING>>",
+    ):
+        older_frame = frame_of(cast(SparkSession, OlderSession(spark)), rows, schema)
+        frame = frame_of(spark, rows, schema)
+        assert older_frame.schema == frame.schema
+        assert older_frame.collect() == frame.collect()
 
 
 @pytest.mark.xdist_group("spark")

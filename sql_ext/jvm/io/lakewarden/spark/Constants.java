@@ -3,6 +3,7 @@ package io.lakewarden.spark;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.LambdaFunction;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
@@ -37,7 +38,8 @@ final class Constants {
 
   /** What an argument gives, under a name or without one. */
   static Expression value(Expression argument) {
-    return argument instanceof NamedArgumentExpression named ? named.value() : argument;
+    Expression value = argument instanceof NamedArgumentExpression named ? named.value() : argument;
+    return value instanceof Alias named ? named.child() : value;
   }
 
   /** What stands for no value at all: a name that nothing has, a function of a higher order. */

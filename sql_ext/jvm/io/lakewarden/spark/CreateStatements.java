@@ -66,14 +66,18 @@ final class CreateStatements extends PlanRule {
         (node instanceof ReplaceTable replace && isOurs(replace.tableSpec()))
             || (node instanceof ReplaceTableAsSelect other && isOurs(other.tableSpec()));
     if (replaces) {
-      throw LakewardenException.of(
-          "UNSUPPORTED_REPLACE_TABLE",
-          "0A000",
-          "A table of this format can't be replaced in one statement.",
-          "A reader would find neither table between the drop and the creation.",
-          "Use INSERT OVERWRITE, or DROP TABLE and CREATE TABLE.");
+      throw noReplacement();
     }
     return null;
+  }
+
+  static RuntimeException noReplacement() {
+    return LakewardenException.of(
+        "UNSUPPORTED_REPLACE_TABLE",
+        "0A000",
+        "A table of this format can't be replaced in one statement.",
+        "A reader would find neither table between the drop and the creation.",
+        "Use INSERT OVERWRITE, or DROP TABLE and CREATE TABLE.");
   }
 
   private static boolean isOurs(Object spec) {

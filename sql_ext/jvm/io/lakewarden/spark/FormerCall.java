@@ -5,6 +5,7 @@ import java.util.List;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowRelationSubquery$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SupportsSubquery;
 import org.apache.spark.sql.classic.SparkSession;
@@ -54,10 +55,13 @@ final class FormerCall extends CommandNode implements SupportsSubquery {
     if (!given.stream().allMatch(Expression::resolved)) {
       return null;
     }
-    given.forEach(argument -> Constants.check(procedure.name, argument, true));
-    StructType fields = fields(procedure.name, given);
+    // A subquery that reads nothing is a constant, as Spark's optimiser sees it.
+    FormerCall plain = (FormerCall) OptimizeOneRowRelationSubquery$.MODULE$.apply(this);
+    List<Expression> known = CollectionConverters.asJava(plain.arguments);
+    known.forEach(argument -> Constants.check(procedure.name, argument, true));
+    StructType fields = fields(procedure.name, known);
     ProcedureCalls.check(procedure.name, fields);
-    return new ProcedureRun(procedure, fields, given.stream().map(Constants::value).toList());
+    return new ProcedureRun(procedure, fields, known.stream().map(Constants::value).toList());
   }
 
   private static StructType fields(String procedure, List<Expression> given) {

@@ -41,6 +41,7 @@ final class FirstRules extends Analyzer {
       return;
     }
     FirstRules analyzer = new FirstRules(state.analyzer());
+    analyzer.rules.add(new SavedTables(session));
     builders.forEach(builder -> analyzer.rules.add(builder.apply(session)));
     Field field = SessionState.class.getDeclaredField("analyzer");
     field.setAccessible(true);

@@ -21,6 +21,7 @@ from lakewarden.engine.kernel.errors import (
     Unavailable,
     Unsettled,
 )
+from lakewarden.engine.spark.workers.older_sparks import message_of
 
 _OF_KIND: Mapping[type[LakewardenError], str] = {
     # Syntax error or access rule violation.
@@ -140,9 +141,6 @@ def _first_line(error: BaseException) -> str:
     """What a Java error says without its stack."""
     if isinstance(error, Py4JJavaError):
         text = str(error.java_exception.getMessage())
-    elif isinstance(error, PySparkException):
-        # By a method only since Spark 4.
-        text = str(getattr(error, "getMessage", str)() or error)
     else:
-        text = str(error)
+        text = message_of(error) if isinstance(error, PySparkException) else str(error)
     return text.strip().partition("\n")[0]

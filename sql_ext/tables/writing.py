@@ -27,6 +27,7 @@ from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Settings
 from lakewarden.engine.run.executor import LocalExecutor
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.spark.workers.older_sparks import message_of
 from lakewarden.engine.spark.workers.types import quoted
 from lakewarden.engine.spark.write.incoming import fetched, incoming_frame
 from lakewarden.engine.table.description import OPERATION
@@ -179,7 +180,7 @@ def _sparks_errors() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        text = str(error.getMessage() or error).strip().partition("\n")[0]
+        text = message_of(error).strip().partition("\n")[0]
         raise InvalidRequest(
             "statement_failed",
             what="Spark could not compute the rows of the statement.",

@@ -11,9 +11,8 @@ from pyspark.sql import Row, SparkSession
 import lakewarden
 
 if not hasattr(PySparkException, "getCondition"):
-    # PySpark 3.5 has both by other names.
+    # PySpark 3.5 has it by another name.
     PySparkException.getCondition = lambda error: error.getErrorClass()
-    PySparkException.getMessage = lambda error: str(error)
 
 Run = Callable[..., list[Row]]
 Refused = Callable[..., PySparkException]

@@ -41,7 +41,7 @@ def test_bad_calls_have_a_condition_and_a_state(
     for statement in (f"CALL {call}", f"CALL {call};"):
         error = refused(statement)
         assert (error.getCondition(), error.getSqlState()) == (condition, state)
-        assert condition in error.getMessage()
+        assert condition in str(error)
 
 
 def test_explaining_does_nothing(run: Run) -> None:

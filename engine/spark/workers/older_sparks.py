@@ -24,10 +24,28 @@ def arrow_of(frame: "DataFrame") -> pa.Table:
     collect: Callable[[], pa.Table] | None = getattr(frame, "toArrow", None)
     if collect is not None:
         return collect()
-    batches = cast("list[pa.RecordBatch]", cast("Any", frame)._collect_as_arrow())
+    batches = _collected(frame)
     if batches:
         return pa.Table.from_batches(batches)
     return import_module("pyspark.sql.pandas.types").to_arrow_schema(frame.schema).empty_table()
+
+
+def _collected(frame: "DataFrame") -> list[pa.RecordBatch]:
+    """The rows in batches; why a task has failed is said as later Sparks do, without its stack."""
+    java_error: type[Exception] = import_module("py4j.protocol").Py4JJavaError
+    try:
+        return cast("list[pa.RecordBatch]", cast("Any", frame)._collect_as_arrow())
+    except java_error as error:
+        cause, said = cast("Any", error).java_exception, str(error)
+        while cause is not None:
+            cause, said = cause.getCause(), cause.getMessage() or said
+        raise import_module("pyspark.errors").PySparkException(said) from None
+
+
+def message_of(error: Exception) -> str:
+    """What an error of Spark says; by a method only since Spark 4."""
+    said: Callable[[], str | None] = getattr(error, "getMessage", lambda: None)
+    return str(said() or error)
 
 
 def frame_of(spark: "SparkSession", rows: pa.Table, schema: str | None = None) -> "DataFrame":

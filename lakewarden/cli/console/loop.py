@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from lakewarden.cli.output import FORMATS, ResultTable
 from lakewarden.engine.kernel.errors import InvalidRequest, LakewardenError
 from lakewarden.engine.kernel.shown import Row
+from lakewarden.engine.spark.workers.older_sparks import message_of
 from lakewarden.late_imports import typed_statements
 from lakewarden.sessions import session
 from lakewarden.sql_ext.statements import split_statements
@@ -52,8 +53,11 @@ def hush_query_errors() -> None:
 
 def complaint(error: PySparkException) -> str:
     """One or a few lines for people: what Spark says, without the stack of any language."""
-    text = error.getMessage() or str(error)
-    lines = [line for line in text.split("\n\nJVM stacktrace")[0].splitlines() if line.strip()]
+    lines = [
+        line
+        for line in message_of(error).split("\n\nJVM stacktrace")[0].splitlines()
+        if line.strip()
+    ]
     return "\n".join(lines[:COMPLAINT_LINES])
 
 

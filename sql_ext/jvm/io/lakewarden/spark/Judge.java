@@ -16,7 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.PythonUDTF;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -94,8 +94,8 @@ final class Judge extends AbstractFunction1<LogicalPlan, BoxedUnit> {
   }
 
   private void judge(LogicalPlan node) {
-    if (node instanceof WriteDelta && LakeRelations.targetOf(node.productElement(0)) != null) {
-      // Until Spark 4.0 its turn comes later, and it asks for itself then.
+    if (node instanceof V2WriteCommand && LakeRelations.targetOf(node.productElement(0)) != null) {
+      // Until Spark 4.0 the turn of a change comes later, and it asks for itself then.
       return;
     }
     Verdict verdict = Verdicts.of(node.getClass().getName());

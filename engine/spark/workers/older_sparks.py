@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow as pa
 
 from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.spark.workers.types import wire_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +53,14 @@ def frame_of(spark: "SparkSession", rows: pa.Table, schema: str | None = None) -
     """A frame of some rows that are here, with the columns that they have, or as SQL says."""
     if spark_version(spark.version) >= (4, 0):
         return spark.createDataFrame(rows, schema) if schema else spark.createDataFrame(rows)
-    types, session = import_module("pyspark.sql.pandas.types"), cast("Any", spark)
-    struct = types.from_arrow_schema(rows.schema)
+    struct = import_module("pyspark.sql.pandas.types").from_arrow_schema(rows.schema)
     if schema:
         struct = import_module("pyspark.sql.types")._parse_datatype_string(schema)
+    session = cast("Any", spark)
     # What createDataFrame does in later ones. From Python's rows Spark would make a frame by a job.
     functions = session._jvm.PythonSQLUtils
     batches = session.sparkContext._serialize_to_jvm(
-        rows.cast(types.to_arrow_schema(struct)).to_batches(),
+        rows.cast(wire_schema(rows.schema)).to_batches(),
         import_module("pyspark.sql.pandas.serializers").ArrowStreamSerializer(),
         functions.readArrowStreamFromFile,
         session._jvm.ArrowIteratorServer,

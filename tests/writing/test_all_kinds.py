@@ -275,3 +275,72 @@ def test_filters_and_expressions_need_no_record_index(index: str, name: str) -> 
     give(table, (BLOOM, BY_DAY, BY_LOW))
     BOTH[name](table)
     assert differences(table) == []
+
+
+BUILT: tuple[tuple[str, str, str, dict[str, str]], ...] = (
+    ("record_index", "id", "record_index", {}),
+    ("by_name", "name", "secondary_index", {}),
+    ("bloom_filters", "", "bloom_filters", {}),
+    ("by_day", "ts", "column_stats", {"expr": "from_unixtime", "format": "yyyy-MM-dd"}),
+    ("by_low", "name", "bloom_filters", {"expr": "lower"}),
+)
+
+
+def bucketed(mode: str) -> Table:
+    """A merge-on-read table with buckets on which every kind was built."""
+    made = _bucketed(mode).twin()
+    return Table.on(made.storage, _ports(made.clock, 2))
+
+
+@cache
+def _bucketed(mode: str) -> CrashedTable:
+    clock = ManualClock()
+    storage = fresh_memory_storage(clock=clock)
+    table = Table.create(
+        "buckets",
+        SCHEMA,
+        key=["id"],
+        partition=["p"],
+        ordering=["ts"],
+        type="mor",
+        index="BUCKET",
+        storage=storage,
+        ports=_ports(clock, 1),
+        properties={
+            "hoodie.bucket.index.num.buckets": "2",
+            "hoodie.clean.failed.writes.policy": "LAZY",
+            "hoodie.log.compaction.blocks.threshold": "2",
+            "hoodie.write.concurrency.mode": mode,
+            "lakewarden.index.expression.timezone": "UTC",
+        },
+    )
+    table.upsert(FIRST)
+    for name, column, type_, options in BUILT:
+        table.create_index(name, [column] if column else [], type_, options)
+    return CrashedTable(clock, storage)
+
+
+OF_BUCKETS = (
+    "upsert of null",
+    "delete and again",
+    "partial update",
+    "overwrite of partitions",
+    "delete of partitions",
+    "compaction",
+    "log compaction",
+)
+MODES = ("OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL")
+
+
+@pytest.mark.parametrize(("name", "mode"), turns(OF_BUCKETS, MODES))
+def test_every_kind_is_built_on_buckets_and_kept_true_in_every_mode(name: str, mode: str) -> None:
+    table = bucketed(mode)
+    (BOTH | LOGGED)[name](table)
+    assert differences(table) == []
+
+
+def test_a_key_in_two_partitions_of_a_bucket_table_with_a_record_index_is_refused() -> None:
+    table = bucketed(MODES[0])
+    with pytest.raises(InvalidRequest, match="two partitions"):
+        BOTH["move"](table)
+    assert differences(table) == []

@@ -1,10 +1,13 @@
 """Building indexes on 1 million rows in eight files, beside Java: CPU seconds.
 
-The floors and targets are per million rows, so that the table has as many.
+The floors and targets are per million rows, so that the table has as many. Also how soon a build of
+ten million rows is cancelled.
 """
 
+import multiprocessing
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +20,8 @@ from bench.measure import OURS, Bound, Clocked, Measure, Rounds, clocked, faster
 from bench.places import built_once
 from bench.private_copies import private_copy
 from bench.workloads import hex_texts
+from lakewarden.engine.kernel.errors import Conflict
+from lakewarden.engine.table.config import METADATA_FOLDER
 from lakewarden.table import Table
 
 ROWS, FILES, NAMES = 1_000_000, 8, 10_000
@@ -87,10 +92,12 @@ CASES = (
 # What the builds of the large table may take in seconds on two cores.
 LARGE = {RECORD_INDEX: 5.0, "by_name": 8.0}
 LOOKUP_TIMES = 3.0
+# A build of so many rows is cancelled in so many seconds.
+CANCELLED_ROWS, CANCEL_SECONDS = 10_000_000, 1.0
 
 
 def run() -> list[Measure]:
-    return [*_beside_java(), *_large()]
+    return [*_beside_java(), *_large(), cancelled(CANCELLED_ROWS)]
 
 
 def _beside_java() -> Iterator[Measure]:
@@ -155,6 +162,55 @@ def _large() -> Iterator[Measure]:
 def _wall(table: Path, case: Case) -> float:
     with private_copy(table) as copy:
         return clocked(partial(case.build, copy))()
+
+
+def cancelled(rows: int) -> Measure:
+    """A cancel while another process builds a record index."""
+    table = table_of(rows, with_record_index=False)
+    rounds = in_turns({OURS: partial(_cancel, table)}, rounds=3, warm_ups=0)
+    return Measure(
+        f"cancel of a build of {rows:,} rows",
+        max(rounds.seconds[OURS]),
+        "s",
+        Bound(CANCEL_SECONDS),
+        "the longest of all, from the call to its answer, while another process reads the table; "
+        "nothing of the build remains, and the next write is as ever",
+        rounds,
+    )
+
+
+def _cancel(source: Path) -> float:
+    with private_copy(source) as copy:
+        table = Table(str(copy))
+        builder = multiprocessing.get_context("spawn").Process(
+            target=_until_cancelled, args=(copy,)
+        )
+        builder.start()
+        instant = _begun(copy, table)
+        seconds = clocked(lambda: table.cancel(instant, "bench", force=True))()
+        builder.join()
+        left = [
+            one for one in (copy / METADATA_FOLDER / RECORD_INDEX).glob("**/*") if one.is_file()
+        ]
+        assert not left
+        assert not table.plans()
+        row = {"id": "a new one", "name": "Name 0", "ts": 1_900_000_000, "v": 0.5}
+        table.bulk_insert([row])
+        assert table.read_arrow(["v"], filter="id = 'a new one'").num_rows == 1
+        return seconds
+
+
+def _until_cancelled(table: Path) -> None:
+    with suppress(Conflict):
+        CASES[0].build(table)
+
+
+def _begun(path: Path, table: Table) -> str:
+    """The instant of a build that has its file groups, and is reading the table."""
+    while not list((path / METADATA_FOLDER / RECORD_INDEX).glob("*.log.*")):
+        time.sleep(0.02)
+    time.sleep(1.0)
+    return next(one.instant for one in table.plans())
 
 
 def _lookups(table: Table) -> Measure:

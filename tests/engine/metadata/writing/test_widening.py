@@ -10,9 +10,15 @@ from tests.all_kinds import differences
 from tests.crash.dying_operations import DEAD_AFTER_MS
 from tests.engine.services.indexing.builds_kit import WRITE_BEGUN, Before
 from tests.engine.services.service_table import COW, MOR, ServiceWorld, new_service_world, row
+from tests.histories.guards import Guard
 from tests.writing.model import Write, contents_of
 from tests.writing.shapes import Shape, carry_out
 
+NO_WIDENING = Guard(
+    "a slow write widens the statistics of partitions",
+    ("lakewarden.engine.metadata.writing.writer:widen_later",),
+    lambda *_, **__: None,
+)
 BY_DAY = {"expr": "from_unixtime", "format": "yyyy-MM-dd"}
 DAY = 86_400
 FIRST = Write("upsert", (row("k0", 100 * DAY), row("k1", 100 * DAY)))
@@ -52,6 +58,22 @@ def test_rows_of_a_write_that_completes_after_a_later_one_are_found(shape: Shape
     world = new_world(shape)
     write_slowly(world, SLOW, QUICK)
     table = world.table(80)
+    assert_found(table, "m1", 5)
+    assert_found(table, "n1", 200)
+    assert not differences(table)
+
+
+@pytest.mark.parametrize("shape", [COW, MOR], ids=str)
+def test_a_refresh_mends_statistics_that_were_never_widened(shape: Shape) -> None:
+    """As those are that were written before there was such a rule."""
+    world = new_world(shape)
+    with NO_WIDENING.removed():
+        write_slowly(world, SLOW, QUICK)
+    asked = f"ts <= {5 * DAY}"
+    assert not world.table(80).read_arrow(filter=asked).num_rows
+    table = world.table(81)
+    for name in ("column_stats", "by_day"):
+        table.refresh_index(name)
     assert_found(table, "m1", 5)
     assert_found(table, "n1", 200)
     assert not differences(table)

@@ -33,6 +33,9 @@ HISTORIES ?= 20000
 RACES ?= 100000
 FROM ?= 0
 
+# How long pairs of calls are played on each kind of table: make pairs PAIR_SECONDS=60
+PAIR_SECONDS ?= 3600
+
 # How long writers are stopped and killed: make torture TORTURE_SECONDS=60
 TORTURE_SECONDS ?= 600
 
@@ -45,7 +48,7 @@ BUILD_KILLS ?= 50
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test test-all compat jar simulate histories races torture torture-indexes rivals check format bench interop interop-full lock clean
+.PHONY: help venv demo test test-all compat jar simulate histories races pairs torture torture-indexes rivals check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -90,6 +93,10 @@ histories: $(READY) ## Play random histories of all calls; their figures add up 
 races: $(READY) ## Race real writes and services; the figures add up in .races.json
 	@$(BIN)/python -m tests.side_by_side --seeds $(FROM)-$$(( $(FROM) + $(RACES) )) \
 		--jobs $$(nproc) --into .races.json
+
+pairs: $(READY) ## Make each public call in the middle of each other one, on four kinds of table
+	@for kind in mor cow buckets "record index"; do \
+		$(BIN)/python -m tests.pairs "$$kind" --seconds $(PAIR_SECONDS) --seed $(FROM) || exit 1; done
 
 torture: $(READY) ## Stop, continue and kill four writers of one table for ten minutes, of each kind
 	@$(BIN)/python -m tests.races.stopped_processes --seconds $(TORTURE_SECONDS) --seed $(FROM) --type cow

@@ -12,7 +12,7 @@ A row is matched with the group of its bucket whether or not the group has its k
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -45,12 +45,11 @@ from lakewarden.engine.index.slice_keys import (
 )
 from lakewarden.engine.kernel.errors import CorruptTable, InvalidRequest
 from lakewarden.engine.metadata.reading.arrivals import partition_of_shard
-from lakewarden.engine.metadata.reading.column_stats import ColumnRange, column_ranges
+from lakewarden.engine.metadata.reading.column_stats import TextBounds, text_bounds
 from lakewarden.engine.metadata.reading.key_cache import KeyCache
 from lakewarden.engine.metadata.reading.partition import MetadataPartition
 from lakewarden.engine.metadata.reading.record_index import locate_many
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS
-from lakewarden.engine.read.query.prune import range_of_slice
 from lakewarden.engine.run.executor import Executor
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.table.keygen.key_scheme import KeyedRows
@@ -152,10 +151,10 @@ def _may_hold(state: Snapshot, slices: Sequence[FileSlice], asked: Sequence[_Sou
     if len(slices) < _ASKED_FROM or not has_ranges:
         return [True] * len(slices)
     partitions = sorted({slice_.partition for slice_ in slices})
-    ranges = column_ranges(state.metadata.partition(COLUMN_STATS), [RECORD_KEY], partitions)
+    bounds = text_bounds(state.metadata.partition(COLUMN_STATS), RECORD_KEY, partitions)
     ordered = {id(one): _ordered(one.distinct.keys) for one in asked}
     return [
-        _is_between(ordered[id(one)], range_of_slice(slice_, ranges, RECORD_KEY))
+        _is_between(ordered[id(one)], slice_, bounds.get(slice_.partition, {}))
         for slice_, one in zip(slices, asked, strict=True)
     ]
 
@@ -166,12 +165,16 @@ def _ordered(keys: pa.Array) -> list[str]:
     return ordered
 
 
-def _is_between(ordered: Sequence[str], range_: ColumnRange | None) -> bool:
-    bounds = None if range_ is None else range_.bounds(pa.string())
-    if bounds is None:
+def _is_between(
+    ordered: Sequence[str], slice_: FileSlice, bounds: Mapping[str, TextBounds | None]
+) -> bool:
+    """Whether one of some keys is within the bounds of a slice, if all of its files tell theirs."""
+    names = [file.name for file in slice_.files]
+    known = [one for name in names if (one := bounds.get(name)) is not None]
+    if not known or not all(name in bounds for name in names):
         return True
-    place = bisect_left(ordered, bounds[0].as_py())
-    return place < len(ordered) and ordered[place] <= bounds[1].as_py()
+    place = bisect_left(ordered, min(low for low, _ in known))
+    return place < len(ordered) and ordered[place] <= max(high for _, high in known)
 
 
 def _sought(rows: KeyedRows, places: Places) -> _Sought:

@@ -118,6 +118,9 @@ _TIMESTAMPS = {
     20: pa.timestamp("ns"),
 }
 _FLOAT = 5
+_TEXT = "StringWrapper"
+
+TextBounds = tuple[str, str]
 
 
 def column_ranges(
@@ -140,6 +143,49 @@ def column_ranges(
             files = found.setdefault(partition, {})
             files.setdefault(entry["fileName"], {})[column] = range_of(entry)
     return found
+
+
+def text_bounds(
+    statistics: MetadataPartition, column: str, partitions: Sequence[str]
+) -> dict[str, dict[str, TextBounds | None]]:
+    """The least and the greatest text of a column in files by partition; None where there is none.
+
+    Files of which they are not known, or cannot be compared, are left out. It is what ranges say of
+    a column of texts, for all files at once.
+    """
+    owners = {column_stats_prefix(column, partition): partition for partition in partitions}
+    newest = statistics.lookup_prefixes(list(owners), [STATS_COLUMN]).newest()
+    width = len(next(iter(owners), ""))
+    said = newest.values.column(STATS_COLUMN)
+    found: dict[str, dict[str, TextBounds | None]] = {}
+    if not pa.types.is_struct(said.type):
+        return found
+    is_empty = pc.struct_field(said, "minValue").is_null().to_pylist()
+    plain = (
+        pc.struct_field(said, one).to_pylist()
+        for one in ("fileName", "isDeleted", "nullCount", "valueCount")
+    )
+    ends = (_texts(said, one) for one in ("minValue", "maxValue"))
+    for key, name, is_gone, nulls, values, is_null, low, high in zip(
+        text_keys(newest.keys), *plain, is_empty, *ends, strict=True
+    ):
+        partition = owners.get(key[:width])
+        if partition is None or name is None or is_gone:
+            continue
+        if low is not None and high is not None and _has_one_order(low) and _has_one_order(high):
+            found.setdefault(partition, {})[name] = low, high
+        elif is_null and _count(nulls) == _count(values):
+            found.setdefault(partition, {})[name] = None
+    return found
+
+
+def _texts(said: pa.ChunkedArray, end: str) -> list[str | None]:
+    """A bound of each entry, where it is a text."""
+    wrappers = said.type.field(end).type
+    if not pa.types.is_struct(wrappers) or wrappers.get_field_index(_TEXT) < 0:
+        return [None] * len(said)
+    texts: list[str | None] = pc.struct_field(said, [end, _TEXT, "value"]).to_pylist()
+    return texts
 
 
 def partition_ranges(

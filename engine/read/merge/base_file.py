@@ -45,6 +45,8 @@ _ROWS_PER_KEY_MIN = 16
 _KEYS_TOGETHER = 1 << 16
 # What a part of the other columns may take while the chosen rows are taken out of it.
 _PART_BYTES = 8 << 20
+# Of the texts of a footer so many bytes at each end tell it from others.
+_TOLD_BYTES = 8 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,9 @@ class BaseReader:
             stored = frozenset(file.schema_arrow.names)
             present = [name for name in columns if name in stored]
             has_choice = choice is not None and stored.issuperset(choice.columns)
-            if keep_dictionaries or has_choice:
+            if (keep_dictionaries or has_choice) and (texts := _repeated_texts(file)):
                 # Where most rows are dropped, their texts are not worth writing out.
-                options |= {"metadata": file.metadata, "read_dictionary": _repeated_texts(file)}
+                options |= {"metadata": file.metadata, "read_dictionary": texts}
                 file = pq.ParquetFile(source, **options)
             if choice is not None and has_choice:
                 steps = _Steps(row_filter, batch_rows is not None, use_threads)
@@ -169,7 +171,13 @@ class BaseReader:
     def _identity(self, file: pq.ParquetFile, path: str) -> Hashable:
         """What tells a file from any other one that may come to its path."""
         footer = file.metadata
-        texts = hash(frozenset((footer.metadata or {}).items()))
+        # Bloom filters of different keys differ everywhere, and are long.
+        texts = hash(
+            frozenset(
+                (name, len(text), text[:_TOLD_BYTES], text[-_TOLD_BYTES:])
+                for name, text in (footer.metadata or {}).items()
+            )
+        )
         return self._storage.uri(path), footer.num_rows, footer.serialized_size, texts
 
     def metadata(self, path: str) -> pq.FileMetaData:

@@ -1,5 +1,6 @@
 """Keys are found in base files and logs, whatever becomes of them there."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,9 @@ from lakewarden.engine.index.kinds import IndexChoice, IndexKind
 from lakewarden.engine.index.locate import locate
 from lakewarden.engine.kernel.errors import CorruptTable
 from lakewarden.engine.run.executor import LocalExecutor
+from lakewarden.engine.storage.memory import fresh_memory_storage
 from lakewarden.engine.table.keygen.key_scheme import KeyedRows
+from lakewarden.table import Table
 from tests.engine.index.small_tables import SmallTable, keyed_rows
 
 Pairs = list[tuple[int, str]]
@@ -168,3 +171,31 @@ def test_exactly_the_keys_that_a_group_has_or_had_are_found(
         if key in keys and (kind.is_global or path == row_path)
     ]
     assert located(table, keyed_rows(given_rows), kind) == expected
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_a_key_is_found_among_many_groups_whose_ranges_are_known(kind: str) -> None:
+    # Java orders the last key otherwise, so that the range of its file cannot be compared.
+    keys = [*(f"k{number:02d}" for number in range(39)), "\U0001f600"]
+    split = {
+        "hoodie.copyonwrite.insert.auto.split": False,
+        "hoodie.copyonwrite.insert.split.size": 2,
+        "hoodie.parquet.small.file.limit": 0,
+    }
+    rows = pa.table({"id": keys, "ts": [1] * len(keys)})
+    table = Table.create(
+        "",
+        rows.schema,
+        key=["id"],
+        ordering=["ts"],
+        type=kind,
+        properties=split,
+        storage=fresh_memory_storage(),
+    )
+    table.insert(rows)
+    table.delete(keys[:1])
+    # What the logs of one key say tells nothing of the other keys of their groups.
+    table.upsert(rows.slice(38, 1))
+    table.upsert(rows.slice(39, 1))
+    table.upsert(rows)
+    assert sorted(table.read_arrow(columns=["id"])["id"].to_pylist()) == sorted(keys)

@@ -76,6 +76,19 @@ def resolve_schema(
     return TableSchema(pa.schema([]), None)
 
 
+def later_schema(active: ActiveTimeline, instant: str) -> str | None:
+    """A completed write that began after another one: its schema is the table's, of these two."""
+    for one in reversed(active.completed()):
+        if one.requested <= instant:
+            return None
+        if one.action.is_write:
+            metadata = commit.summary(active.read(one), active.path(one))
+            is_service = metadata.operation_type in _SERVICES
+            if not is_service and metadata.extra_metadata.get(SCHEMA_KEY):
+                return one.requested
+    return None
+
+
 def _newest_first(
     active: ActiveTimeline, archive: Archive | None, as_of: str | None
 ) -> Iterator[tuple[bytes, str]]:

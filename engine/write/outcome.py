@@ -34,8 +34,14 @@ from lakewarden.engine.table.evolved_history import (
     CarriedHistory,
     carried_history,
 )
-from lakewarden.engine.table.schema import COMPLETED_SUFFIX, SCHEMA_FOLDER, SCHEMA_KEY, TableSchema
-from lakewarden.engine.timeline.timeline import Timeline
+from lakewarden.engine.table.schema import (
+    COMPLETED_SUFFIX,
+    SCHEMA_FOLDER,
+    SCHEMA_KEY,
+    TableSchema,
+    later_schema,
+)
+from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline
 from lakewarden.engine.write.files.spec import WrittenFile
 
 
@@ -197,8 +203,9 @@ class AtCommit:
     """Completes a write's change for the table as it is at the commit."""
 
     storage: Storage
-    # The schema that the write has been prepared for, and evolved from.
+    # The schema that the write has been prepared for, and evolved from; and what it has made of it.
     schema: TableSchema
+    evolved: TableSchema
     files: Sequence[WrittenFile]
     replaced: FileIds
     # The indexes that the write has gathered statistics and keys for.
@@ -211,6 +218,7 @@ class AtCommit:
     def __call__(self, change: TableChange, snapshot: Snapshot) -> TableChange:
         self._refuse_other_identity(change.instant, snapshot.config)
         self._refuse_other_schema(change.instant, snapshot.schema())
+        self._refuse_hidden_schema(change.instant, snapshot.timeline.active)
         change = as_known(change, self.indexes, snapshot.definitions)
         path = definitions_path(snapshot.config)
         mend_definitions(self.storage, path, snapshot.stored_definitions)
@@ -242,6 +250,20 @@ class AtCommit:
             now="Nothing was changed. Write again.",
             instant=instant,
         )
+
+    def _refuse_hidden_schema(self, instant: str, active: ActiveTimeline) -> None:
+        """The newest write's schema is the table's: columns of a write before it would not show."""
+        if self.evolved.avro_text == self.schema.avro_text:
+            return
+        later = later_schema(active, instant)
+        if later is not None:
+            raise Conflict(
+                "write_conflict",
+                what=f"The write {instant} changes the columns of the table.",
+                why=f"The write {later} began later with the columns from before, and came first.",
+                now="Nothing was changed. Write again.",
+                instant=instant,
+            )
 
 
 def as_known(

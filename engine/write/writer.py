@@ -366,6 +366,7 @@ class TableWriter:
             at_commit=AtCommit(
                 context.storage,
                 prepared.current,
+                prepared.schema,
                 files,
                 plan.replaced_ids,
                 prepared.indexes,

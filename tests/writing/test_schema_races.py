@@ -15,6 +15,7 @@ from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 TaskT = TypeVar("TaskT")
 ResultT = TypeVar("ResultT")
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+RIVALS = {"id": "b", "v": 2}
 
 
 @dataclass
@@ -70,3 +71,18 @@ def test_a_writer_that_tries_again_keeps_both_columns() -> None:
         {"id": "a", "v": 1, "theirs": None, "mine": 10},
         {"id": "b", "v": 2, "theirs": 20, "mine": None},
     ]
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_column_is_not_hidden_by_a_write_that_began_later_and_came_first(retries: int) -> None:
+    storage = fresh_memory_storage()
+    table = Table.create("", SCHEMA, key=["id"], storage=storage)
+    writer = Table.on(storage, Ports(executor=RivalFirst(lambda: table.insert([RIVALS]))))
+    more = [{"id": "a", "v": 1, "mine": 10}]
+    if not retries:
+        with pytest.raises(Conflict, match="began later with the columns from before"):
+            writer.insert(more, small_file_limit=0, evolve=True)
+        assert table.read_arrow(["id", "v"]).to_pylist() == [RIVALS]
+    writer.insert(more, small_file_limit=0, evolve=True, retries_on_conflict_failures=retries)
+    found = table.read_arrow(["id", "v", "mine"]).sort_by("id").to_pylist()
+    assert found == [*more, {**RIVALS, "mine": None}]

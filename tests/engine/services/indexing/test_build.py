@@ -219,7 +219,8 @@ def test_a_write_that_began_without_the_index_begins_anew() -> None:
     world = new_service_world(MOR, *HISTORY)
     table = world.table(60)
     known = table.indexes()
-    at_commit = AtCommit(world.storage, state_of(table).schema(), (), {}, known)
+    schema = state_of(table).schema()
+    at_commit = AtCommit(world.storage, schema, schema, (), {}, known)
     change = TableChange(instant="1")
     assert at_commit(change, load_for_writing(world.context(61))).instant == "1"
     built(world, "record_index", columns=["id"])

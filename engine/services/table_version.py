@@ -4,7 +4,7 @@ Data files stay as they are. Between 8 and 9 the timeline does so, too; from and
 moves. A crash at any moment leaves a table of one version or the other, and the same call goes on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakewarden.engine.kernel.errors import InvalidRequest
 from lakewarden.engine.kernel.settings import Setting, Settings, flag, whole_number
@@ -18,9 +18,19 @@ from lakewarden.engine.metadata.reading.definitions import (
 )
 from lakewarden.engine.metadata.reading.table import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition, define_indexes
+from lakewarden.engine.services.compaction.service import COMPACTION
+from lakewarden.engine.services.execution.execute import RunLimits, run_pending
 from lakewarden.engine.services.indexing.build import refuse_busy
+from lakewarden.engine.services.indexing.drop import drop_metadata
 from lakewarden.engine.services.indexing.request import keep_scope
-from lakewarden.engine.services.timeline_move import copy_timeline, refuse_logs, remove_timeline
+from lakewarden.engine.services.planning.plan_request import PlanRequest, Refusal
+from lakewarden.engine.services.planning.schedule import schedule
+from lakewarden.engine.services.timeline_move import (
+    copy_timeline,
+    refuse_logs,
+    remove_timeline,
+    with_logs,
+)
 from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.storage.port import Storage, no_file_times
 from lakewarden.engine.table.config import METADATA_FOLDER, TableConfig
@@ -38,6 +48,9 @@ from lakewarden.engine.table.versions import (
 )
 from lakewarden.engine.transaction.recovery.failed_writes import recover_failed_instants
 from lakewarden.engine.transaction.state.context import Context, load_for_writing, reload_under_lock
+
+# A plan may be limited in what it reads; what is left is for the next.
+_ROUNDS_MAX = 100
 
 WRITE_VERSION: Setting[int | None] = Setting(
     WRITE_VERSION_KEY,
@@ -68,8 +81,8 @@ class VersionChanged(Shown):
 def change_version(context: Context, version: int, *, dry_run: bool = False) -> VersionChanged:
     """Give a table another version, while nothing is under way on it.
 
-    Steps of `version-change`: recover, lock, reload, indexes, definitions, metadata, timeline,
-    properties, leave, unlock.
+    Steps of `version-change`: fold, recover, lock, reload, indexes, definitions, metadata,
+    timeline, properties, leave, unlock.
     """
     snapshot = load_for_writing(context, publishes=False)
     if version not in WRITABLE_VERSIONS:
@@ -81,16 +94,40 @@ def change_version(context: Context, version: int, *, dry_run: bool = False) -> 
     if dry_run:
         gone = _without_form(snapshot, version)
         return VersionChanged(version=version, is_changed=True, dropped=gone)
+    if OLDEST in (version, snapshot.config.version):
+        _fold_logs(context, snapshot)
+        snapshot = load_for_writing(context, publishes=False)
     if is_writable(snapshot.config, context.storage):
         recover_failed_instants(context)
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context, publishes=False)
         refuse_busy(context, snapshot)
         _refuse(context, snapshot, version)
+        layout = after(snapshot.config.properties, changed_to(snapshot.config, version)).layout
+        if layout.version != snapshot.layout.version:
+            refuse_logs(snapshot, layout)
         dropped = _without_form(snapshot, version)
         held.assert_held()
         _change(context, held, snapshot, version, dropped)
     return VersionChanged(version=version, is_changed=True, dropped=dropped)
+
+
+def _fold_logs(context: Context, snapshot: Snapshot) -> None:
+    """Step `version-change.fold`: compact until no newest slice has logs, as far as that goes.
+
+    A table of version 6 loses its metadata table first, which could not learn of the new files.
+    """
+    if not with_logs(snapshot):
+        return
+    if snapshot.config.version == OLDEST:
+        drop_metadata(context)
+        context = replace(context, only_folds=True)
+    for _ in range(_ROUNDS_MAX):
+        run_pending(context, COMPACTION, RunLimits())
+        if not with_logs(load_for_writing(context)):
+            return
+        if isinstance(schedule(context, COMPACTION, PlanRequest(cancellable=False)), Refusal):
+            return
 
 
 def _change(
@@ -121,9 +158,6 @@ def _change(
 def _refuse(context: Context, snapshot: Snapshot, version: int) -> None:
     """Refuse what the version has no words for, or no form."""
     changed_to(snapshot.config, version)
-    if OLDEST not in (version, snapshot.config.version):
-        return
-    refuse_logs(snapshot)
     if version == OLDEST and not context.storage.has_file_times:
         raise no_file_times(context.storage.location.uri)
 

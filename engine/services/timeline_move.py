@@ -8,6 +8,8 @@ the same call goes on.
 from collections.abc import Iterator
 from dataclasses import replace
 
+from lakewarden.engine.file_groups.file_names import LogFile
+from lakewarden.engine.file_groups.slices import FileSlice
 from lakewarden.engine.formats.instant_metadata import commit
 from lakewarden.engine.formats.instant_metadata import replace as replacement
 from lakewarden.engine.formats.instant_metadata.replace import commit_content
@@ -33,19 +35,34 @@ from lakewarden.engine.timeline.timeline import ActiveTimeline, Timeline, load_a
 _ALL = frozenset(Action)
 
 
-def refuse_logs(snapshot: Snapshot) -> None:
-    """Refuse a table whose newest slices have logs, which each layout names in its own way."""
+def refuse_logs(snapshot: Snapshot, after: Layout) -> None:
+    """Refuse a table with logs that the other layout would take for those of other slices.
+
+    On the way from layout 1 that are logs of the newest slices: those of older ones lie where they
+    did. On the way to it there may be none, as names decide there.
+    """
+    names = [one.log_files[0].name for one in with_logs(snapshot)]
+    if after.version == 1 and not names:
+        files = snapshot.source(use_metadata=True).files().values()
+        names = [one.name for some in files for one in some if isinstance(one, LogFile)]
+    if names:
+        raise InvalidRequest(
+            "logs_to_compact",
+            what=f"The table has logs, as {names[0]}.",
+            why="Version 6 and later ones read logs by different rules.",
+            now=(
+                "Compact the table. For version 6 clean it, too: KEEP_LATEST_FILE_VERSIONS with 1 "
+                "version, and no savepoint with logs."
+            ),
+            file=names[0],
+        )
+
+
+def with_logs(snapshot: Snapshot) -> tuple[FileSlice, ...]:
+    """The newest slices that have logs."""
     if snapshot.config.table_type is not TableType.MERGE_ON_READ:
-        return
-    for slice_ in latest_file_slices(snapshot, None):
-        if slice_.log_files:
-            raise InvalidRequest(
-                "logs_to_compact",
-                what=f"The file group {slice_.file_id} has rows in logs.",
-                why="Version 6 and later ones read logs by different rules.",
-                now="Compact all of the table first, with Hudi where it has version 6.",
-                file_id=slice_.file_id,
-            )
+        return ()
+    return tuple(one for one in latest_file_slices(snapshot, None) if one.log_files)
 
 
 def copy_timeline(storage: Storage, timeline: Timeline, after: Layout, now_ms: int) -> None:

@@ -46,7 +46,7 @@ _PARTIAL = "hoodie.table.partial.update.mode"
 _FORMAT = "hoodie.table.format"
 _LAYOUT, _ARCHIVE = "hoodie.timeline.layout.version", "hoodie.archivelog.folder"
 _PATH, _HISTORY = "hoodie.timeline.path", "hoodie.timeline.history.path"
-_INITIAL = "hoodie.table.initial.version"
+INITIAL_VERSION_KEY = "hoodie.table.initial.version"
 _GENERATOR, _GENERATOR_CLASS = "hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"
 _CUSTOM = "CUSTOM"
 _BY_PAYLOAD = "00000000-0000-0000-0000-000000000000"
@@ -70,7 +70,7 @@ def index_version(config: TableConfig) -> str:
     return "V2" if config.version >= _TYPED_INDEXES else EARLY_INDEXES
 
 
-def refuse_unwritable(config: TableConfig, storage: Storage) -> None:
+def refuse_read_only(config: TableConfig, storage: Storage, *, only_folds: bool = False) -> None:
     """Refuse to write to a table of version 6 where its files would need more than is written.
 
     A log of it takes several writes, its metadata table is of such logs, and only modification
@@ -78,7 +78,7 @@ def refuse_unwritable(config: TableConfig, storage: Storage) -> None:
     """
     if config.version > OLDEST:
         return
-    if config.table_type is TableType.MERGE_ON_READ:
+    if config.table_type is TableType.MERGE_ON_READ and not only_folds:
         raise _read_only("Several of its writes share a log file.", _UPGRADE)
     if captures_changes(config.properties):
         raise _read_only("Its change data would share log files.", _UPGRADE)
@@ -94,7 +94,7 @@ def refuse_unwritable(config: TableConfig, storage: Storage) -> None:
 def is_writable(config: TableConfig, storage: Storage) -> bool:
     """Whether instants may be published on a table."""
     try:
-        refuse_unwritable(config, storage)
+        refuse_read_only(config, storage)
     except InvalidRequest:
         return False
     return True
@@ -152,7 +152,7 @@ def _as_six(config: TableConfig) -> Changes:
         _PATH: None,
         _HISTORY: None,
         _ARCHIVE: "archived",
-        _INITIAL: None,
+        INITIAL_VERSION_KEY: None,
         _MODE: None,
         _STRATEGY: None,
         _GENERATOR: None,
@@ -168,7 +168,7 @@ def _with_layout_2(config: TableConfig) -> Changes:
         _PATH: "timeline",
         _HISTORY: "history",
         _ARCHIVE: "history",
-        _INITIAL: config.properties.get(_INITIAL, str(OLDEST)),
+        INITIAL_VERSION_KEY: config.properties.get(INITIAL_VERSION_KEY, str(OLDEST)),
         **(generator if is_known else {}),
     }
 

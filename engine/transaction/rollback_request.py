@@ -5,6 +5,7 @@ What stands in the way of taking a completed write back; every refusal says what
 
 from collections.abc import Iterator
 
+from lakewarden.engine.file_groups.file_names import LogFile, parse_file_name
 from lakewarden.engine.file_groups.listing import StorageListing
 from lakewarden.engine.formats.instant_metadata import compaction
 from lakewarden.engine.formats.instant_metadata.commit import CommitMetadata
@@ -18,6 +19,7 @@ from lakewarden.engine.metadata.reading.table import load_metadata_table
 from lakewarden.engine.metadata.writing.coverage import folded_partitions
 from lakewarden.engine.read.query.removed_files import Past, first_missed
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.versions import INITIAL_VERSION_KEY, OLDEST
 from lakewarden.engine.timeline.instants.instant import (
     COMPLETED_WRITES,
     Action,
@@ -60,6 +62,10 @@ def assert_may_be_taken_back(
     _refuse_pending(snapshot, write)
     _refuse_savepoint(snapshot, write)
     _refuse_missing_inputs(context, snapshot, files, metadata)
+    log = shared_log(snapshot, files)
+    if log is not None:
+        now = "Correct the rows with another write."
+        raise _refused(write, "shared_logs", f"Its log {log} may hold rows of others.", now, None)
     if snapshot.config.metadata_partitions:
         _refuse_folded_metadata(context, snapshot, write)
 
@@ -250,6 +256,19 @@ def _begin(
     rollbacks = pending_rollbacks(snapshot.timeline.active)
     held.assert_held()
     return begin_rollback(context, held, snapshot, rollbacks, files, written=written, reason=reason)
+
+
+def shared_log(snapshot: Snapshot, files: InstantFiles) -> str | None:
+    """A log that a write has added to when the table had version 6: others may have, too."""
+    began = snapshot.config.properties.get(INITIAL_VERSION_KEY, "")
+    if began != str(OLDEST) or files.completed is None or not files.instant.action.is_write:
+        return None
+    for stats in metadata_of(snapshot, files).partition_to_write_stats.values():
+        for stat in stats:
+            log = parse_file_name((stat.path or "").rpartition("/")[2], 0)
+            if isinstance(log, LogFile) and log.instant != files.instant.requested:
+                return log.name
+    return None
 
 
 def metadata_of(snapshot: Snapshot, files: InstantFiles) -> CommitMetadata:

@@ -24,7 +24,7 @@ from lakewarden.engine.table.creation import (
     refuse_fixed,
 )
 from lakewarden.engine.table.properties_file import write_properties
-from lakewarden.engine.table.versions import refuse_unwritable
+from lakewarden.engine.table.versions import refuse_read_only
 from lakewarden.engine.timeline.instants.instant import FOLDER_KEEPER, layout_of
 from lakewarden.engine.transaction.state.markers import TEMP_FOLDER
 from lakewarden.engine.write.metadata_table import (
@@ -57,7 +57,7 @@ def create_table(
     table_config(properties)
     # Refuses what its metadata table cannot have.
     default_partitions(config, Settings.of(table=settings))
-    refuse_unwritable(config, storage)
+    refuse_read_only(config, storage)
     _refuse_other(storage, properties)
     # Java lists the timeline of a table without instants, and, to detect conflicts early, the
     # markers of one without writes; a folder is there only with a file.

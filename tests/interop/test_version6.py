@@ -7,6 +7,7 @@ import pytest
 
 from lakewarden import Table
 from tests.canonical import canonical_rows, difference
+from tests.golden_tables import archive_of, unpack
 from tests.interop.java_writes import SMALL, JavaWriter
 from tests.interop.judges import JavaJudge
 
@@ -92,6 +93,7 @@ def test_java_goes_on_after_each_change_between_versions_9_and_6(
     table.overwrite_partitions(table_of("a", 5))
     if type_ == "mor":
         table.compaction.schedule_and_run()
+        table.clean(policy="KEEP_LATEST_FILE_VERSIONS", fileversions_retained=1)
     table.clean(commits_retained=1)
     assert table.archive(keep_min_commits=2, keep_max_commits=3, commits_retained=1)
     found = {"a": 5, "c": 4, "d": 4}
@@ -111,3 +113,28 @@ def test_java_goes_on_after_each_change_between_versions_9_and_6(
     assert_same_archive(java, path)
     JavaWriter(java, path).write(rows("cd", 8), "upsert", COLUMNS, {})
     assert_agree(java, path, found | {"c": 8, "d": 8})
+
+
+@pytest.mark.parametrize("name", ["v6_cow_archived", "v6_mor"])
+def test_java_goes_on_after_the_upgrade_of_a_table_of_its_own(
+    name: str, java: JavaJudge, disk_path: Path
+) -> None:
+    path = unpack(archive_of(name), disk_path)
+    table = Table(str(path))
+    before = canonical_rows(table.read_arrow())
+    table.change_version(9)
+    own = [one for one in table.schema.names if not one.startswith("_hoodie_")]
+    changed = [
+        {**row, "ts": 10**15, "n": 777} for row in table.read_arrow(own).slice(0, 1).to_pylist()
+    ]
+    assert canonical_rows(table.read_arrow()) == before
+    for metadata in (True, False):
+        assert not difference(java.read(path, metadata=metadata), before)
+    table.upsert(pa.Table.from_pylist(changed))
+    ours = canonical_rows(table.read_arrow())
+    assert [row["n"] for row in ours].count(777) == 1
+    for metadata in (True, False):
+        assert not difference(java.read(path, metadata=metadata), ours)
+    assert java.validate(path) == {}
+    if name == "v6_cow_archived":
+        assert_same_archive(java, path)

@@ -14,6 +14,7 @@ from lakewarden.engine.snapshot import Snapshot
 from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Instant, InstantFiles
 from lakewarden.engine.timeline.ledger.ledger import read_ledger
 from lakewarden.engine.transaction.attempts.take_over import working_attempt
+from lakewarden.engine.transaction.rollback_request import shared_log
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.transaction.state.live_attempt import live_attempt
 from lakewarden.engine.transaction.state.pending_instants import age_of
@@ -63,9 +64,24 @@ def obstacles(
         *_archived(snapshot, target),
         *_savepointed(snapshot, undone),
         *_cleaned(context, snapshot, target, undone),
+        *_sharing(snapshot, undone),
         *_being_indexed(context, snapshot),
         *_alive(context, snapshot, undone),
     )
+
+
+def _sharing(snapshot: Snapshot, undone: Sequence[InstantFiles]) -> Iterator[Obstacle]:
+    """Writes of when the table had version 6 cannot be taken out of the logs that they share."""
+    for files in undone:
+        log = shared_log(snapshot, files)
+        if log is not None:
+            yield Obstacle(
+                code="shared_logs",
+                why=f"The log {log} of {files.instant.requested} may hold rows of other writes.",
+                remedy="Choose a later instant.",
+                instant=files.instant.requested,
+            )
+            return
 
 
 def _unsaved(snapshot: Snapshot, target: Instant) -> Iterator[Obstacle]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 
+from lakewarden.engine.kernel.errors import Conflict
 from lakewarden.engine.kernel.settings import Setting, Settings, flag
 from lakewarden.engine.locks.table_lock import TableLock
 from lakewarden.engine.metadata.writing.builds import list_as_ready
@@ -18,8 +19,8 @@ from lakewarden.engine.snapshot import Loaded, Memory, Snapshot, load_table
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.storage.side_by_side import together
 from lakewarden.engine.table.config import load_config
-from lakewarden.engine.table.versions import refuse_unwritable
-from lakewarden.engine.timeline.instants.instant import Action, Layout
+from lakewarden.engine.table.versions import OLDEST, refuse_read_only
+from lakewarden.engine.timeline.instants.instant import COMPLETED_WRITES, Action, Layout
 from lakewarden.engine.timeline.instants.state import LedgerEnd
 from lakewarden.engine.timeline.ledger.entries import Committed
 from lakewarden.engine.timeline.ledger.ledger import Ledger, read_ledger
@@ -43,6 +44,8 @@ class Context:
     ports: Ports
     settings: Settings
     memory: Memory = field(default_factory=Memory)
+    # It publishes compactions only: what they make is the same in all versions.
+    only_folds: bool = False
 
     def now_ms(self) -> int:
         return self.ports.clock.now_ms()
@@ -111,8 +114,22 @@ def load_for_writing(
     """
     snapshot = load_for_display(context, loaded)
     if publishes:
-        refuse_unwritable(snapshot.config, context.storage)
+        refuse_read_only(snapshot.config, context.storage, only_folds=context.only_folds)
+        _refuse_beside(context, snapshot)
     return snapshot
+
+
+def _refuse_beside(context: Context, snapshot: Snapshot) -> None:
+    """Refuse to fold logs of version 6 while a write is pending: it may add to those of a plan."""
+    if context.only_folds and snapshot.config.version == OLDEST:
+        for pending in snapshot.timeline.active.pending(COMPLETED_WRITES):
+            raise Conflict(
+                "table_busy",
+                what=f"The {pending.action.value} {pending.requested} has not ended.",
+                why="In version 6 it may still write to logs that a compaction is about to fold.",
+                now="Let Hudi finish it or roll it back, then try again.",
+                instant=pending.requested,
+            )
 
 
 def load_for_display(context: Context, loaded: Loaded | None = None) -> Snapshot:

@@ -16,7 +16,7 @@ def test_a_table_gets_the_version_that_is_named(path: str) -> None:
         assert call_one("upgrade_table", path=path, to_version=said) == {"result": True}
     dry = call_one("downgrade_table", path=path, to_version="EIGHT", dry_run=True)
     assert dry == {"result": False}
-    for wrong, message in (("SIX", "has rows in logs"), ("LATEST", "to_version")):
+    for wrong, message in (("SEVEN", "stays at version 9"), ("LATEST", "to_version")):
         with pytest.raises(InvalidRequest, match=message):
             call("downgrade_table", path=path, to_version=wrong)
     assert contents_of(Path(path)) == before

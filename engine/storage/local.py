@@ -45,6 +45,7 @@ from lakewarden.engine.storage.port import (
     listing,
     missing_file,
     no_conditional_replace,
+    no_file_times,
     ordered,
     reason_of,
     required,
@@ -190,9 +191,8 @@ class LocalStorage:
         place = self._place_of(path)
         with self._failures_of("create", path):
             self._root.make_parent("create", place)
-            draft = self._written_draft(place, payload)
+            draft = self._written_draft(place, payload, modified_ms)
             try:
-                os.utime(draft, ns=(modified_ms * 1_000_000,) * 2)
                 return self._link(draft, place, payload)
             finally:
                 discard(draft)
@@ -244,18 +244,27 @@ class LocalStorage:
         except OSError as cause:
             raise failure(operation, self.uri(path), cause) from cause
 
-    def _written_draft(self, place: str, payload: bytes) -> str:
+    def _written_draft(self, place: str, payload: bytes, modified_ms: int | None = None) -> str:
         draft = self._root.drafts.fresh(place)
         try:
             with open(draft, "xb") as file:
                 if payload:
                     file.write(payload)
                     file.flush()
+                if modified_ms is not None:
+                    self._date(file.fileno(), modified_ms)
+                if payload:
                     self._sync(file.fileno())
         except BaseException:
             discard(draft)
             raise
         return draft
+
+    def _date(self, descriptor: int, modified_ms: int) -> None:
+        """Some file systems, and stores that look like one, keep whole seconds."""
+        os.utime(descriptor, ns=(modified_ms * 1_000_000,) * 2)
+        if os.fstat(descriptor).st_mtime_ns // 1_000_000 != modified_ms:
+            raise no_file_times(self._location.uri)
 
     def _publish(self, path: str, draft: str, place: str) -> None:
         with self._failures_of("create", path):

@@ -198,7 +198,8 @@ class ActiveTimeline(ShownRows):
         self.contents = contents
 
     def _keep(self, instant: Instant, path: str, content: bytes) -> None:
-        if instant.is_completed and _is_whole(content):
+        # In layout 1 a file that is made anew may have the name of the one before.
+        if instant.is_completed and is_whole_container(content):
             self.contents.keep(path, content)
 
     def _read_archived(self, instant: Instant) -> bytes:

@@ -138,9 +138,9 @@ class TableKind:
                 is_virtual=chance.random() < 0.2,
             )
             if kind.is_possible:
-                return kind._as_oldest() if chance.random() < 0.08 else kind
+                return kind.as_oldest() if chance.random() < 0.08 else kind
 
-    def _as_oldest(self) -> "TableKind":
+    def as_oldest(self) -> "TableKind":
         """The nearest kind of version 6, which has neither logs nor a metadata table."""
         index = "SIMPLE" if "RECORD" in self.index else self.index
         nothing = {"has_metadata": False, "is_captured": False, "is_indexed": False}

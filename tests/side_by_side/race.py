@@ -50,7 +50,6 @@ TOGETHER = {
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.metadata.compact.max.delta.commits": "2",
 }
-_TIMELINE = ".hoodie/timeline/"
 _BEGUN = frozenset(f"{action}.requested" for action in ("commit", "deltacommit", "replacecommit"))
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 _NEVER = frozenset({"corrupt_table", "defect"})
@@ -89,19 +88,21 @@ def drawn_table(chance: Random) -> TableKind:
             is_indexed=chance.random() < 0.3,
         )
         if kind.is_possible:
-            return kind
+            return kind.as_oldest() if chance.random() < 0.1 else kind
 
 
 @cache
-def _prepared(kind: TableKind) -> tuple[tuple[str, bytes], ...]:
-    """The files of a table with some commits."""
+def _prepared(kind: TableKind) -> tuple[tuple[str, bytes, int], ...]:
+    """The files of a table with some commits, and when they were written."""
     clock = ManualClock()
     storage = fresh_memory_storage(clock=clock)
     table = kind.create(storage, ports(clock, 1), properties=TOGETHER)
     for ids in (OLD[:2], OLD[2:4], OLD[4:], OLD[:1]):
         clock.advance(1_000)
         table.upsert(table_of([row(kind, id_, 0) for id_ in ids]))
-    return tuple((entry.path, storage.read(entry.path)) for entry in storage.walk(""))
+    return tuple(
+        (entry.path, storage.read(entry.path), entry.modified_ms) for entry in storage.walk("")
+    )
 
 
 class Race(ScheduledRun):
@@ -123,6 +124,7 @@ class Race(ScheduledRun):
         self._current: dict[str, Told] = {}
         # Instants with a requested file: a request that the storage gets again begins nothing.
         self._requested: set[str] = set()
+        self._layout = Table.on(self.storage).config.layout
         completed = Table.on(self.storage).timeline().completed()
         self._prepared_until = max(one.requested for one in completed)
         self._first = Past(self.table_kind)
@@ -149,8 +151,8 @@ class Race(ScheduledRun):
 
     def _filled(self) -> MemoryStorage:
         storage = fresh_memory_storage(clock=self.scheduler.clock)
-        for path, content in _prepared(self.table_kind):
-            storage.put(path, content)
+        for path, content, modified_ms in _prepared(self.table_kind):
+            storage.create_dated(path, content, modified_ms)
         return storage
 
     def _enters(
@@ -304,7 +306,8 @@ class Race(ScheduledRun):
             return
         first, last = sorted(self.chance.choices(known, k=2), key=lambda one: one.completed or "")
         window = (first.completed or "", last.completed or "")
-        if self.chance.random() < 0.5:
+        # Windows of version 6 are measured by when its writes began.
+        if self.chance.random() < 0.5 or self.table_kind.is_oldest:
             ask = partial(table.read_arrow, COLUMNS, as_of=last.requested, use_metadata=chosen)
             seen = partial(Seen, how=f"as-of {last.requested}", as_of=last.requested)
         else:
@@ -335,12 +338,18 @@ class Race(ScheduledRun):
 
     def _watched(self, operation: str, path: str) -> None:
         """Remember whose instants are started, and when each can be seen as completed."""
-        if not path.startswith(_TIMELINE) or operation in ("delete_folder", "touch"):
+        folder = f"{self._layout.folder}/"
+        if not path.startswith(folder) or operation in ("delete_folder", "touch"):
             return
-        name = path.removeprefix(_TIMELINE)
+        name = path.removeprefix(folder)
         time, _, rest = name.partition(".")
         if "/" in name:
             return
+        if self._layout.version == 1 and rest in _WRITES:
+            # Its file says when it completed, and its name does not.
+            entry = self.storage.stat(path)
+            instant = None if entry is None else self._layout.parse(entry)
+            time = f"{time}_{instant.completed if instant else ''}"
         who = self.trace[-1].actor
         if operation == "delete":
             self._requested -= {time} if rest in _BEGUN else set()

@@ -33,7 +33,7 @@ class StagedStorage:
 
     has_exclusive_create = True
     has_conditional_replace = True
-    has_file_times = False
+    has_file_times = True
     concurrency = IN_TURN
 
     def __init__(
@@ -70,6 +70,10 @@ class StagedStorage:
     def create_exclusive(self, path: str, payload: bytes) -> Creation:
         effect = self._inner.create_exclusive
         return self._change("create_exclusive", effect, path, payload, lost=Unknown)
+
+    def create_dated(self, path: str, payload: bytes, modified_ms: int) -> Creation:
+        effect = self._inner.create_dated
+        return self._change("create_dated", effect, path, payload, modified_ms, lost=Unknown)
 
     def delete_all(self, paths: Sequence[str]) -> None:
         for path in paths:

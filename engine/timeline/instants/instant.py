@@ -196,12 +196,16 @@ class Layout:
         return _FILE_TICK_SECONDS if self.version == 1 else 0.0
 
     def modified_ms(self, instant: Instant) -> int | None:
-        """When the file of an instant has to be from; None where its name says what counts."""
-        if self.version > 1 or instant.completed is None:
+        """When the file of an instant has to be from; None where that means nothing.
+
+        A requested file has a time that is no whole second: a storage that could not date the
+        completed file refuses it, before anything is done.
+        """
+        if self.version > 1 or instant.state is State.INFLIGHT:
             return None
-        moment_ms = epoch_ms(instant.completed, self.zone)
-        assert moment_ms is not None
-        return moment_ms
+        moment_ms = epoch_ms(instant.completed or instant.requested, self.zone)
+        is_probe = instant.state is State.REQUESTED and moment_ms is not None
+        return moment_ms + (moment_ms % 1000 == 0) if is_probe and moment_ms else moment_ms
 
     def file_name(self, instant: Instant) -> str:
         """The name of the file that stands for an instant in its state."""

@@ -480,3 +480,20 @@ class TestRefusals:
             storage.put("file", b"1")
         assert caught.value.operation == "write"
         assert caught.value.path == storage.uri("file")
+
+
+def test_a_file_system_of_whole_seconds_gives_no_exact_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true_utime = os.utime
+
+    def utime(place: int, ns: tuple[int, int]) -> None:
+        true_utime(place, ns=(ns[0] // 10**9 * 10**9, ns[1] // 10**9 * 10**9))
+
+    monkeypatch.setattr(os, "utime", utime)
+    storage = open_storage(Location(str(tmp_path)))
+    assert storage.create_dated("whole", b"1", 1_700_000_000_000) == Won()
+    with pytest.raises(InvalidRequest) as refused:
+        storage.create_dated("part", b"1", 1_700_000_000_123)
+    assert refused.value.code == "unsupported_file_times"
+    assert [entry.name for entry in storage.walk("")] == ["whole"]

@@ -64,7 +64,7 @@ from lakewarden.engine.services.table_version import (
 )
 from lakewarden.engine.snapshot import Loaded, Snapshot, load_table, retrying_view
 from lakewarden.engine.spark.service_tasks import SparkExecutor
-from lakewarden.engine.table.versions import NEWEST, OLDEST
+from lakewarden.engine.table.versions import NEWEST, OLDEST, stands_in_the_way
 from lakewarden.engine.timeline.timeline import ActiveTimeline
 from lakewarden.engine.transaction.state.context import Context
 from lakewarden.engine.write.metadata_table import (
@@ -246,10 +246,16 @@ class TableMetadata:
         return changed
 
     def _upgraded(self, context: Context, loaded: Loaded) -> Loaded:
-        """What a table says after the upgrade that a write asks for, if it does."""
-        if not wants_upgrade(context.settings, loaded[0]):
+        """What a table says after the change that a write asks for, if it does.
+
+        It is upgraded, or one of version 6 loses the metadata table that the write does without.
+        """
+        if wants_upgrade(context.settings, loaded[0]):
+            self.change_version(NEWEST)
+        elif stands_in_the_way(loaded[0], context.storage) and not context.settings[ENABLED]:
+            drop_metadata(context)
+        else:
             return loaded
-        self.change_version(NEWEST)
         return load_table(context.storage, context.memory)
 
     def repair_partition_files(

@@ -6,6 +6,7 @@ has the timeline of layout 1, names the class of its key generator, and has no m
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from lakewarden.engine.kernel.errors import InvalidRequest
@@ -85,7 +86,7 @@ def refuse_read_only(config: TableConfig, storage: Storage, *, only_folds: bool 
     if config.metadata_partitions:
         raise _read_only(
             "Several writes share a log file of its metadata table.",
-            "Drop the metadata table (delete_metadata_table), or upgrade the table.",
+            "Write with hoodie.metadata.enable=false, which drops it, or upgrade the table.",
         )
     if not storage.has_file_times:
         raise no_file_times(storage.location.uri)
@@ -98,6 +99,12 @@ def is_writable(config: TableConfig, storage: Storage) -> bool:
     except InvalidRequest:
         return False
     return True
+
+
+def stands_in_the_way(config: TableConfig, storage: Storage) -> bool:
+    """Whether its metadata table is all for which a table is not written."""
+    without = replace(config, metadata_partitions=())
+    return not is_writable(config, storage) and is_writable(without, storage)
 
 
 def has_metadata_written(config: TableConfig) -> bool:

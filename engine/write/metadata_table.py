@@ -24,7 +24,12 @@ from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import has_metadata_written
 from lakewarden.engine.transaction.state.context import Context, reload_under_lock
 
-ENABLED = Setting("hoodie.metadata.enable", True, flag, "Whether a new table has a metadata table")
+ENABLED = Setting(
+    "hoodie.metadata.enable",
+    True,
+    flag,
+    "Whether a new table has a metadata table; a write without it drops that of version 6",
+)
 COLUMN_STATS_ENABLED = Setting(
     "hoodie.metadata.index.column.stats.enable",
     True,

@@ -72,6 +72,14 @@ def test_java_and_we_write_a_table_of_version_6_in_turn(java: JavaJudge, disk_pa
     assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9})
     assert table.config.version == 6
     assert_same_archive(java, path)
+    # Java gives it a metadata table, and takes it away, as its settings say; so do we.
+    with_metadata = {**AS_SIX, "hoodie.metadata.enable": "true"}
+    JavaWriter(java, path, with_metadata).write(rows("h", 10), "upsert", COLUMNS, {})
+    assert "files" in Table(str(path)).config.metadata_partitions
+    table.upsert(table_of("h", 11), {"hoodie.metadata.enable": "false"})
+    assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9, "h": 11})
+    JavaWriter(java, path, with_metadata).write(rows("h", 12), "upsert", COLUMNS, {})
+    assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9, "h": 12})
 
 
 def assert_same_archive(java: JavaJudge, path: Path) -> None:

@@ -8,12 +8,15 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.measure import OURS, Measure, Rounds, clocked, in_turns, near, within
+import lakewarden
+from bench.measure import OURS, Bound, Measure, Rounds, clocked, in_turns, near, within
 from bench.places import built_once
+from bench.spark_reader import CONFIGURATION
 from lakewarden.table import Table
 
 ROWS, FILES = 5_000_000, 20
 PEER = "DuckDB, on the same files"
+EMPTY = "a SELECT that is empty by its condition"
 # By the number of keys: what a lookup may take.
 LIMITS_MS = {1: 10, 100: 60, 10_000: 450}
 WARMING_KEYS = 100
@@ -23,6 +26,8 @@ INCLUDES = (
     "our table is open and its timeline is looked at anew, the peer's connection is open and its "
     "files are named; before the first round both have looked up 100 keys"
 )
+
+INCLUDES_SQL = "from the text of the statement to its rows, in a session that is warm"
 
 
 def run() -> list[Measure]:
@@ -36,7 +41,32 @@ def run() -> list[Measure]:
             within(case, rounds, at_most_ms=LIMITS_MS[count], includes=INCLUDES),
             near(f"{case}, beside DuckDB", rounds, PEER, at_most=1, includes=INCLUDES),
         ]
-    return found
+    return [*found, _by_sql(folder)]
+
+
+def _by_sql(folder: Path) -> Measure:
+    """SELECT of the row with a key, less a SELECT that the planner finds empty."""
+    local = {"spark.master": "local[2]", "spark.log.level": "ERROR"}
+    spark = lakewarden.session({**CONFIGURATION, **lakewarden.spark_settings(), **local})
+    choices = np.random.default_rng(1)
+    try:
+        spark.sql(f"CREATE TABLE orders USING lakewarden LOCATION '{folder}'")
+
+        def ask(condition: str, count: int) -> None:
+            found = spark.sql(f"SELECT {', '.join(COLUMNS)} FROM orders WHERE {condition}")
+            assert len(found.collect()) == count
+
+        def by_key() -> None:
+            (key,) = _keys(choices.choice(ROWS, 1)).to_pylist()
+            ask(f"id = '{key}'", 1)
+
+        turns = {OURS: clocked(by_key), EMPTY: clocked(partial(ask, "false", 0))}
+        rounds = in_turns(turns, rounds=25, warm_ups=10)
+    finally:
+        spark.stop()
+    more_ms = (rounds.median(OURS) - rounds.median(EMPTY)) * 1000
+    unit = f"ms more than {EMPTY}"
+    return Measure("1 key, in SQL", more_ms, unit, Bound(30), INCLUDES_SQL, rounds)
 
 
 def _rounds(folder: Path, count: int) -> Rounds:

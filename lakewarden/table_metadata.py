@@ -242,7 +242,7 @@ class TableMetadata:
             and not dry_run
             and not is_renamed
         ):
-            self.create_metadata_table()
+            build_metadata_table(context, self._default_indexes(context), is_at_rest=True)
         return changed
 
     def _upgraded(self, context: Context, loaded: Loaded) -> Loaded:
@@ -285,14 +285,19 @@ class TableMetadata:
         keep_settings(context, self._state().config, settings, removed)
 
     def create_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
-        """Create missing default partitions of the metadata table; returns their names."""
+        """Create missing default partitions of the metadata table; returns their names.
+
+        Indexes are built beside writers.
+        """
         context = self._context_factory()
+        return build_metadata_table(context, self._default_indexes(context), dry_run=dry_run)
+
+    def _default_indexes(self, context: Context) -> list[WantedIndex]:
         is_partitioned = has_partitioned_index(context.settings)
-        wanted = [
+        return [
             WantedIndex(partition=one, is_partitioned=one == RECORD_INDEX and is_partitioned)
             for one in default_partitions(self._state().config, context.settings)
         ]
-        return build_metadata_table(context, wanted, dry_run=dry_run)
 
     def delete_metadata_table(self, *, dry_run: bool = False) -> tuple[str, ...]:
         """Delete the metadata table with all indexes; returns its partitions."""

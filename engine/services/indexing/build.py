@@ -267,19 +267,42 @@ def _finished(context: Context, partition: str, done: BuildDone, message: str) -
 
 
 def build_metadata_table(
-    context: Context, wanted: Sequence[WantedIndex], *, dry_run: bool = False
+    context: Context,
+    wanted: Sequence[WantedIndex],
+    *,
+    is_at_rest: bool = False,
+    dry_run: bool = False,
 ) -> tuple[str, ...]:
-    """Give a table the partitions of a metadata table that it lacks; the names of these."""
+    """Give a table the partitions of a metadata table that it lacks; the names of these.
+
+    The lock is held for the list of files alone, however many rows there are; indexes are built
+    beside writers, statistics first. Of a table at rest all are built under it.
+    """
     snapshot = load_for_writing(context)
     missing = _missing(snapshot.config, wanted)
+    names = tuple(one.partition for one in missing)
     if dry_run or not missing:
-        return tuple(one.partition for one in missing)
+        return names
+    rest = [_with_columns(context, snapshot, one) for one in missing if one.partition != FILES]
+    refuse_impossible(context, snapshot, rest)
     recover_failed_instants(context)
+    _build_missing(context, wanted if is_at_rest else [WantedIndex(partition=FILES)])
+    if is_at_rest:
+        return names
+    of_keys = [one for one in rest if one.partition == RECORD_INDEX]
+    for some in ([one for one in rest if one not in of_keys], of_keys):
+        if some:
+            _beside_writers(context, some, "It was built.")
+    return names
+
+
+def _build_missing(context: Context, wanted: Sequence[WantedIndex]) -> None:
+    """Build what is not there yet, under the lock."""
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         missing = _missing(snapshot.config, wanted)
-        _build(context, held, snapshot, missing)
-    return tuple(one.partition for one in missing)
+        if missing:
+            _build(context, held, snapshot, missing)
 
 
 def _missing(config: TableConfig, wanted: Sequence[WantedIndex]) -> list[WantedIndex]:
@@ -292,6 +315,11 @@ def _wanted(context: Context, snapshot: Snapshot, request: IndexRequest) -> Want
     for name in wanted.columns:
         if value_type(columns.field(name).type) is None:
             raise no_statistics(name)
+    return _with_columns(context, snapshot, wanted)
+
+
+def _with_columns(context: Context, snapshot: Snapshot, wanted: WantedIndex) -> WantedIndex:
+    """With the columns that statistics are of."""
     if wanted.partition != COLUMN_STATS:
         return wanted
     if has_renamed_columns(snapshot):

@@ -101,6 +101,17 @@ def test_no_hold_of_a_build_grows_with_rows(kind: str, knows: bool) -> None:
         assert large.read_bytes <= small.read_bytes + NOISE_BYTES
 
 
+def test_no_hold_of_a_new_metadata_table_reads_a_data_file() -> None:
+    world = with_file_lock(new_service_world(COW, inserted(FEW)))
+    world.table(70).delete_metadata_table()
+    world.table(71).set_settings({"hoodie.metadata.record.index.enable": "true"})
+    watch = Beside(world)
+    made = world.table(72, watch).create_metadata_table()
+    assert "record_index" in made
+    assert not [path for one in watch.holds for path in one.data_files]
+    assert not differences(world.table(90))
+
+
 @pytest.mark.parametrize("kind", SHAPES)
 def test_no_hold_of_a_refresh_reads_a_data_file(kind: str) -> None:
     world = new_world(MOR, kind, FEW)

@@ -46,9 +46,12 @@ RIVAL_ROUNDS ?= 500
 BUILD_ROWS ?= 2000000
 BUILD_KILLS ?= 50
 
+# How often a stream is killed.
+STREAM_KILLS ?= 500
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test test-all compat jar simulate histories races pairs torture torture-indexes rivals check format bench interop interop-full lock clean
+.PHONY: help venv demo test test-all compat jar simulate histories races pairs torture torture-indexes torture-streams rivals check format bench interop interop-full lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | \
@@ -108,6 +111,9 @@ rivals: $(READY) ## Race processes that want each other's file groups, with earl
 torture-indexes: $(READY) ## Build each kind of index beside four writers, and kill the builder fifty times
 	@$(BIN)/python -m tests.races.builds_beside_writers --rows $(BUILD_ROWS) --kills $(BUILD_KILLS) \
 		--seed $(FROM)
+
+torture-streams: $(READY) ## Kill a process that writes a stream five hundred times
+	@$(BIN)/python -m tests.races.killed_streams --kills $(STREAM_KILLS) --seed $(FROM)
 
 check: $(READY) ## Check format, lint, types, layers and the rules of the house
 	$(BIN)/ruff format --check .

@@ -22,10 +22,10 @@ class ForeignLoad:
     def __init__(self) -> None:
         self._began = time.perf_counter()
         self._busy = _busy_seconds()
-        self._own = _own_seconds()
+        self._own = family_seconds(os.getpid())
 
     def cores(self) -> float:
-        foreign = (_busy_seconds() - self._busy) - (_own_seconds() - self._own)
+        foreign = (_busy_seconds() - self._busy) - (family_seconds(os.getpid()) - self._own)
         return max(0.0, foreign / (time.perf_counter() - self._began))
 
 
@@ -64,14 +64,14 @@ def _busy_seconds() -> float:
     return (user + nice + system + interrupts + soft + stolen) / _TICKS
 
 
-def _own_seconds() -> float:
-    """Seconds that this process and all its children have worked, ended ones included."""
+def family_seconds(process: int) -> float:
+    """Seconds that a process and all its children have worked, ended ones included."""
     children: dict[int, list[int]] = {}
     worked: dict[int, int] = {}
     for number, parent, ticks in filter(None, map(_process, _PROCESSES.glob("[0-9]*"))):
         children.setdefault(parent, []).append(number)
         worked[number] = ticks
-    return _family_ticks(os.getpid(), children, worked) / _TICKS
+    return _family_ticks(process, children, worked) / _TICKS
 
 
 def _family_ticks(number: int, children: Mapping[int, list[int]], worked: Mapping[int, int]) -> int:

@@ -21,12 +21,13 @@ HOME = Path(os.environ.get("LAKEWARDEN_INTEROP", CHECKOUT / ".interop"))
 # What the lake formats run on, and where it is installed.
 LOCK = CHECKOUT / "bench" / "peers.lock"
 PEERS = WORK / "peers"
+DELTA = ("io.delta:delta-spark_2.12:3.3.2", "io.delta:delta-storage:3.3.2")
 
 
 class MeasuredService(LineClient):
     """A process that opens tables, reads or writes them, and says how long that took."""
 
-    def __init__(self, python: Path, module: str, *arguments: Path) -> None:
+    def __init__(self, python: Path, module: str, *arguments: Path | str) -> None:
         name = module.rpartition(".")[2]
         environment = {"JAVA_HOME": os.fspath(java_home()), "PYSPARK_PYTHON": os.fspath(python)}
         super().__init__(
@@ -84,6 +85,37 @@ def java_indexer() -> MeasuredService:
     _prepare()
     (bundle,) = (HOME / "jars").glob("*.jar")
     return MeasuredService(HOME / "venv" / "bin" / "python", "bench.java_indexer", bundle)
+
+
+def java_stream() -> MeasuredService:
+    """Java Hudi's sink for streams, on its own Spark."""
+    _prepare()
+    (bundle,) = (HOME / "jars").glob("*.jar")
+    python = HOME / "venv" / "bin" / "python"
+    return MeasuredService(python, "bench.peer_streams", "hudi", bundle)
+
+
+def delta_stream() -> MeasuredService:
+    """MERGE into Delta for each batch, on the Spark of the interop tests."""
+    _prepare()
+    jars = ",".join(os.fspath(_fetched(artifact)) for artifact in DELTA)
+    return MeasuredService(HOME / "venv" / "bin" / "python", "bench.peer_streams", "delta", jars)
+
+
+def own_stream() -> MeasuredService:
+    """Our streams on Spark."""
+    return MeasuredService(Path(sys.executable), "bench.own_stream")
+
+
+def _fetched(artifact: str) -> Path:
+    """A jar of Maven's, which is fetched when it is missing."""
+    _, name, version = artifact.split(":")
+    jar = WORK / "jars" / f"{name}-{version}.jar"
+    if not jar.is_file():
+        copy = ("mvn", "--quiet", "--batch-mode", "dependency:copy")
+        asked = (f"-Dartifact={artifact}:jar", f"-DoutputDirectory={jar.parent}")
+        subprocess.run([*copy, *asked], check=True)
+    return jar
 
 
 def rust_hudi() -> MeasuredService:

@@ -59,6 +59,10 @@ class ClosedFiles:
 
     keys: ByteBounded[LogKeys] = field(default_factory=lambda: ByteBounded(_KEPT_BYTES_MAX))
     metadata: ByteBounded[bytes] = field(default_factory=lambda: ByteBounded(_KEPT_BYTES_MAX))
+    # Of base files of the metadata table: how many entries they have, and when they were made.
+    base_facts: ByteBounded[tuple[int, bytes | None]] = field(
+        default_factory=lambda: ByteBounded(_KEPT_BYTES_MAX)
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,8 +8,11 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Self, TextIO
+
+import pyarrow as pa
 
 from lakewarden import Table
 from tests.writing.model import ModelRow, Write
@@ -17,12 +20,31 @@ from tests.writing.shapes import carry_out
 
 KEYS = 30
 CHECKOUT = Path(__file__).parents[2]
+BATCH_ROWS = 5
+# All that the services do after a batch.
+BESIDE = {
+    "lakewarden.services.beside": "true",
+    "lakewarden.write.inserts_to_logs": "true",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "3",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "2",
+    "hoodie.archive.automatic": "true",
+    "hoodie.keep.min.commits": "4",
+    "hoodie.keep.max.commits": "6",
+}
 
 
 def write_number(number: int) -> Write:
     """The write that comes at a place in the sequence: always the same."""
     rows = tuple(_row(number, step) for step in range(5))
     return Write("delete" if number % 5 == 4 else "upsert", rows)
+
+
+def batch_number(number: int) -> pa.Table:
+    """The batch of a stream that has a number: keys that no other one has."""
+    keys = [f"{number:06d}-{step}" for step in range(BATCH_ROWS)]
+    return pa.table({"id": keys, "batch": pa.array([number] * BATCH_ROWS)})
 
 
 def _row(number: int, step: int) -> ModelRow:
@@ -48,11 +70,14 @@ class Hatchery:
             cwd=CHECKOUT,
         )
 
-    def hatch(self, table: Path, first: int, acknowledgements: Path) -> int:
+    def hatch(
+        self, table: Path, first: int, acknowledgements: Path, *, is_stream: bool = False
+    ) -> int:
         """Start a process that writes from a number on; it notes the number of each commit."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(table, first, acknowledgements, file=self._process.stdin, flush=True)
+        kind = "stream" if is_stream else "writes"
+        print(kind, table, first, acknowledgements, file=self._process.stdin, flush=True)
         return int(self._process.stdout.readline())
 
     def __enter__(self) -> Self:
@@ -62,25 +87,33 @@ class Hatchery:
         self._process.communicate()
 
 
-def _live(table: str, first: int, acknowledgements: str) -> None:
+def _live(kind: str, table: str, first: int, acknowledgements: str) -> None:
     """Write until the end comes; a number is noted only after its commit has returned."""
-    # Each write opens the table anew, as jobs do.
     with open(acknowledgements, "a", buffering=1, encoding="utf-8") as notes:
-        number = first
-        while True:
+        if kind == "stream":
+            _stream(table, first, notes)
+        for number in count(first):
+            # Each write opens the table anew, as jobs do.
             carry_out(Table(table), write_number(number))
             notes.write(f"{number}\n")
-            number += 1
+
+
+def _stream(table: str, first: int, notes: TextIO) -> None:
+    """Insert batch after batch, which would double what is in the table already."""
+    opened = Table(table)
+    for number in count(first):
+        opened.insert(batch_number(number), BESIDE, stream=("s", number))
+        notes.write(f"{number}\n")
 
 
 def main() -> None:
     # Children that were killed are nobody's business here.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
-        table, first, acknowledgements = line.split()
+        kind, table, first, acknowledgements = line.split()
         child = os.fork()
         if child == 0:
-            _live(table, int(first), acknowledgements)
+            _live(kind, table, int(first), acknowledgements)
         print(child, flush=True)
 
 

@@ -73,6 +73,8 @@ class BaseMark:
 _WHOLE_BYTES_MAX = 1 << 20
 # An open file takes little memory, but a process may have some hundred only.
 _OPEN_FILE_BYTES = 1 << 18
+# What two numbers and the name of a file take.
+_FACTS_BYTES = 500
 _NO_BASE = BaseMark("", 0, "", None)
 
 
@@ -145,7 +147,7 @@ class MetadataFileGroup:
         # An instant that nothing is known of has no other time than its own.
         if completed is None or completed == base.instant:
             return None
-        created_ms = self._base_file().info(CREATED_MS)
+        _, created_ms = self._base_facts()
         return BaseMark(self._slice.path(base), base.size_bytes, completed, created_ms)
 
     @property
@@ -160,7 +162,26 @@ class MetadataFileGroup:
     @property
     def base_entries(self) -> int:
         """How many entries the base file has."""
-        return self._base_file().entry_count if self._slice.base_file else 0
+        return self._base_facts()[0]
+
+    def _base_facts(self) -> tuple[int, bytes | None]:
+        """How many entries the base file has, and when it was made; read once for each file.
+
+        Who keeps what the file says asks for these again and again, and for nothing else.
+        """
+        base = self._slice.base_file
+        if base is None:
+            return 0, None
+        identity = self._identity(base) if self._closed is not None else None
+        known = None
+        if self._closed is not None and identity is not None:
+            known = self._closed.base_facts.get(identity)
+        if known is None:
+            file = self._base_file()
+            known = file.entry_count, file.info(CREATED_MS)
+            if self._closed is not None and identity is not None:
+                self._closed.base_facts.keep(identity, known, _FACTS_BYTES)
+        return known
 
     def runs(self, selection: KeySelection) -> list[Run]:
         """What the base file and each log block say of the selected keys, oldest first."""

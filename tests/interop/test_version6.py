@@ -80,6 +80,11 @@ def test_java_and_we_write_a_table_of_version_6_in_turn(java: JavaJudge, disk_pa
     assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9, "h": 11})
     JavaWriter(java, path, with_metadata).write(rows("h", 12), "upsert", COLUMNS, {})
     assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9, "h": 12})
+    # What we have left, archive and all, is Java's to upgrade.
+    JavaWriter(java, path).write(rows("h", 13), "upsert", COLUMNS, {})
+    assert Table(str(path)).config.version == 9
+    assert_agree(java, path, {"b": 6, "c": 6, "e": 2, "f": 3, "g": 9, "h": 13})
+    assert_same_archive(java, path)
 
 
 def assert_same_archive(java: JavaJudge, path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from lakewarden import Table
 from lakewarden.engine.formats.instant_metadata import commit, replace
 from lakewarden.engine.kernel.clock import UTC
-from lakewarden.engine.kernel.errors import InvalidRequest
+from lakewarden.engine.kernel.errors import Conflict, InvalidRequest
 from lakewarden.engine.storage.memory import MemoryStorage, fresh_memory_storage
 from lakewarden.engine.storage.object_store import ObjectStorage
 from lakewarden.engine.storage.port import Creation
@@ -311,3 +311,28 @@ def test_golden_tables_of_version_6_are_upgraded(golden_copy: GoldenTable) -> No
     with pytest.raises(InvalidRequest, match="may hold rows of other"):
         table.restore(writes[0].requested)
     assert numbers(table) == before
+
+
+def test_nothing_is_compacted_while_a_write_of_version_6_is_under_way(
+    golden_copy: GoldenTable,
+) -> None:
+    table = Table(str(golden_copy("v6_mor")))
+    table.delete_metadata_table()
+    before = table.timeline().instants
+    for state in ("requested", "inflight"):
+        table.state().storage.put(f".hoodie/20301118131330000.deltacommit.{state}", b"")
+    with pytest.raises(Conflict, match="The deltacommit 20301118131330000 has not ended"):
+        table.change_version(9)
+    assert table.timeline().instants[:-1] == before
+    assert table.config.version == 6
+
+
+def test_what_an_earlier_change_has_left_is_no_part_of_the_new_timeline() -> None:
+    storage = fresh_memory_storage()
+    table = made(storage)
+    table.upsert(rows("ab", 1))
+    table.change_version(8)
+    storage.put(".hoodie/20200101000000000.commit", commit.encode_json(commit.CommitMetadata()))
+    table.change_version(6)
+    assert len(table.timeline().instants) == 1
+    assert numbers(table) == {"a": 1, "b": 1}

@@ -23,7 +23,7 @@ from lakewarden.engine.spark.scan.where import sql_condition
 from lakewarden.engine.spark.workers.types import ddl
 from lakewarden.engine.storage.port import Location
 from lakewarden.engine.table.alteration import column_comments
-from lakewarden.engine.table.config import TableConfig, TableType
+from lakewarden.engine.table.config import SETTING_PREFIX, TableConfig, TableType
 from lakewarden.engine.table.schema import META_COLUMNS, RECORD_KEY, TableSchema
 from lakewarden.engine.timeline.instants.instant import time_text
 from lakewarden.engine.write.rows.evolve import not_nullable
@@ -87,6 +87,17 @@ def _with_comments(fields: Sequence[pa.Field], schema: TableSchema) -> str:
     return ", ".join(declared)
 
 
+# Properties that a table gets where nothing is said about them.
+_USUAL: Mapping[str, str] = {
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "false",
+    "hoodie.populate.meta.fields": "true",
+    "hoodie.table.cdc.enabled": "false",
+    "hoodie.table.cdc.supplemental.logging.mode": "data_before_after",
+}
+
+
 def _shown(config: TableConfig, path: str) -> dict[str, str]:
     """What DESCRIBE and SHOW CREATE TABLE tell of a table."""
     shown = {
@@ -95,8 +106,24 @@ def _shown(config: TableConfig, path: str) -> dict[str, str]:
         "type": "mor" if config.table_type is TableType.MERGE_ON_READ else "cow",
         "primaryKey": ",".join(config.key_fields),
         "orderingFields": ",".join(config.merge.ordering_fields),
+        **_said_at_creation(config),
     }
     return {name: value for name, value in shown.items() if value}
+
+
+def _said_at_creation(config: TableConfig) -> dict[str, str]:
+    """What a statement has to say so that it makes such a table again."""
+    kept = {
+        name.removeprefix(SETTING_PREFIX): text
+        for name, text in config.properties.items()
+        if name.startswith(SETTING_PREFIX)
+    }
+    others = {
+        name: config.properties[name]
+        for name, usual in _USUAL.items()
+        if config.properties.get(name, usual).lower() != usual
+    }
+    return dict(sorted({**others, **kept}.items()))
 
 
 def scan(

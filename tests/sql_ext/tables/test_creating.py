@@ -49,6 +49,29 @@ def test_a_table_is_created_as_its_properties_say(run: Run, tmp_path: Path) -> N
     assert run("SELECT id FROM made WHERE day < DATE '2026-11-18'") == []
 
 
+def test_what_show_create_table_says_makes_the_same_table(run: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    run(
+        f"CREATE TABLE made (id INT, at BIGINT, p STRING) USING lakewarden PARTITIONED BY (p)"
+        f" LOCATION '{first}' TBLPROPERTIES (primaryKey = 'id', preCombineField = 'at',"
+        " type = 'mor', 'hoodie.table.cdc.enabled' = 'true', 'hoodie.index.type' = 'BUCKET',"
+        " 'hoodie.table.cdc.supplemental.logging.mode' = 'op_key_only',"
+        " 'hoodie.bucket.index.num.buckets' = '3', 'hoodie.compact.inline' = 'true',"
+        " 'hoodie.datasource.write.hive_style_partitioning' = 'false')"
+    )
+    statement = str(run("SHOW CREATE TABLE made")[0][0])
+    run("DROP TABLE made")
+    run(statement.replace(str(first), str(second)))
+    assert said_of(second) == said_of(first)
+
+
+def said_of(path: Path) -> dict[str, str]:
+    """The properties of a table that do not tell when it was made, or where."""
+    properties = lakewarden.Table(str(path)).config.properties
+    apart = ("hoodie.table.name", "hoodie.table.checksum", "hoodie.table.create.schema")
+    return {name: text for name, text in properties.items() if name not in apart}
+
+
 def test_a_table_without_a_location_goes_with_its_files(
     run: Run, refused: Refused, sql_session: SparkSession
 ) -> None:

@@ -328,12 +328,16 @@ def _refuse_dropped(root: Storage) -> None:
     """A metadata table that is missing is damage only where the table still says it has one."""
     config = load_config(root)
     if not (config.metadata_partitions or config.metadata_partitions_inflight):
-        raise Conflict(
-            "snapshot_outdated",
-            what="The metadata table is gone.",
-            why="Another process deleted it after this call had begun.",
-            now="Make the call again: it sees the table as it is now.",
-        )
+        raise metadata_dropped()
+
+
+def metadata_dropped() -> Conflict:
+    return Conflict(
+        "snapshot_outdated",
+        what="The metadata table is gone.",
+        why="Another process deleted it after this call had begun.",
+        now="Make the call again: it sees the table as it is now.",
+    )
 
 
 def _own_timeline(root: Storage, likely: Layout, earlier: ActiveTimeline | None = None) -> Timeline:

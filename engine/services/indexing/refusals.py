@@ -35,6 +35,16 @@ def index_exists(name: str, partition: str) -> InvalidRequest:
     )
 
 
+def needs_record_index(name: str, config: TableConfig) -> InvalidRequest:
+    return InvalidRequest(
+        "record_index_needed",
+        what=f"The index {name} cannot be created yet.",
+        why="A secondary index names record keys, and a record index has to say where these are.",
+        now=f"First CREATE INDEX record_index ON <table> ({', '.join(config.key_fields)}).",
+        index=name,
+    )
+
+
 def unmaintainable(wanted: NewDefinition, why: str) -> InvalidRequest:
     return InvalidRequest(
         "unsupported_index",

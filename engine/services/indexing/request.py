@@ -27,6 +27,7 @@ from lakewarden.engine.metadata.reading.table import (
     SECONDARY_INDEX_PREFIX,
 )
 from lakewarden.engine.metadata.writing.definitions_file import NewDefinition
+from lakewarden.engine.services.indexing.refusals import needs_record_index
 from lakewarden.engine.storage.port import Storage
 from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.keygen.virtual_keys import refuse_key_index
@@ -120,7 +121,7 @@ def wanted_index(request: IndexRequest, config: TableConfig, known: Sequence[str
         raise _no_expression(request, function)
     _check_secondary(request, config)
     if not config.has_metadata(RECORD_INDEX):
-        raise _needs_record_index(request, config)
+        raise needs_record_index(request.name, config)
     return _named(request, SECONDARY_INDEX_PREFIX, kind, IDENTITY, {}).in_format(config)
 
 
@@ -249,16 +250,6 @@ def _no_expression(request: IndexRequest, function: str) -> InvalidRequest:
         what=f"A secondary index cannot be of {function}({', '.join(request.columns)}).",
         why="It is of the values of a column.",
         now="Use USING column_stats or USING bloom_filters with OPTIONS(expr=...).",
-        index=request.name,
-    )
-
-
-def _needs_record_index(request: IndexRequest, config: TableConfig) -> InvalidRequest:
-    return InvalidRequest(
-        "record_index_needed",
-        what=f"The index {request.name} cannot be created yet.",
-        why="A secondary index names record keys, and a record index has to say where these are.",
-        now=f"First CREATE INDEX record_index ON <table> ({', '.join(config.key_fields)}).",
         index=request.name,
     )
 

@@ -18,7 +18,7 @@ from lakewarden.engine.metadata.building.initialise import (
     forget_unfinished,
 )
 from lakewarden.engine.metadata.entries.row_indexes import row_indexes
-from lakewarden.engine.metadata.reading.definitions import definitions_path
+from lakewarden.engine.metadata.reading.definitions import definitions_path, index_name
 from lakewarden.engine.metadata.reading.files import MetadataListing
 from lakewarden.engine.metadata.reading.shards import GroupCounts, record_shard, shard_of
 from lakewarden.engine.metadata.reading.table import (
@@ -28,6 +28,7 @@ from lakewarden.engine.metadata.reading.table import (
     RECORD_INDEX,
     SECONDARY_INDEX_PREFIX,
     load_metadata_table,
+    metadata_dropped,
 )
 from lakewarden.engine.metadata.writing.builds import (
     BuildNotes,
@@ -43,9 +44,14 @@ from lakewarden.engine.metadata.writing.definitions_file import (
     define_indexes,
     record_index_definition,
 )
-from lakewarden.engine.services.indexing.refusals import index_exists, unmaintainable
+from lakewarden.engine.services.indexing.refusals import (
+    index_exists,
+    needs_record_index,
+    unmaintainable,
+)
 from lakewarden.engine.services.indexing.request import WantedIndex, record_scope
 from lakewarden.engine.snapshot import Snapshot
+from lakewarden.engine.table.config import TableConfig
 from lakewarden.engine.table.properties_file import update_properties
 from lakewarden.engine.table.versions import index_version
 from lakewarden.engine.timeline.instants.instant import Action, InstantFiles
@@ -88,6 +94,7 @@ def schedule_build(context: Context, wanted: Sequence[WantedIndex]) -> Scheduled
     with context.lock.hold() as held:
         snapshot = reload_under_lock(context)
         _refuse_ready(snapshot, wanted)
+        _refuse_dropped(snapshot.config, wanted)
         refuse_impossible(context, snapshot, wanted)
         rivals = _rivals(snapshot, wanted)
         same = _same_plan(context, snapshot, rivals, wanted)
@@ -290,6 +297,16 @@ def _refuse_unkept(context: Context, snapshot: Snapshot, wanted: NewDefinition) 
         row_indexes([wanted.parsed()], snapshot.schema().columns, context.settings)
     except InvalidRequest as error:
         raise unmaintainable(wanted, error.why) from None
+
+
+def _refuse_dropped(config: TableConfig, wanted: Sequence[WantedIndex]) -> None:
+    """Refuse to plan on what others have dropped since the request was checked."""
+    if not config.metadata_partitions:
+        raise metadata_dropped()
+    names = [one.partition for one in wanted]
+    secondary = next((one for one in names if one.startswith(SECONDARY_INDEX_PREFIX)), None)
+    if secondary and RECORD_INDEX not in (*names, *config.metadata_partitions):
+        raise needs_record_index(index_name(secondary), config)
 
 
 def _refuse_ready(snapshot: Snapshot, wanted: Sequence[WantedIndex]) -> None:
